@@ -8,10 +8,10 @@ from typing import Any
 from bench.pipe import Pipe
 from ottla.wire.compile import encoder
 from ottla.wire.journal.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from ottla.wire.messages.heartbeat import HeartbeatRequest
-from ottla.wire.messages.join_group import JoinGroupRequest
-from ottla.wire.messages.leave_group import LeaveGroupRequest
-from ottla.wire.messages.sync_group import SyncGroupRequest
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest
+from ottla.wire.messages.groups.join_group import JoinGroupRequest
+from ottla.wire.messages.groups.leave_group import LeaveGroupRequest
+from ottla.wire.messages.groups.sync_group import SyncGroupRequest
 
 JOIN, SYNC, HEARTBEAT, LEAVE = 9, 5, 4, 5
 BLOB = 1

@@ -8,7 +8,7 @@ from bench import probe
 from bench.pipe import Pipe, decode, drive, frame_of, open_all, wait_for_coordinators
 from bench.subject import Cost, Subject
 from bench.workloads import Figures, Scale
-from ottla.wire.messages.offset_commit import OffsetCommitRequest
+from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest
 
 TOPIC = "commits"
 PARTITIONS_PER_COMMIT = 4

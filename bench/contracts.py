@@ -7,7 +7,7 @@ from bench.ground import Ground
 from bench.spark_turns import Length, Say, Taken
 from bench.subject import Cost
 from bench.workloads import PARTITIONS
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 
 LEVELS = ("none", "id", "full")
 

@@ -11,7 +11,10 @@ from collections.abc import Iterable
 from itertools import count
 
 from bench.pipe import Pipe
-from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from ottla.wire.messages.groups.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 
 HEARTBEAT = 1
 TIMEOUT_MS = 45_000

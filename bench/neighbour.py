@@ -16,14 +16,14 @@ from bench.subject import Subject
 from bench.workloads import Figures, Scale
 from ottla.records.build import build_batch
 from ottla.records.record import Record
-from ottla.wire.messages.create_topics import CreateTopicsRequest
-from ottla.wire.messages.describe_configs import DescribeConfigsRequest
-from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
-from ottla.wire.messages.fetch import FetchRequest
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.list_offsets import ListOffsetsRequest
-from ottla.wire.messages.metadata import MetadataRequest
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.records.fetch import FetchRequest
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
+from ottla.wire.messages.topics.describe_configs import DescribeConfigsRequest
+from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 TOPIC, QUIET = "crowded", "neighbour"
 PARTITIONS = 5_000

@@ -15,10 +15,10 @@ import uvloop
 from ottla.wire import compile, header
 from ottla.wire.api import response_class
 from ottla.wire.frame import request_frame
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.heartbeat import HeartbeatRequest
-from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest
+from ottla.wire.messages.topics.incremental_alter_configs import IncrementalAlterConfigsRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 T = TypeVar("T")
 GROUP_RESOURCE = 32

@@ -11,10 +11,10 @@ from ottla.records.record import Record
 from ottla.wire import compile, header
 from ottla.wire.api import response_class
 from ottla.wire.frame import request_frame
-from ottla.wire.messages.create_topics import CreateTopicsRequest
-from ottla.wire.messages.list_offsets import ListOffsetsRequest
-from ottla.wire.messages.metadata import MetadataRequest
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 METADATA, PRODUCE, CREATE, LIST_OFFSETS = 12, 9, 7, 7
 RETRY_S = 0.002

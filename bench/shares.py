@@ -12,9 +12,9 @@ from bench.subject import Cost, Subject
 from bench.workloads import Figures, Scale
 from ottla.records.build import build_batch
 from ottla.records.record import Record
-from ottla.wire.messages.produce import ProduceRequest
-from ottla.wire.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
-from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.shares.share_fetch import ShareFetchRequest, ShareFetchResponse
+from ottla.wire.messages.shares.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 MEMBERS = 4
 PARTITIONS = 4

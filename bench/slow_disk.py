@@ -21,7 +21,7 @@ from tests.support.raw import RawConnection
 from tests.support.slow_disk import SlowDisk
 
 from ottla.testing.broker import Broker
-from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest
 
 DELAY_S = 0.1
 WRITERS = 4

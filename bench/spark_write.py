@@ -13,8 +13,8 @@ from typing import Any
 
 from bench.spark_turns import Length, Say, Stage, Taken
 from bench.workloads import PARTITIONS
-from ottla.client.blocking import Blocking
-from ottla.client.offsets import LATEST, resolve
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.consumer.offsets import LATEST, resolve
 from ottla.model.ids import TopicPartition
 
 RECORD_BYTES = 100

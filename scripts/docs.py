@@ -28,8 +28,8 @@ def cli() -> str:
 
 def apis() -> str:
     """The served APIs, from the handlers' own registrations."""
-    from ottla.server import dispatch
-    from ottla.wire.api import API_NAMES, request_class, snake
+    from ottla.server.api import dispatch
+    from ottla.wire.api import API_NAMES, module_of, request_class
 
     dispatch.load_handlers()
     lines = [
@@ -45,14 +45,14 @@ def apis() -> str:
         low, high = request_class(key).versions
         endpoint = dispatch.ENDPOINTS.get(key)
         served = f"{endpoint.low}-{endpoint.high}" if endpoint is not None else ""
-        handler = f"`server/handlers/{snake(name)}.py`" if endpoint is not None else ""
+        handler = f"`server/handlers/{module_of(key).replace('.', '/')}.py`" if endpoint is not None else ""
         lines.append(f"| {key} | {name} | {served} | {low}-{high} | {handler} |")
     return "\n".join(lines) + "\n"
 
 
 def served() -> str:
     """The versions of the served APIs as Python, for a node that has not imported its handlers."""
-    from ottla.server import dispatch
+    from ottla.server.api import dispatch
 
     dispatch.load_handlers()
     lines = [
@@ -74,7 +74,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings,
     "docs/cli.md": cli,
     "docs/apis.md": apis,
-    "src/ottla/server/served.py": served,
+    "src/ottla/server/api/api_table.py": served,
 }
 
 

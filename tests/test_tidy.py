@@ -79,11 +79,11 @@ def test_nothing_is_left_for_later_in_the_source() -> None:
 
 
 def test_handler_file_is_named_after_its_api() -> None:
-    from ottla.server import dispatch
+    from ottla.server.api import dispatch
     from ottla.wire.api import snake
 
     dispatch.load_handlers()
-    files = {path.stem for path in (SOURCE / "server" / "handlers").glob("*.py")} - {"__init__"}
+    files = {path.stem for path in (SOURCE / "server" / "handlers").rglob("*.py")} - {"__init__"}
     assert files == {snake(endpoint.name) for endpoint in dispatch.ENDPOINTS.values()}
     for endpoint in dispatch.ENDPOINTS.values():
         assert endpoint.handler.__module__.endswith(f".{snake(endpoint.name)}")

@@ -18,8 +18,8 @@ from ottla.records.build import build_batch
 from ottla.records.record import Record
 from ottla.wire import compile, header
 from ottla.wire.frame import request_frame
-from ottla.wire.messages.metadata import MetadataRequest
-from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
+from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 PRODUCE_VERSION = 9
 CORRELATION_ID = 1

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from tests.support.clusters import METADATA_VERSION, ProcessCluster
 
 from ottla.model.errors import ErrorCode
-from ottla.wire.messages.create_topics import CreateTopicsRequest
-from ottla.wire.messages.elect_leaders import ElectLeadersRequest
-from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
+from ottla.wire.messages.topics.elect_leaders import ElectLeadersRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 WAIT_S = 300.0
 CREATE_VERSION, ELECT_VERSION = 7, 2

@@ -20,12 +20,12 @@ def main() -> None:
 
 
 def _run() -> None:
-    from ottla.cli import outlet
+    from ottla.cli.terminal import outlet
 
     outlet.install()
     arguments = sys.argv[1:]
     if arguments[:1] == ["start"] and "--help" not in arguments:
-        from ottla.cli import start
+        from ottla.cli.nodes import start
 
         raise SystemExit(start.main(arguments[1:]))
     from ottla.cli.app import app

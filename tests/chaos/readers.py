@@ -7,10 +7,10 @@ import asyncio
 from tests.chaos.work import PARTITIONS, again_and_again, connect, everything, until
 from tests.chaos.writers import TOPIC
 
-from ottla.client.consumer import Consumer
-from ottla.client.consumer_options import ConsumerOptions
-from ottla.client.share_consumer import ShareConsumer
-from ottla.client.share_options import ShareOptions
+from ottla.client.consumer.consumer import Consumer
+from ottla.client.consumer.options import ConsumerOptions
+from ottla.client.share.consumer import ShareConsumer
+from ottla.client.share.options import ShareOptions
 from ottla.model.ids import TopicPartition
 
 MEMBERS = 2

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.fetching import ReadOptions
+from ottla.client.consumer.ranges import RangeReader, Span
 from ottla.client.errors import ClientError
-from ottla.client.fetching import ReadOptions
 from ottla.client.options import ClientOptions, parse_bootstrap
-from ottla.client.ranges import RangeReader, Span
 from ottla.model.errors import ApiError
 
 PARTITIONS = 3

@@ -7,7 +7,7 @@ import asyncio
 from tests.chaos.content import value_of, written
 from tests.chaos.work import PARTITIONS, again_and_again, connect, everything
 
-from ottla.client.producer import Producer, ProducerOptions
+from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.records.compress import Codec
 
 TOPIC = "verified"

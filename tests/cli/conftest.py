@@ -34,7 +34,7 @@ class Run:
 
 
 def invoke(*arguments: str, stdin: str | bytes | None = None, env: dict[str, str] | None = None) -> Run:
-    from ottla.cli import output
+    from ottla.cli.terminal import output
 
     output._console.cache_clear()  # consoles hold on to the streams of the run that made them
     result = CliRunner().invoke(app, list(arguments), input=stdin, env=env)

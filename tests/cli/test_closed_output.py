@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run, invoke
 
-from ottla.cli.outlet import Outlet, UnreadError
+from ottla.cli.terminal.outlet import Outlet, UnreadError
 from ottla.testing.broker import Broker
 
 TIMEOUT_S = 120

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.cli.conftest import Run
 from tests.support.waiting import WAIT_S, until
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.model.ids import TopicPartition as Place
 from ottla.testing.broker import Broker
 

@@ -13,8 +13,8 @@ import pytest
 from tests.support.ports import free_ports
 from tests.support.waiting import WAIT_S
 
-from ottla.cli import start
-from ottla.client.blocking import Blocking
+from ottla.cli.nodes import start
+from ottla.client.blocking.blocking import Blocking
 
 Launch = Callable[..., "subprocess.Popen[str]"]
 
@@ -146,7 +146,7 @@ def test_start_loads_no_cli_machinery(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", probe, str(tmp_path / "d")], capture_output=True, text=True, check=True, timeout=WAIT_S
     )
-    for heavy in ("'typer'", "'rich'", "'click'", "'ottla.client.producer'"):
+    for heavy in ("'typer'", "'rich'", "'click'", "'ottla.client.producer.producer'"):
         assert heavy not in done.stdout
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from tests.cli.conftest import Run
 
-from ottla.cli.pipeline_view import told
-from ottla.cli.terminal import CommandError
-from ottla.client.blocking import Blocking
+from ottla.cli.pipeline.view import told
+from ottla.cli.terminal.plain import CommandError
+from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import NotConnected
 from ottla.client.options import wall_clock_ms
 from ottla.spark.pipelines.status import TOPIC, Board, Status
@@ -92,7 +92,7 @@ def test_what_has_happened_to_a_run(ottla: Callable[..., Run], ottla_broker: Bro
 
 def test_exit_codes_tell_what_lasts_from_what_may_pass() -> None:
     pytest.importorskip("pyspark")
-    from ottla.cli.pipeline_parts import failures
+    from ottla.cli.pipeline.parts import failures
     from ottla.spark.pipelines.definition import PipelineError
 
     for error, code in (

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run
 
-from ottla.cli import records
-from ottla.client.ranges import ConsumedRecord
+from ottla.cli.records import text as records
+from ottla.client.consumer.ranges import ConsumedRecord
 
 Cli = Callable[..., Run]
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Run
 
-from ottla.cli import sending
-from ottla.cli.records import Outgoing, from_json
-from ottla.cli.sending import send_all
-from ottla.cli.terminal import CommandError
-from ottla.client.accumulator import RecordMetadata
+from ottla.cli.records import sending
+from ottla.cli.records.sending import send_all
+from ottla.cli.records.text import Outgoing, from_json
+from ottla.cli.terminal.plain import CommandError
 from ottla.client.errors import DeliveryFailed
+from ottla.client.producer.accumulator import RecordMetadata
 from ottla.model.errors import ApiError, ErrorCode
 
 Cli = Callable[..., Run]
@@ -53,7 +53,7 @@ class Fake:
 
 
 def send(fake: Fake, monkeypatch: pytest.MonkeyPatch, *lines: bytes) -> CommandError:
-    monkeypatch.setattr("ottla.client.producer.Producer", fake)
+    monkeypatch.setattr("ottla.client.producer.producer.Producer", fake)
 
     async def numbered() -> AsyncIterator[tuple[int, bytes]]:
         for number, line in enumerate(lines, 1):

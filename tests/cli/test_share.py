@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from tests.cli.conftest import Run
 
-from ottla.cli import reading
-from ottla.client.blocking import Blocking
+from ottla.cli.records import group_reading as reading
+from ottla.client.blocking.blocking import Blocking
 from ottla.testing.broker import Broker
 
 Ottla = Callable[..., Run]

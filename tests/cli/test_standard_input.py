@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Run
 
 from ottla import __main__
-from ottla.cli import outlet
+from ottla.cli.terminal import outlet
 
 Cli = Callable[..., Run]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import invoke
 
-from ottla.cli import start
+from ottla.cli.nodes import start
 from ottla.model.limits import SETTINGS_FILE_BYTES_MAX
 
 

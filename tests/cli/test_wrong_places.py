@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import invoke
 
-from ottla.cli import start
-from ottla.cli.addresses import host_and_port
-from ottla.log.disk import StorageError
+from ottla.cli.nodes import start
+from ottla.cli.nodes.addresses import host_and_port
+from ottla.log.files.disk import StorageError
 from ottla.server import process
-from ottla.server.directories import open_directories
-from ottla.sim.disk import SimDisk
+from ottla.server.storage.directories import open_directories
+from ottla.sim.world.disk import SimDisk
 
 
 def told(text: str) -> tuple[str, str]:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run, invoke
 
-from ottla.cli import records
-from ottla.cli.produce import _unescaped
-from ottla.cli.terminal import CommandError
+from ottla.cli.records import text as records
+from ottla.cli.records.produce import _unescaped
+from ottla.cli.terminal.plain import CommandError
 from ottla.model.errors import ApiError, ErrorCode
 
 Cli = Callable[..., Run]

@@ -20,14 +20,14 @@ from ottla.records.build import build_batch
 from ottla.records.compress import Codec
 from ottla.records.crc import crc32c
 from ottla.records.record import Record
-from ottla.sim.loop import SimLoop
+from ottla.sim.world.loop import SimLoop
 from ottla.wire.message import Request
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
-from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
 
 NODES = (1, 2)
 PORT = 9_000

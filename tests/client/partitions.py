@@ -8,11 +8,11 @@ from tests.client.scripted import CLOSE, ScriptedBroker, metadata
 from ottla.model.errors import ErrorCode
 from ottla.records.batch import BatchHeader, headers, stamp
 from ottla.records.record import Record, records
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from ottla.wire.messages.metadata import MetadataRequest
-from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
+from ottla.wire.messages.topics.metadata import MetadataRequest
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 # What a script may say about the next Produce: append and answer, append and hang up, hang up, or an error code.
 APPEND, APPEND_AND_CLOSE, JUST_CLOSE = "append", "append and close", "just close"

@@ -14,8 +14,8 @@ from ottla.wire.compile import decoder
 from ottla.wire.frame import response_parts
 from ottla.wire.header import RequestHeader, request_header_version
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
 
 CLOSE = object()
 TOPIC_ID = bytes(15) + b"\x07"

@@ -5,9 +5,9 @@ from tests.support.waiting import until_async
 
 from ottla.client import Cluster
 from ottla.client.admin import Admin
-from ottla.client.delivery import Delivery
-from ottla.client.share_consumer import ShareConsumer
-from ottla.client.share_options import ShareOptions
+from ottla.client.share.consumer import ShareConsumer
+from ottla.client.share.delivery import Delivery
+from ottla.client.share.options import ShareOptions
 from ottla.model.resources import Resource, ResourceType
 
 

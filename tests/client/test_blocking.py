@@ -19,11 +19,11 @@ from ottla.client import (
     Span,
     TopicPartition,
 )
-from ottla.client.blocking import Blocking
-from ottla.client.blocking_consumers import BlockingConsumer, BlockingEach, BlockingShareConsumer, BlockingTransaction
-from ottla.client.each import Each
-from ottla.client.faces import Face
-from ottla.client.transaction import Transaction
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.blocking.consumers import BlockingConsumer, BlockingEach, BlockingShareConsumer, BlockingTransaction
+from ottla.client.blocking.faces import Face
+from ottla.client.consumer.each import Each
+from ottla.client.producer.transaction import Transaction
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import Resource, ResourceType
 from ottla.testing.broker import Broker

@@ -28,8 +28,8 @@ from ottla.client import (
 )
 from ottla.client.admin.configs import Change, Operation
 from ottla.client.admin.topics import ALL_RECORDS, NewTopic
-from ottla.client.blocking import Blocking
-from ottla.client.ranges import ConsumedRecord
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.consumer.ranges import ConsumedRecord
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource, ResourceType, Source

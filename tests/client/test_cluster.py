@@ -16,9 +16,9 @@ from ottla.client.metadata import Metadata
 from ottla.client.options import ClientOptions, parse_address, parse_bootstrap
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 
 def options(bootstrap: str, **more: Any) -> ClientOptions:

@@ -10,10 +10,10 @@ from tests.support.ports import free_ports
 from ottla.client.connection import Address, Connection
 from ottla.client.errors import ConnectionLost, NotConnected, ProtocolError, RequestTimedOut, UnsupportedApi
 from ottla.model import limits
-from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ottla.wire.messages.fetch import FetchRequest
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.records.fetch import FetchRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest
 
 
 async def connect(broker: ScriptedBroker, **options: Any) -> Connection:

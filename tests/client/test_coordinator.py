@@ -12,14 +12,14 @@ from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator, CoordinatorKind
 from ottla.client.errors import UnsupportedApi
 from ottla.client.options import ClientOptions, parse_bootstrap
-from ottla.client.share_consumer import ShareConsumer
-from ottla.client.share_options import ShareOptions
+from ottla.client.share.consumer import ShareConsumer
+from ottla.client.share.options import ShareOptions
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.wire.messages.api_versions import ApiVersionsRequest
-from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ottla.wire.messages.metadata import MetadataRequest
-from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.shares.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from ottla.wire.messages.topics.metadata import MetadataRequest
+from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
 
 REQUEST = EndTxnRequest(transactional_id="t", producer_id=1, producer_epoch=0, committed=True)
 

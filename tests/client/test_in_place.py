@@ -10,7 +10,7 @@ from tests.client.test_connection import ask, connect, run
 
 from ottla.client.in_place import InPlace
 from ottla.model import limits
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
 
 LENGTH_BYTES = 4
 

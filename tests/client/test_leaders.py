@@ -12,19 +12,19 @@ from tests.support.waiting import WAIT_S
 
 from ottla.client import Cluster, Producer, RangeReader, Span
 from ottla.client.connection import Address
+from ottla.client.consumer.offsets import LATEST, list_offsets
 from ottla.client.errors import ConnectionLost, NotConnected, UnsupportedApi
 from ottla.client.first_of import first_of
 from ottla.client.metadata import Metadata
-from ottla.client.offsets import LATEST, list_offsets
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
-from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
+from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 AT = TopicPartition("t", 0)
 NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -7,9 +7,9 @@ from tests.client.memory_cluster import MemoryBrokers, MemoryClient, run
 
 from ottla.client import ApiError, Consumer, ConsumerOptions, TopicPartition
 from ottla.model.errors import ErrorCode
-from ottla.wire.messages.metadata import MetadataRequest
-from ottla.wire.messages.offset_commit import OffsetCommitRequest
-from ottla.wire.messages.offset_fetch import OffsetFetchRequest
+from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest
+from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -7,21 +7,21 @@ from typing import Any, TypeVar, cast
 
 import pytest
 from tests.client.partitions import ScriptedPartitions
+from tests.client.producer.test_producer import with_producer
 from tests.client.scripted import CLOSE, TOPIC_ID, ScriptedBroker, api_versions, metadata
 from tests.client.test_leaders import Pair, metadata_answer, produced, run
-from tests.client.test_producer import with_producer
 from tests.support.waiting import WAIT_S, until, until_async
 
 from ottla.client import Cluster, Producer, ProducerOptions
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import BufferFull, DeliveryFailed, TopicUnknown
 from ottla.client.metadata import Metadata
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.testing.broker import Broker
-from ottla.wire.messages.api_versions import ApiVersionsRequest
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
 
 T = TypeVar("T")
 RECORDS = 50

@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 from tests.client.partitions import ScriptedPartitions
+from tests.client.producer.test_producer import with_producer
 from tests.client.scripted import ScriptedBroker
-from tests.client.test_producer import with_producer
 from tests.support.waiting import WAIT_S
 
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
-from ottla.client.consumer import Consumer
-from ottla.client.consumer_options import ConsumerOptions
-from ottla.client.producer import Producer, ProducerOptions
-from ottla.client.ranges import RangeReader
-from ottla.client.share_consumer import ShareConsumer
-from ottla.client.share_options import ShareOptions
+from ottla.client.consumer.consumer import Consumer
+from ottla.client.consumer.options import ConsumerOptions
+from ottla.client.consumer.ranges import RangeReader
+from ottla.client.producer.producer import Producer, ProducerOptions
+from ottla.client.share.consumer import ShareConsumer
+from ottla.client.share.options import ShareOptions
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.records.compress import Codec
-from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 NOWHERE = "127.0.0.1:9"  # nobody is asked
 

@@ -6,20 +6,20 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from tests.server.test_three_nodes import active, ask, create, run, running, settings, until
+from tests.server.replication.test_three_nodes import active, ask, create, run, running, settings, until
 
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import ResourceType
 from ottla.server.node import Node
-from ottla.wire.messages.alter_configs import AlterConfigsRequest
-from ottla.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from ottla.wire.messages.create_partitions import CreatePartitionsRequest
-from ottla.wire.messages.delete_topics import DeleteTopicsRequest
-from ottla.wire.messages.elect_leaders import ElectLeadersRequest
-from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
-from ottla.wire.messages.update_features import UpdateFeaturesRequest
+from ottla.wire.messages.cluster.unregister_broker import UnregisterBrokerRequest
+from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest
+from ottla.wire.messages.topics.alter_configs import AlterConfigsRequest
+from ottla.wire.messages.topics.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from ottla.wire.messages.topics.create_partitions import CreatePartitionsRequest
+from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.topics.elect_leaders import ElectLeadersRequest
+from ottla.wire.messages.topics.incremental_alter_configs import IncrementalAlterConfigsRequest
+from ottla.wire.messages.topics.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 Changed = IncrementalAlterConfigsRequest.AlterConfigsResource
 Replaced = AlterConfigsRequest.Resource

@@ -17,7 +17,7 @@ from ottla.cluster.entry import Entry
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState, JournalError
 from ottla.cluster.store import DIRECTORY, Store, StoreConfig
-from ottla.log.disk import Directory, StorageError, read_all
+from ottla.log.files.disk import Directory, StorageError, read_all
 from ottla.raft.config import RaftConfig
 from ottla.raft.effects import Committed, Flush
 from ottla.raft.events import Appended, Flushed, Start
@@ -26,7 +26,7 @@ from ottla.raft.port import Place, ReplicaKey
 from ottla.raft.voters import Voter, VoterSet
 from ottla.records.batch import HEADER_BYTES, read_header
 from ottla.records.control import ControlType
-from ottla.sim.disk import Crash, DiskFaults, HostCrashedError, SimDisk
+from ottla.sim.world.disk import Crash, DiskFaults, HostCrashedError, SimDisk
 from ottla.wire import compile
 from ottla.wire.journal import cluster_metadata as records
 from ottla.wire.journal.control import KRaftVersionRecord, VotersRecord

@@ -24,14 +24,14 @@ from ottla.cluster.machine import Command
 from ottla.cluster.snapshot import snapshot
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError
-from ottla.server import dispatch
-from ottla.server.answer import Large, Later
-from ottla.server.served import SERVED_TO_CONTROLLERS
-from ottla.server.slices import Slices
+from ottla.server.api import dispatch
+from ottla.server.api.api_table import SERVED_TO_CONTROLLERS
+from ottla.server.loop.later import Large, Later
+from ottla.server.loop.slices import Slices
 from ottla.wire import compile
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.message import Request, Response, Struct, fields
-from ottla.wire.messages.create_topics import CreateTopicsResponse
+from ottla.wire.messages.topics.create_topics import CreateTopicsResponse
 
 BROKERS = range(1, 6)
 

@@ -18,9 +18,9 @@ from tests.support.java import CLASSPATH_431, JavaServer, command
 from tests.support.raw import RawConnection
 from tests.support.waiting import until
 
-from ottla.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from ottla.wire.messages.elect_leaders import ElectLeadersRequest
-from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.topics.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from ottla.wire.messages.topics.elect_leaders import ElectLeadersRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 TOOLS = "org.apache.kafka.tools."
 REASSIGN = TOOLS + "reassign.ReassignPartitionsCommand"

@@ -26,16 +26,19 @@ from ottla.cluster.snapshot import feature
 from ottla.cluster.state import ClusterState
 from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
-from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from ottla.wire.messages.alter_partition_reassignments import (
+from ottla.wire.messages.cluster.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from ottla.wire.messages.cluster.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
+from ottla.wire.messages.cluster.broker_registration import BrokerRegistrationRequest
+from ottla.wire.messages.topics.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
-from ottla.wire.messages.broker_registration import BrokerRegistrationRequest
-from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from ottla.wire.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.messages.topics.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 STEPS = 60
 SEEDS = 20

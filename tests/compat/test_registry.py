@@ -9,7 +9,7 @@ import pytest
 from tests.support.kafka import RealKafka
 from tests.support.registry import ask, record
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.registry.leader import ElectionOptions
 from ottla.registry.store import StoreOptions
 from ottla.testing.registry import Registry

@@ -18,8 +18,8 @@ from tests.support.clusters import METADATA_VERSION, OttlaCluster
 from tests.support.java import JavaServer
 from tests.support.waiting import WAIT_S, until
 
-from ottla.log.names import LOG
-from ottla.wire.messages.metadata import MetadataRequest
+from ottla.log.files.names import LOG
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 TOOLS = "org.apache.kafka.tools."
 REASSIGN = TOOLS + "reassign.ReassignPartitionsCommand"

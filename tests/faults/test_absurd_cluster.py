@@ -18,16 +18,16 @@ from typing import Any
 import pytest
 from tests.faults.test_absurd_requests import LONG, Absurd, is_alarming
 from tests.faults.test_fuzzed_frames import damaged, valid_frames
-from tests.server.test_three_nodes import ask, run, running, settings, until
+from tests.server.replication.test_three_nodes import ask, run, running, settings, until
 from tests.support.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
-from ottla.server import dispatch
+from ottla.server.api import dispatch
 from ottla.server.node import Node
 from ottla.wire.frame import request_frame
-from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
 from ottla.wire.types import Fixed
 
 REQUESTS_PER_API = 12  # to each node

@@ -20,15 +20,15 @@ from tests.support.waiting import WAIT_S
 
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
-from ottla.server import dispatch
+from ottla.server.api import dispatch
 from ottla.testing.broker import Broker
 from ottla.wire.frame import request_frame
 from ottla.wire.message import Request, Struct, fields
-from ottla.wire.messages.create_topics import CreateTopicsRequest
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.offset_commit import OffsetCommitRequest
-from ottla.wire.messages.offset_fetch import OffsetFetchRequest
-from ottla.wire.messages.share_fetch import ShareFetchRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest
+from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest
+from ottla.wire.messages.shares.share_fetch import ShareFetchRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
 from ottla.wire.types import Fixed, Sized
 
 REQUESTS_PER_API = 60

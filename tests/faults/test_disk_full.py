@@ -16,13 +16,13 @@ from tests.support.node import OttlaNode
 from tests.support.raw import RawConnection
 from tests.support.waiting import until
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.testing.broker import Broker
-from ottla.wire.messages.create_topics import CreateTopicsRequest
-from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
+from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest
 
 SMALL_BYTES = 8 * 1024 * 1024
 

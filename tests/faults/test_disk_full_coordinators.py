@@ -14,9 +14,9 @@ from tests.support.transactional import Transactional
 
 from ottla.model.errors import ErrorCode
 from ottla.testing.broker import Broker
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.offset_commit import OffsetCommitRequest
-from ottla.wire.messages.offset_fetch import OffsetFetchRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest
+from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest
 
 __all__ = ["small_disk"]  # a fixture
 

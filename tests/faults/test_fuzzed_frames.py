@@ -17,13 +17,13 @@ from tests.wire.strategies import values
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
-from ottla.server import dispatch
+from ottla.server.api import dispatch
 from ottla.testing.broker import Broker
 from ottla.wire.frame import request_frame
 from ottla.wire.message import Request
-from ottla.wire.messages.api_versions import ApiVersionsRequest
-from ottla.wire.messages.metadata import MetadataRequest
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 HOSTILE_FRAMES = 1_500
 

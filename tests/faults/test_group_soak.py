@@ -12,12 +12,12 @@ from tests.support.raw import RawConnection
 
 from ottla.testing.broker import Broker
 from ottla.wire.frame import request_frame
-from ottla.wire.messages.create_topics import CreateTopicsRequest
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.join_group import JoinGroupRequest
-from ottla.wire.messages.leave_group import LeaveGroupRequest
-from ottla.wire.messages.offset_commit import OffsetCommitRequest
-from ottla.wire.messages.sync_group import SyncGroupRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.join_group import JoinGroupRequest
+from ottla.wire.messages.groups.leave_group import LeaveGroupRequest
+from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest
+from ottla.wire.messages.groups.sync_group import SyncGroupRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
 
 GROUPS = 300
 ROUNDS = 3

@@ -12,9 +12,9 @@ from tests.support.node import OttlaNode
 
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.ranges import RangeReader, Span
 from ottla.client.errors import ClientError
-from ottla.client.producer import Producer, ProducerOptions
-from ottla.client.ranges import RangeReader, Span
+from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.model.errors import ApiError
 from ottla.records.compress import Codec
 

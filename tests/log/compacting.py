@@ -17,17 +17,17 @@ from typing import NamedTuple
 
 from tests.log.logs import aborted
 
-from ottla.log.clean import cleanable
-from ottla.log.compact import Compaction, compact_now
+from ottla.log.compaction.compact import Compaction, compact_now
+from ottla.log.compaction.offset_map import OffsetMap
+from ottla.log.compaction.schedule import cleanable
 from ottla.log.config import LogConfig
 from ottla.log.log import Log, Origin
-from ottla.log.offset_map import OffsetMap
 from ottla.records.batch import BatchHeader, check, headers
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
 from ottla.records.control import ControlType, EndTxnMarker, control_type, end_txn_batch
 from ottla.records.record import NO_OFFSET, Record, records
-from ottla.sim.disk import SimDisk
+from ottla.sim.world.disk import SimDisk
 
 NAME = "topic-0"
 CONFIG = LogConfig(

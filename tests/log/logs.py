@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from ottla.log.config import LogConfig
+from ottla.log.files.names import LOG, OFFSET_INDEX, TIME_INDEX, file_name
 from ottla.log.log import Appended, Log
 from ottla.log.lookup import TimeOffset
-from ottla.log.names import LOG, OFFSET_INDEX, TIME_INDEX, file_name
 from ottla.records.batch import BatchHeader, check, headers
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
 from ottla.records.record import Record, records
-from ottla.sim.disk import SimDisk
+from ottla.sim.world.disk import SimDisk
 
 DIRECTORY = "topic-0"
 NOW_MS = 1_000_000

@@ -7,7 +7,7 @@ import pytest
 from tests.log.logs import NOW_MS, append, batch, check_indexes, offset_for_time, open_log, read_batches, read_records
 
 from ottla.log.config import LogConfig
-from ottla.log.disk import StorageError
+from ottla.log.files.disk import StorageError
 from ottla.log.log import Origin
 from ottla.log.look import dated_ahead
 from ottla.model.broker_settings import BROKER_SETTINGS
@@ -19,7 +19,7 @@ from ottla.records.batch import read_header
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
 from ottla.records.record import Record
-from ottla.sim.disk import DiskFaults, SimDisk
+from ottla.sim.world.disk import DiskFaults, SimDisk
 
 
 def refused(config: LogConfig, records: bytearray) -> ApiError:

@@ -5,13 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.log.logs import NOW_MS, append, batch, open_log
 
-from ottla.log import aborted, committed
+from ottla.log import committed
 from ottla.log.config import LogConfig
+from ottla.log.files import txn_index as aborted
 from ottla.log.log import Log, Origin
 from ottla.records.batch import headers
 from ottla.records.committed import AbortedFilter
 from ottla.records.control import EndTxnMarker, end_txn_batch
-from ottla.sim.disk import SimDisk
+from ottla.sim.world.disk import SimDisk
 
 SMALL = LogConfig(segment_bytes=2_000, index_interval_bytes=300)
 BLOCK = 4

@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.log.logs import NOW_MS, append, batch, check_indexes, open_log
 
-from ottla.log import cut, log, marks, scan
+from ottla.log import cut, log
 from ottla.log.config import LogConfig
+from ottla.log.files import scan
 from ottla.log.log import Log, Origin
+from ottla.log.producers import marks
 from ottla.records.control import EndTxnMarker, end_txn_batch
-from ottla.sim.disk import SimDisk
+from ottla.sim.world.disk import SimDisk
 
 SMALL = LogConfig(segment_bytes=6_000, index_interval_bytes=100)
 

@@ -9,12 +9,12 @@ from tests.log.compacting import NAME, Model
 from tests.log.logs import DIRECTORY, NOW_MS, append, batch, check_indexes, open_log, read_records
 
 from ottla.log.config import LogConfig
-from ottla.log.disk import Directory
+from ottla.log.files.disk import Directory
 from ottla.log.log import Log
-from ottla.log.seams import Seams
-from ottla.log.verify import verify
+from ottla.log.offline.verify import verify
+from ottla.log.recovery.seams import Seams
 from ottla.records.batch import headers, stamp
-from ottla.sim.disk import Crash, SimDisk
+from ottla.sim.world.disk import Crash, SimDisk
 
 DELETED = COMPACTED._replace(compact=False, delete=True)
 

@@ -14,7 +14,8 @@ from tests.support.java import JavaServer
 from tests.support.kafka import RealKafka
 from tests.support.waiting import WAIT_S
 
-from ottla.log.checkpoint import (
+from ottla.log.config import LogConfig
+from ottla.log.files.checkpoint import (
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
@@ -25,13 +26,12 @@ from ottla.log.checkpoint import (
     write_clean_shutdown,
     write_offsets,
 )
-from ottla.log.config import LogConfig
-from ottla.log.disk import Directory
+from ottla.log.files.disk import Directory
 from ottla.log.log import Log, Origin
 from ottla.model.ids import TopicPartition
 from ottla.records.compress import Codec
 from ottla.records.control import EndTxnMarker, end_txn_batch
-from ottla.server.osdisk import OsDisk
+from ottla.server.ports.os_disk import OsDisk
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 

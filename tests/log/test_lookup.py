@@ -18,7 +18,7 @@ from ottla.records.batch import HEADER_BYTES, read_header
 from ottla.records.build import assemble, build_batch
 from ottla.records.compress import Codec
 from ottla.records.record import Record
-from ottla.sim.disk import SimFile
+from ottla.sim.world.disk import SimFile
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])

@@ -11,8 +11,8 @@ from tests.log.logs import NOW_MS, batch, read_records
 from ottla.log.closing import close_logs
 from ottla.log.config import LogConfig
 from ottla.log.log import Log
-from ottla.server.osdisk import OsDisk
-from ottla.sim.disk import Crash, SimDisk
+from ottla.server.ports.os_disk import OsDisk
+from ottla.sim.world.disk import Crash, SimDisk
 
 COUNT = 2_000
 

@@ -19,7 +19,7 @@ from tests.log.logs import (
 from ottla.log.config import LogConfig
 from ottla.log.log import Log
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.sim.disk import Crash, SimDisk
+from ottla.sim.world.disk import Crash, SimDisk
 
 PRODUCERS = (7, 8)
 CONFIG = LogConfig(

@@ -17,13 +17,13 @@ from tests.log.logs import (
 
 from ottla.log.closing import close_logs
 from ottla.log.config import LogConfig
+from ottla.log.files.names import CLEANED
+from ottla.log.files.segment import Segment
 from ottla.log.log import Log, Origin
-from ottla.log.names import CLEANED
-from ottla.log.segment import Segment
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import headers
 from ottla.records.build import build_batch
-from ottla.sim.disk import Crash, SimDisk
+from ottla.sim.world.disk import Crash, SimDisk
 
 
 def filled(batches: int = 10, *, disk: SimDisk | None = None, config: LogConfig | None = None, count: int = 3) -> Log:

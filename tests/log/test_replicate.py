@@ -8,11 +8,11 @@ import pytest
 from tests.log.logs import NOW_MS, aborted, append, batch, check_indexes, open_log, read_batches
 
 from ottla.log.config import LogConfig
-from ottla.log.disk import StorageError
+from ottla.log.files.disk import StorageError
 from ottla.log.log import Log, Origin
 from ottla.model.errors import ApiError
 from ottla.records.control import EndTxnMarker, end_txn_batch
-from ottla.sim.disk import SimDisk, SimFile
+from ottla.sim.world.disk import SimDisk, SimFile
 
 
 def whole(log: Log, offset: int = 0) -> bytes:

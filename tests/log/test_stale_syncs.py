@@ -6,9 +6,9 @@ import pytest
 from tests.log.logs import NOW_MS, append, batch, open_log, read_records
 
 from ottla.log.config import LogConfig
-from ottla.log.disk import StorageError
+from ottla.log.files.disk import StorageError
 from ottla.log.log import Log
-from ottla.sim.disk import Crash, SimDisk
+from ottla.sim.world.disk import Crash, SimDisk
 
 SIZE = len(batch(1))
 CONFIG = LogConfig(segment_bytes=4 * SIZE, index_interval_bytes=SIZE)

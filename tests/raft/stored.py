@@ -12,11 +12,11 @@ from ottla.cluster.entry import Entry
 from ottla.cluster.journal import Control, snapshot_batches
 from ottla.cluster.snapshot_files import SnapshotFiles
 from ottla.cluster.store import DIRECTORY, DOUBT, Store, StoreConfig
-from ottla.log.disk import Directory, replace_file
+from ottla.log.files.disk import Directory, replace_file
 from ottla.raft.port import Place
 from ottla.records.batch import headers
 from ottla.records.control import ControlType
-from ottla.sim.disk import Crash, DiskFaults, SimDisk
+from ottla.sim.world.disk import Crash, DiskFaults, SimDisk
 from ottla.wire.journal import cluster_metadata as records
 
 CONFIG = StoreConfig(segment_bytes=2_000, segment_ms=1 << 40, bytes_between_snapshots=1 << 30)

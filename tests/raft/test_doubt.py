@@ -9,11 +9,12 @@ from tests.raft.test_replication import fetch
 from tests.raft.world import World
 
 from ottla.model.errors import ErrorCode
-from ottla.raft import doubt, events
+from ottla.raft import events
+from ottla.raft import lost_disk as doubt
 from ottla.raft.effects import Doubt, Send
 from ottla.raft.node import RaftNode
 from ottla.raft.roles import Leader, Role
-from ottla.wire.messages.fetch import FetchRequest
+from ottla.wire.messages.records.fetch import FetchRequest
 
 
 def fresh(size: int = 3, seed: int = 1) -> World:

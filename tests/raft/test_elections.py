@@ -10,8 +10,8 @@ from ottla.raft import events
 from ottla.raft.effects import Follow, Lead, Reply, Send
 from ottla.raft.port import Election, ReplicaKey
 from ottla.raft.roles import Role
-from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
-from ottla.wire.messages.vote import VoteRequest, VoteResponse
+from ottla.wire.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
+from ottla.wire.messages.quorum.vote import VoteRequest, VoteResponse
 
 FAST_MS = 100  # what an election may take when processes are seen to go
 

@@ -16,15 +16,15 @@ from ottla.cluster.features import DEFAULT_LEVELS, ELR_VERSION
 from ottla.cluster.journal import snapshot_items
 from ottla.cluster.state import JournalError
 from ottla.cluster.store import DIRECTORY, DOUBT, Store, StoreConfig
-from ottla.log.checkpoint import read_meta_properties
-from ottla.log.disk import Directory, read_all
+from ottla.log.files.checkpoint import read_meta_properties
+from ottla.log.files.disk import Directory, read_all
 from ottla.model.ids import uuid_text
 from ottla.raft.port import Election, ReplicaKey
 from ottla.raft.voters import Endpoint, VoterHistory, VoterSet
-from ottla.server.directories import DataDirectory
-from ottla.server.formatting import format_directories, initial_levels, parse_controllers
-from ottla.server.identity import BOOTSTRAP, IdentityError, identify
-from ottla.sim.disk import Crash, SimDisk
+from ottla.server.storage.directories import DataDirectory
+from ottla.server.storage.formatting import format_directories, initial_levels, parse_controllers
+from ottla.server.storage.identity import BOOTSTRAP, IdentityError, identify
+from ottla.sim.world.disk import Crash, SimDisk
 from ottla.wire.journal.cluster_metadata import FeatureLevelRecord
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"

@@ -20,8 +20,8 @@ from ottla.cluster.journal import snapshot_items
 from ottla.cluster.store import DIRECTORY
 from ottla.model.ids import uuid_text
 from ottla.raft.voters import VoterSet
-from ottla.server.osdisk import OsDisk
-from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from ottla.server.ports.os_disk import OsDisk
+from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 

@@ -17,9 +17,9 @@ from tests.cli.conftest import Run, invoke
 from tests.server.three import create, until
 from tests.support.clusters import METADATA_VERSION, OttlaCluster, running
 
-from ottla.cli import cluster_view
+from ottla.cli.cluster import view as cluster_view
 from ottla.cluster.store import DOUBT
-from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 ALONE = "no vote from this node"
 

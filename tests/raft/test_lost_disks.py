@@ -8,7 +8,7 @@ import pytest
 from tests.raft.stored import StoredJournal
 from tests.raft.world import World, in_memory
 
-from ottla.raft import doubt
+from ottla.raft import lost_disk as doubt
 
 SEEDS = {3: 20, 5: 6}
 SEEDS_ON_DISKS = 4

@@ -11,7 +11,7 @@ from ottla.raft import events
 from ottla.raft.describe import describe
 from ottla.raft.node import JOURNAL_PAUSE_MS, RaftNode
 from ottla.raft.roles import Leader, Role
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 
 def elected(seed: int = 1, size: int = 3, dynamic: bool = False) -> tuple[World, RaftNode]:

@@ -8,8 +8,8 @@ import pytest
 from tests.raft.stored import StoredJournal
 from tests.raft.world import CLUSTER, World, disk_of, endpoint, in_memory
 
-from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest
-from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from ottla.wire.messages.quorum.add_raft_voter import AddRaftVoterRequest
+from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest
 
 SEEDS = {3: 50, 5: 12}
 SEEDS_ON_DISKS = 6

@@ -11,9 +11,9 @@ from ottla.model.errors import ErrorCode
 from ottla.raft import events
 from ottla.raft.node import RaftNode
 from ottla.raft.voters import Endpoint, VoterSet, encode_kraft_version
-from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest
-from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
-from ottla.wire.messages.update_raft_voter import UpdateRaftVoterRequest
+from ottla.wire.messages.quorum.add_raft_voter import AddRaftVoterRequest
+from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest
+from ottla.wire.messages.quorum.update_raft_voter import UpdateRaftVoterRequest
 
 
 def elected(size: int = 3, *, dynamic: bool = True) -> tuple[World, RaftNode]:

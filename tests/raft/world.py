@@ -18,8 +18,8 @@ from ottla.raft.port import ReplicaKey
 from ottla.raft.voters import Endpoint, Voter, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
 from ottla.wire.message import Request
-from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ottla.wire.messages.fetch import FetchRequest
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.records.fetch import FetchRequest
 
 CLUSTER = "cluster"
 CONFIG = RaftConfig(fetch_max_bytes=400, fetch_snapshot_max_bytes=100)

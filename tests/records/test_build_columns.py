@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.client.partitioner import murmur2 as murmur2_of_bytes
+from ottla.client.producer.partitioner import murmur2 as murmur2_of_bytes
 from ottla.records import build_columns
 from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.records.build import assemble

@@ -16,8 +16,8 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from tests.support.registry import ask, record, until
 
 from ottla.client.admin import Admin
-from ottla.client.blocking import Blocking
-from ottla.client.producer import Producer
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.producer.producer import Producer
 from ottla.model import limits
 from ottla.registry.leader import ElectionOptions
 from ottla.registry.store import StoreOptions

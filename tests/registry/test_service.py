@@ -14,9 +14,9 @@ from tests.support.ports import free_ports
 from tests.support.registry import ask, record, until
 
 from ottla.client.admin import Admin
-from ottla.client.blocking import Blocking
-from ottla.client.producer import Producer
-from ottla.client.producer_options import ProducerOptions
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.producer.options import ProducerOptions
+from ottla.client.producer.producer import Producer
 from ottla.model.resources import Resource
 from ottla.registry.identity import Identity
 from ottla.registry.leader import ElectionOptions, ElectionRefused, Verdict

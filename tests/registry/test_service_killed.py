@@ -18,7 +18,7 @@ from tests.support.registry import Answer, RegistryProcess, ask, record, until
 from ottla.client.admin import Admin
 from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.registry.identity import read_elected
-from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
 SESSION = ("--session-timeout", "1500ms")
 THREADS = 4

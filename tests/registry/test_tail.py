@@ -9,9 +9,9 @@ from tests.support.raw import RawConnection
 from tests.support.unreadable import no_gzip
 
 from ottla.client.cluster import Cluster
-from ottla.client.fetching import ConsumedRecord
+from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.client.options import ClientOptions, parse_bootstrap
-from ottla.client.producer import Producer
+from ottla.client.producer.producer import Producer
 from ottla.model.errors import ErrorCode
 from ottla.registry.tail import Tail
 from ottla.testing.broker import Broker

@@ -15,7 +15,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.record import records
 from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.replica.terms import NO_LEADER, Proposal, Terms
-from ottla.sim.disk import Crash, SimDisk
+from ottla.sim.world.disk import Crash, SimDisk
 
 LAG_MS = 1_000
 RETRY = ErrorCode.REQUEST_TIMED_OUT

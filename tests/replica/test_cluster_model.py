@@ -10,7 +10,7 @@ import pytest
 from tests.replica.cluster import LAG_MS, Cluster, contents
 
 from ottla.log.config import LogConfig
-from ottla.sim.disk import Crash
+from ottla.sim.world.disk import Crash
 
 SEEDS = 80
 STEPS = 250

@@ -13,7 +13,7 @@ from ottla.records.batch import headers
 from ottla.records.control import EndTxnMarker, end_txn_batch
 from ottla.replica.partition import READ_COMMITTED, Partition
 from ottla.replica.terms import sole
-from ottla.sim.disk import Crash, DiskFaults, SimDisk
+from ottla.sim.world.disk import Crash, DiskFaults, SimDisk
 
 DURABLE = LogConfig(fsync_before_ack=True)
 

@@ -6,14 +6,14 @@ import pytest
 from tests.log.logs import NOW_MS, batch, open_log, read_records
 
 from ottla.log.config import LogConfig
-from ottla.log.disk import StorageError
+from ottla.log.files.disk import StorageError
 from ottla.log.log import Log
 from ottla.model.errors import ApiError
 from ottla.replica.neighbours import ALONE, Neighbours
 from ottla.replica.partition import Partition
 from ottla.replica.reading import LATEST, TO_THE_END
 from ottla.replica.terms import Terms
-from ottla.sim.disk import Crash, SimDisk
+from ottla.sim.world.disk import Crash, SimDisk
 
 SMALL = LogConfig(segment_bytes=400)
 

@@ -13,20 +13,20 @@ from types import SimpleNamespace
 from typing import Any
 
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
-from ottla.log import checkpoint
+from ottla.log.files import checkpoint
 from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ApiError
-from ottla.server import dispatch
-from ottla.server.answer import Later
-from ottla.server.channel import ControllerChannel
-from ottla.server.configs import Configs
-from ottla.server.context import Context, Peer
-from ottla.server.directories import open_directories
-from ottla.server.member import Member
+from ottla.server.api import dispatch
+from ottla.server.api.context import Context, Peer
+from ottla.server.loop.later import Later
+from ottla.server.loop.slices import Slices
 from ottla.server.node import Ports
-from ottla.server.partitions import Partitions
-from ottla.server.slices import Slices
-from ottla.sim.disk import SimDisk
+from ottla.server.quorum.controller_link import ControllerChannel
+from ottla.server.quorum.quorum_member import Member
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.directories import open_directories
+from ottla.server.storage.partitions import Partitions
+from ottla.sim.world.disk import SimDisk
 from ottla.wire import api, compile
 from ottla.wire.message import Request
 

@@ -22,26 +22,26 @@ from ottla.machine.stepped import in_one_go
 from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
 from ottla.replica.partition import Partition
-from ottla.server.answer import Later
-from ottla.server.channel import ControllerChannel
-from ottla.server.configs import Configs
-from ottla.server.context import Context, Peer
-from ottla.server.directories import open_directories
-from ottla.server.disk_threads import DiskThreads
-from ottla.server.durability import Syncer
-from ottla.server.handlers.fetch import fetch
-from ottla.server.handlers.list_offsets import list_offsets
-from ottla.server.partitions import Partitions
+from ottla.server.api.context import Context, Peer
+from ottla.server.fetch.sessions import Sessions
+from ottla.server.handlers.records.fetch import fetch
+from ottla.server.handlers.records.list_offsets import list_offsets
+from ottla.server.loop.disk_threads import DiskThreads
+from ottla.server.loop.later import Later
+from ottla.server.loop.slices import Slices
+from ottla.server.loop.waiters import Waiters
+from ottla.server.quorum.controller_link import ControllerChannel
 from ottla.server.replication.replication import Replication
-from ottla.server.sessions import Sessions
-from ottla.server.slices import Slices
-from ottla.server.waiters import Waiters
-from ottla.sim.disk import SimDisk
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.directories import open_directories
+from ottla.server.storage.partitions import Partitions
+from ottla.server.storage.syncing import Syncer
+from ottla.sim.world.disk import SimDisk
 from ottla.wire import api, compile
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.message import Request
-from ottla.wire.messages.fetch import FetchRequest
-from ottla.wire.messages.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.records.fetch import FetchRequest
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 
 LEADER, FOLLOWER = 1, 2
 LISTENER = "PLAINTEXT"

@@ -14,11 +14,11 @@ from ottla.records.batch import headers
 from ottla.records.build import build_batch
 from ottla.records.record import Record, records
 from ottla.testing.broker import Broker
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from ottla.wire.messages.share_acknowledge import ShareAcknowledgeRequest
-from ottla.wire.messages.share_fetch import ShareFetchRequest
-from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeRequest
+from ottla.wire.messages.shares.share_fetch import ShareFetchRequest
+from ottla.wire.messages.shares.share_group_heartbeat import ShareGroupHeartbeatRequest
+from ottla.wire.messages.topics.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 VERSION = 2
 GROUP = 32  # the kind of configuration resource

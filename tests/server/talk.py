@@ -12,11 +12,11 @@ from ottla.records.build import build_batch
 from ottla.records.record import records
 from ottla.wire.frame import request_frame
 from ottla.wire.message import Request
-from ottla.wire.messages.create_topics import CreateTopicsRequest
-from ottla.wire.messages.delete_topics import DeleteTopicsRequest
-from ottla.wire.messages.fetch import FetchRequest
-from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.records.fetch import FetchRequest
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
+from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.topics.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 FETCH_VERSION = 12  # the last one by name
 PRODUCE_VERSION = 9

@@ -22,10 +22,10 @@ from tests.server.talk import (
 from tests.support.node import OttlaNode
 from tests.support.raw import Closed, RawConnection
 
-from ottla.log.checkpoint import CLEAN_SHUTDOWN
-from ottla.log.disk import StorageError
+from ottla.log.files.checkpoint import CLEAN_SHUTDOWN
+from ottla.log.files.disk import StorageError
 from ottla.model import limits
-from ottla.server.system import connections_max, open_files_max
+from ottla.server.ports.system import connections_max, open_files_max
 from ottla.testing.broker import Broker
 
 LONG_MS = 600_000

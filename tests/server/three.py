@@ -12,10 +12,10 @@ from tests.support.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.client.admin.topics import NewTopic
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.model.errors import ErrorCode
 from ottla.wire.message import Request
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
 
 T = TypeVar("T")
 GROUP, TRANSACTION = 0, 1

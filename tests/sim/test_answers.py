@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.sim.sampling import check, check_sample
 
-from ottla.client import commits
+from ottla.client.consumer import group_offsets as commits
 from ottla.model.errors import ErrorCode
 from ottla.sim import answers
 from ottla.sim.answering import AnsweringSimulation, answering

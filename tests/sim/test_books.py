@@ -5,12 +5,12 @@ import random
 from ottla.raft.port import ReplicaKey
 from ottla.raft.voters import Voter, VoterSet
 from ottla.sim.cluster import Machine
-from ottla.sim.disk import Crash
-from ottla.sim.loop import SimLoop
-from ottla.sim.net import SimNet
-from ottla.sim.replicated.book import Ballots, Electorate, Life, LogBook
-from ottla.sim.replicated.line import Batch
+from ottla.sim.replicated.committed_batches import Batch
+from ottla.sim.replicated.log_invariants import Ballots, Electorate, Life, LogBook
 from ottla.sim.replicated.power import Power
+from ottla.sim.world.disk import Crash
+from ottla.sim.world.loop import SimLoop
+from ottla.sim.world.net import SimNet
 
 ONE, TWO, THREE = Life(1, 1), Life(2, 1), Life(3, 1)
 A, B, C = Batch(0, 3, 1, 11), Batch(3, 4, 1, 12), Batch(4, 9, 2, 13)

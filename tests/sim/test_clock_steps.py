@@ -13,20 +13,23 @@ import pytest
 from ottla.client.connection import Connection
 from ottla.records.build import build_batch
 from ottla.sim.cluster import Machine
-from ottla.sim.loop import SimLoop
-from ottla.sim.net import SimNet
+from ottla.sim.world.loop import SimLoop
+from ottla.sim.world.net import SimNet
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Topic
-from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
-from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
-from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.wire.messages.groups.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.messages.txns.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Topic
+from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 HOUR_MS = 3_600_000
 UNKNOWN_MEMBER = 25

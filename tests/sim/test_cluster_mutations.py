@@ -12,20 +12,20 @@ from ottla.cluster.commands import register_broker
 from ottla.cluster.commands.fence import UnregisterBroker
 from ottla.cluster.elect import Elections, _Draft, _Elected
 from ottla.log.log import Log
-from ottla.log.recover import _Recovery
+from ottla.log.recovery.recover import _Recovery
 from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
 from ottla.raft import election, leading, membership, upgrade
 from ottla.raft.node import RaftNode
 from ottla.replica.isr import Follower, InSync
 from ottla.replica.partition import Partition
-from ottla.server import quorum_flushing
+from ottla.server.quorum import flushing as quorum_flushing
 from ottla.sim.check import Guarantee, Writer
-from ottla.sim.loop import Host
-from ottla.sim.net import LinkQuality
 from ottla.sim.replicated.run import ClusterSimulation
 from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, NOBODY, ClusterScenario, Voting, clustered
 from ottla.sim.scenario import Durability, Fault
+from ottla.sim.world.loop import Host
+from ottla.sim.world.net import LinkQuality
 
 SEEDS = range(12)
 

@@ -12,9 +12,9 @@ from tests.sim.test_topics import one_topic
 
 from ottla.log.durable import Durable
 from ottla.log.log import Log
-from ottla.log.recover import _Recovery
+from ottla.log.recovery.recover import _Recovery
 from ottla.replica.partition import Partition
-from ottla.server.durability import Syncer
+from ottla.server.storage.syncing import Syncer
 from ottla.sim.replicated.run import ClusterSimulation
 from ottla.sim.replicated.scenario import ClusterScenario, topical, with_topics
 from ottla.sim.run import Outcome

@@ -18,7 +18,7 @@ from ottla.groups.offsets.store import Offsets
 from ottla.log.log import Log
 from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
-from ottla.server.share_partitions import SharePartitions
+from ottla.server.shares.share_partitions import SharePartitions
 from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.terms import AckType
 from ottla.sim.check import Guarantee, Writer
@@ -27,8 +27,8 @@ from ottla.sim.copying import CopyPlan
 from ottla.sim.grouping import GroupPlan
 from ottla.sim.scenario import Durability, Fault, Scenario
 from ottla.sim.seeds import kept_seeds
-from ottla.sim.share_member import Manners
-from ottla.sim.sharing import SharePlan
+from ottla.sim.shares.member import Manners
+from ottla.sim.shares.sharing import SharePlan
 
 KEPT = kept_seeds(Path(__file__).with_name("coordinated_seeds.txt"))
 SAMPLE = range(9000, 9008)

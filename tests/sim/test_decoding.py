@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ottla.client.consumer import Consumer
+from ottla.client.consumer.consumer import Consumer
 from ottla.model.ids import TopicPartition
 from ottla.registry.tail import Tail
 from ottla.sim.answering import AnsweringSimulation, answering

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.log.disk import StorageError
-from ottla.sim.disk import Crash, DiskFaults, HostCrashedError, SimDisk
+from ottla.log.files.disk import StorageError
+from ottla.sim.world.disk import Crash, DiskFaults, HostCrashedError, SimDisk
 
 
 def test_files_behave_like_files() -> None:

@@ -8,11 +8,11 @@ import random
 import pytest
 
 from ottla.log.config import LogConfig
-from ottla.log.disk import StorageError
+from ottla.log.files.disk import StorageError
 from ottla.log.log import Log
 from ottla.records.build import build_batch
 from ottla.records.record import records
-from ottla.sim.disk import Crash, DiskFaults, HostCrashedError, SimDisk
+from ottla.sim.world.disk import Crash, DiskFaults, HostCrashedError, SimDisk
 
 DIRECTORY = "t-0"
 

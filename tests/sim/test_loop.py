@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from ottla.sim.loop import HOST, Host, SimLoop, SimulationError
+from ottla.sim.world.loop import HOST, Host, SimLoop, SimulationError
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -165,7 +165,7 @@ def test_errors_that_nobody_catches_are_kept(loop: SimLoop) -> None:
 
 SCRIPT = """
 import asyncio, random, sys
-from ottla.sim.loop import SimLoop
+from ottla.sim.world.loop import SimLoop
 loop = SimLoop(random.Random(int(sys.argv[1])))
 async def worker(n):
     for name in {"a", "b", "c"} & {"a", "b", "c"} and sorted({"a", "b", "c"}):

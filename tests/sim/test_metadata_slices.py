@@ -5,8 +5,8 @@ Everything that is claimed of a cluster holds, also if leaders change, nodes die
 
 import pytest
 
-from ottla.server import dispatch
-from ottla.server.quorum import Quorum
+from ottla.server.api import dispatch
+from ottla.server.quorum.quorum import Quorum
 from ottla.sim.replicated.run import ClusterSimulation
 from ottla.sim.replicated.scenario import clustered
 from ottla.sim.scaled import scaled

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from ottla.log.log import Log
-from ottla.log.producers import Producers
-from ottla.log.recover import _Recovery
+from ottla.log.producers.producers import Producers
+from ottla.log.recovery.recover import _Recovery
 from ottla.records import batch
 from ottla.replica.partition import Partition
-from ottla.server.checkpoints import Checkpoints
-from ottla.server.producer_ids import ProducerIds
+from ottla.server.quorum.producer_ids import ProducerIds
+from ottla.server.storage.checkpoints import Checkpoints
 from ottla.sim.check import Guarantee, Writer
-from ottla.sim.disk import SimDisk
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import Durability, Fault, Scenario, scenario
+from ottla.sim.world.disk import SimDisk
 
 SEEDS = range(15)
 CRASHES = {Fault.KILL: 1.0, Fault.POWER_LOSS: 1.0}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ottla.sim.loop import Host, SimLoop
-from ottla.sim.net import LinkQuality, SimNet
-from ottla.sim.socket import ListeningSocket, SimSocket
+from ottla.sim.world.loop import Host, SimLoop
+from ottla.sim.world.net import LinkQuality, SimNet
+from ottla.sim.world.socket import ListeningSocket, SimSocket
 
 
 class Echo:

@@ -25,27 +25,27 @@ OUTSIDE = (
 # Where the outside world may be touched, and with what.
 PORTS = {
     "server/process.py": {"signal"},  # run
-    "server/ports.py": {"time", "random"},
-    "server/watchdog.py": {"time", "threading"},  # watches a real loop; comes in by a port
-    "server/collector.py": {"time"},  # of the process
-    "server/context.py": {"random"},  # the type of a port
-    "server/net.py": {"socket"},
-    "server/system.py": {"os"},  # locks and limits of the real world
-    "server/directories.py": {"threading"},  # a lock: workers write checkpoints, too
-    "server/osdisk.py": {"os", "threading"},
-    "server/osfile.py": {"os", "threading", "time"},
-    "server/reserve.py": {"os", "threading"},  # part of the real disk
-    "server/page_cache.py": {"os"},  # what is in memory of a real file
-    "server/listener.py": {"socket"},  # constants only
-    "server/gone.py": {"socket"},  # a constant
+    "server/ports/ports.py": {"time", "random"},
+    "server/loop/watchdog.py": {"time", "threading"},  # watches a real loop; comes in by a port
+    "server/loop/garbage_collector.py": {"time"},  # of the process
+    "server/api/context.py": {"random"},  # the type of a port
+    "server/ports/sockets.py": {"socket"},
+    "server/ports/system.py": {"os"},  # locks and limits of the real world
+    "server/storage/directories.py": {"threading"},  # a lock: workers write checkpoints, too
+    "server/ports/os_disk.py": {"os", "threading"},
+    "server/ports/os_file.py": {"os", "threading", "time"},
+    "server/ports/disk_reserve.py": {"os", "threading"},  # part of the real disk
+    "server/ports/page_cache.py": {"os"},  # what is in memory of a real file
+    "server/net/listener.py": {"socket"},  # constants only
+    "server/net/departed_client.py": {"socket"},  # a constant
     "client/options.py": {"time", "random"},
-    "client/partitioner.py": {"random"},  # the type of its parameter
-    "client/hot_keys.py": {"random"},  # the type of its parameter
+    "client/producer/partitioner.py": {"random"},  # the type of its parameter
+    "client/producer/hot_keys.py": {"random"},  # the type of its parameter
     "client/connection.py": {"ssl", "os", "socket"},  # types and constants
     "client/registry.py": {"time", "uuid"},  # blocking, for programs without a loop; the type of an id
-    "server/registered.py": {"uuid"},  # the type of an id
-    "client/blocking.py": {"threading"},  # the façade for programs without a loop
-    "client/blocking_consumers.py": {"threading"},  # a lock: one thread reads at a time
+    "server/schemas/schema_cache.py": {"uuid"},  # the type of an id
+    "client/blocking/blocking.py": {"threading"},  # the façade for programs without a loop
+    "client/blocking/consumers.py": {"threading"},  # a lock: one thread reads at a time
 }
 MODULES = sorted(
     str(path.relative_to(SOURCE)) for part in ("server", "client") for path in (SOURCE / part).rglob("*.py")

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.sim.share_check import ACCEPT, REJECT, RELEASE, ShareBook
+from ottla.sim.shares.check import ACCEPT, REJECT, RELEASE, ShareBook
 
 A = TopicPartition("t", 0)
 LOCK_SECONDS = 4.0

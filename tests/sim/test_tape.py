@@ -3,8 +3,8 @@
 from ottla.log.config import LogConfig
 from ottla.log.log import Log
 from ottla.records.build import build_batch
-from ottla.sim.disk import SimDisk
-from ottla.sim.replicated.line import Batch, Line, Tape
+from ottla.sim.replicated.committed_batches import Batch, Line, Tape
+from ottla.sim.world.disk import SimDisk
 
 
 def log_of(*sizes: int) -> Log:

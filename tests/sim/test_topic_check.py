@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.client.fetching import ConsumedRecord
+from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import Payload
 from ottla.sim.ledger import Name

@@ -13,25 +13,26 @@ import pytest
 from tests.sim.sampling import check, check_sample
 
 from ottla.log import committed
-from ottla.log.clean_filter import BatchFilter
-from ottla.log.clean_txns import CleanedTxns
-from ottla.log.recover import _Recovery
-from ottla.log.seams import Seams
+from ottla.log.compaction.batch_filter import BatchFilter
+from ottla.log.compaction.transactions import CleanedTxns
+from ottla.log.recovery.recover import _Recovery
+from ottla.log.recovery.seams import Seams
 from ottla.records.batch import BatchHeader
 from ottla.records.compress import Codec
 from ottla.records.record import frames
-from ottla.server import cleaning, directories, partitions, placing, removal
-from ottla.server.clocks import Clocks
-from ottla.server.durability import Syncer
-from ottla.server.host import Host
-from ottla.server.removal import Retirement
-from ottla.sim import loop as machines
+from ottla.server.coordination.host import Host
+from ottla.server.loop.clocks import Clocks
+from ottla.server.storage import cleaning, directories, partitions, removal
+from ottla.server.storage import directory_choice as placing
+from ottla.server.storage.removal import Retirement
+from ottla.server.storage.syncing import Syncer
 from ottla.sim.check import Guarantee
 from ottla.sim.run import Outcome
 from ottla.sim.scenario import Durability, Fault
 from ottla.sim.seeds import kept_seeds
 from ottla.sim.topics.plan import KeyedWriterPlan, TopicPlan, TopicsPlan
 from ottla.sim.topics.run import TopicScenario, TopicSimulation, changing
+from ottla.sim.world import loop as machines
 
 KEPT = kept_seeds(Path(__file__).with_name("topics_seeds.txt"))
 SEEDS = range(6)

@@ -18,21 +18,21 @@ from ottla.records.batch import headers
 from ottla.records.build import build_batch
 from ottla.records.record import records
 from ottla.sim.cluster import Machine
-from ottla.sim.disk import Crash
-from ottla.sim.loop import SimLoop
-from ottla.sim.net import SimNet
+from ottla.sim.world.disk import Crash
+from ottla.sim.world.loop import SimLoop
+from ottla.sim.world.net import SimNet
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Topic
-from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
-from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
-from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from ottla.wire.messages.txns.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Topic
+from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.txns.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 ID, GROUP, TOPIC = "x", "g", "t"
 OFFSET = 41

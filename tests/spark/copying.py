@@ -6,8 +6,8 @@ from pathlib import Path
 from tests.support import spark as sparks
 from tests.support.steps import Steps
 
-from ottla.client.blocking import Blocking
-from ottla.client.ranges import ReadOptions
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.consumer.ranges import ReadOptions
 from ottla.spark.sink.faults import Step
 from ottla.spark.sink.transactions import sink_name
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ottla.spark.rows import TYPES
+from ottla.spark.read.rows import TYPES
 
 
 def rows(values: list[bytes | None], keys: list[bytes | None] | None = None, headers: Any = None) -> pa.RecordBatch:

@@ -7,12 +7,12 @@ import pytest
 
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.records.batch import headers
-from ottla.spark.loss import DataLoss, Reason
-from ottla.spark.plan import Range
-from ottla.spark.read_settings import parse_read
-from ottla.spark.reader import OttlaReader, RangePartition
-from ottla.spark.shape import shape_of
-from ottla.spark.stream_reader import OttlaStreamReader
+from ottla.spark.read.loss import DataLoss, Reason
+from ottla.spark.read.plan import Range
+from ottla.spark.read.reader import OttlaReader, RangePartition
+from ottla.spark.read.settings import parse_read
+from ottla.spark.read.shape import shape_of
+from ottla.spark.read.stream_reader import OttlaStreamReader
 from ottla.testing.broker import Broker
 
 Reader = OttlaReader | OttlaStreamReader

@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any
 
 from ottla.client import ProducerOptions
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.records.compress import Codec
 
 _numbers = count()

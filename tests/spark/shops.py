@@ -12,8 +12,8 @@ from tests.support.node import OttlaNode
 from tests.support.spark import Process, environment
 from tests.support.waiting import COMMAND_S
 
-from ottla.client.blocking import Blocking
-from ottla.client.fetching import ConsumedRecord, ReadOptions
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.consumer.fetching import ConsumedRecord, ReadOptions
 
 SHOP = """
 from pyspark.sql import functions as F

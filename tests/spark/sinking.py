@@ -5,10 +5,10 @@ from uuid import uuid4
 import pyarrow as pa
 from tests.support.waiting import until
 
-from ottla.client import handover
-from ottla.client.blocking import Blocking
-from ottla.client.ranges import ReadOptions
-from ottla.client.transaction import OpenTransaction
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.consumer.ranges import ReadOptions
+from ottla.client.producer import handover
+from ottla.client.producer.transaction import OpenTransaction
 from ottla.spark.sink import driver, task
 from ottla.spark.sink.protocol import Part
 from ottla.spark.sink.settings import WriteSettings, write_settings

@@ -14,7 +14,7 @@ from tests.support import spark as sparks
 from tests.support.node import OttlaNode
 from tests.support.steps import ancestors, command_of, environment_of
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.spark.sink.faults import Step
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

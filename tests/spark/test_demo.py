@@ -14,7 +14,7 @@ from ottla.cli.demo.programs import Program
 from ottla.cli.demo.results import check_windows
 from ottla.cli.demo.shop import ORDERS, PAID_WITHIN_MS, PAYMENTS, Shop
 from ottla.cli.demo.view import Lag, lag_text
-from ottla.cli.terminal import CommandError
+from ottla.cli.terminal.plain import CommandError
 
 
 def test_the_books_of_the_shop_are_what_its_events_say() -> None:

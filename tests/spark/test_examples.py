@@ -14,9 +14,9 @@ import pytest
 from tests.support.node import OttlaNode
 
 from ottla.client import ProducerOptions
-from ottla.client.blocking import Blocking
-from ottla.client.fetching import ConsumedRecord
-from ottla.client.ranges import ReadOptions
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.consumer.fetching import ConsumedRecord
+from ottla.client.consumer.ranges import ReadOptions
 
 pytestmark = [pytest.mark.spark]
 
@@ -62,7 +62,7 @@ class Gallery:
 
     def run(self, example: str) -> list[dict[str, Any]]:
         """All that is there now, and the events of the run."""
-        from ottla.cli import pipeline_parts as parts
+        from ottla.cli.pipeline import parts
 
         file = EXAMPLES / example
         loaded = parts.load(file)

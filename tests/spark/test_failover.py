@@ -7,8 +7,8 @@ import pytest
 from tests.spark.reading import write
 from tests.support.clusters import OttlaCluster
 
-from ottla.client.blocking import Blocking
-from ottla.client.ranges import ReadOptions
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.consumer.ranges import ReadOptions
 from ottla.spark import register
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -10,7 +10,7 @@ import pytest
 from tests.support.node import OttlaNode
 from tests.support.waiting import WAIT_S, until
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.model.ids import TopicPartition
 from ottla.spark import progress as progress_module
 from ottla.spark.pipelines.reports import Reports

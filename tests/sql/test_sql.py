@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.model.errors import ApiError
 from ottla.sql import Sql, SqlError
 from ottla.testing.broker import Broker

@@ -5,7 +5,7 @@ import json
 
 import fastavro
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.schemas.framing import frame
 from ottla.schemas.schema import SchemaType, Source

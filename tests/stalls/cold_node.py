@@ -16,8 +16,8 @@ from tests.support.waiting import until
 
 from ottla.records.build import build_batch
 from ottla.wire.message import Request
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest
 
 
 def main(data: Path) -> None:

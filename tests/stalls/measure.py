@@ -87,7 +87,7 @@ def _name(callback: Any) -> str:
 @contextmanager
 def without_collections() -> Iterator[None]:
     """Python's collector stops whoever happens to run. How long is of all objects of the process, most of them the
-    tests'; that a node's own collections are short is shown by tests/server/test_collector.py."""
+    tests'; that a node's own collections are short is shown by tests/server/loop/test_garbage_collector.py."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

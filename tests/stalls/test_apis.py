@@ -14,10 +14,10 @@ from tests.support.ports import free_ports
 from tests.support.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S
 
-from ottla.server.served import SERVED, SERVED_TO_CONTROLLERS
+from ottla.server.api.api_table import SERVED, SERVED_TO_CONTROLLERS
 from ottla.wire.api import API_NAMES, request_class
-from ottla.wire.messages.create_topics import CreateTopicsRequest
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
 
 COUNT = 6_000  # above what is decoded in one go
 MANY = 40_000

@@ -20,26 +20,26 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.offsets.entries import entry_of as offset_entry
 from ottla.groups.offsets.remove import ExpireOffsets, ForgetTopics
 from ottla.groups.offsets.store import Committed
-from ottla.log.producers import Producer
+from ottla.log.producers.producers import Producer
 from ottla.machine.keyed import Entry
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.server.host import Host
+from ottla.server.coordination.host import Host
 from ottla.shares.state.partition import PartitionState, SharePartitionId
 from ottla.shares.state.upkeep import Prune, SnapshotCold, TopicsDeleted
 from ottla.txns.commands.timeouts import AbortTimedOut, ForgetUnused
 from ottla.txns.states import State
 from ottla.txns.transaction import Transaction
 from ottla.txns.transaction import entry_of as transaction_entry
-from ottla.wire.messages.delete_groups import DeleteGroupsRequest
-from ottla.wire.messages.describe_groups import DescribeGroupsRequest
-from ottla.wire.messages.describe_producers import DescribeProducersRequest
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.list_groups import ListGroupsRequest
-from ottla.wire.messages.list_transactions import ListTransactionsRequest
-from ottla.wire.messages.offset_commit import OffsetCommitRequest
-from ottla.wire.messages.offset_fetch import OffsetFetchRequest
+from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest
+from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.list_groups import ListGroupsRequest
+from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest
+from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest
+from ottla.wire.messages.records.describe_producers import DescribeProducersRequest
+from ottla.wire.messages.txns.list_transactions import ListTransactionsRequest
 
 MANY = 50_000
 LOADED = 20_000

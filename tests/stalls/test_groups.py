@@ -27,10 +27,10 @@ from ottla.wire.compile import encoder
 from ottla.wire.frame import request_frame
 from ottla.wire.journal.consumer_protocol import ConsumerProtocolSubscription
 from ottla.wire.message import Request
-from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.join_group import JoinGroupRequest
-from ottla.wire.messages.sync_group import SyncGroupRequest
+from ottla.wire.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.join_group import JoinGroupRequest
+from ottla.wire.messages.groups.sync_group import SyncGroupRequest
 
 MEMBERS = 2_000
 PER_CONNECTION = 50  # fewer than may be in flight

@@ -15,10 +15,10 @@ from tests.server.talk import create, eventually
 from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 
 from ottla.cluster.snapshot import snapshot
-from ottla.log.producers import Producer
+from ottla.log.producers.producers import Producer
 from ottla.model import limits
 from ottla.records.build import build_batch
-from ottla.server.upkeep import Job, Upkeep
+from ottla.server.storage.upkeep import Job, Upkeep
 
 PARTITIONS = 3_000  # several times what one turn may look at
 SEGMENTS = 500
@@ -107,7 +107,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Upkeep, "_every", every)
-        patch.setattr("ottla.server.upkeep.OPENING_MS", 0)
+        patch.setattr("ottla.server.storage.upkeep.OPENING_MS", 0)
         with MeasuredNode(tmp_path_factory.mktemp("node")) as node:
             with node.connect() as connection:
                 create(connection, "t", PARTITIONS, **{"retention.ms": 1})

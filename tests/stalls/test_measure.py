@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.stalls.measure import MeasuredNode, best_of, recorded
 
-from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 
 
 def compute(for_ms: float) -> None:

@@ -21,11 +21,11 @@ from ottla.cluster.snapshot import snapshot
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import PARTITIONS_PER_REQUEST_MAX
 from ottla.wire.journal import cluster_metadata as journal
-from ottla.wire.messages.create_partitions import CreatePartitionsRequest
-from ottla.wire.messages.create_topics import CreateTopicsRequest
-from ottla.wire.messages.delete_topics import DeleteTopicsRequest
-from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
-from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.topics.create_partitions import CreatePartitionsRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
+from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 MANY = PARTITIONS_PER_REQUEST_MAX
 OPENED = 1_200  # more than twice what one slice follows

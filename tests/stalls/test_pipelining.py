@@ -6,7 +6,7 @@ from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
 from tests.support.raw import request_frame
 
 from ottla.model import limits
-from ottla.wire.messages.describe_configs import DescribeConfigsRequest
+from ottla.wire.messages.topics.describe_configs import DescribeConfigsRequest
 
 VERSION = 4
 BROKER = 4

@@ -16,7 +16,7 @@ from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
-from ottla.server.looking import Looking
+from ottla.server.storage.batch_looks import Looking
 from ottla.wire.frame import request_frame
 
 VERSION = 9

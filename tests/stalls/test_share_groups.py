@@ -11,8 +11,8 @@ from tests.server.talk import create, eventually
 from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 
 from ottla.model.errors import ErrorCode
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.shares.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 WIDE = 10_000
 

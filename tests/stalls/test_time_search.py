@@ -14,7 +14,7 @@ from ottla.model import limits
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
 from ottla.records.record import Record
-from ottla.wire.messages.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 
 MANY = 100_000
 MAX_TIMESTAMP = -3

@@ -8,9 +8,9 @@ from tests.support.ports import free_ports
 
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import PARTITIONS_PER_REQUEST_MAX
-from ottla.wire.messages.create_partitions import CreatePartitionsRequest
-from ottla.wire.messages.create_topics import CreateTopicsRequest
-from ottla.wire.messages.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.topics.create_partitions import CreatePartitionsRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
+from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest
 
 MANY = PARTITIONS_PER_REQUEST_MAX
 

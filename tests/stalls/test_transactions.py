@@ -11,12 +11,12 @@ from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 from tests.support.raw import RawConnection
 
 from ottla.model.errors import ErrorCode
-from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
-from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
-from ottla.wire.messages.end_txn import EndTxnRequest
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest
-from ottla.wire.messages.write_txn_markers import WriteTxnMarkersRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.txns.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
+from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest
+from ottla.wire.messages.txns.end_txn import EndTxnRequest
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.txns.write_txn_markers import WriteTxnMarkersRequest
 
 WIDE = 10_000  # joined by one transaction
 ENDED = 500  # of those that get markers: each of them is opened

@@ -20,7 +20,7 @@ from tests.support.ports import free_ports
 from tests.support.spark import Process
 from tests.support.tools import ROOT
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 
 _SPARK_S = 600
 _SPARK_TRAINING = ROOT / "tests" / "spark" / "drivers" / "training.py"

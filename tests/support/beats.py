@@ -16,13 +16,13 @@ from ottla.model.java import java_abs, java_hash
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.records.batch import headers
 from ottla.wire.journal import consumer_group, consumer_offsets, streams_group
-from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from ottla.wire.messages.consumer_group_heartbeat import (
+from ottla.wire.messages.groups.consumer_group_describe import ConsumerGroupDescribeRequest
+from ottla.wire.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
-from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.topics.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 NEWEST = 1
 GROUP_RESOURCE = 32

@@ -13,12 +13,12 @@ from tests.support.waiting import until
 
 from ottla.wire.frame import request_frame
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.describe_groups import DescribeGroupsRequest
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.heartbeat import HeartbeatRequest
-from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from ottla.wire.messages.leave_group import LeaveGroupRequest
-from ottla.wire.messages.sync_group import SyncGroupRequest
+from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest
+from ottla.wire.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.groups.leave_group import LeaveGroupRequest
+from ottla.wire.messages.groups.sync_group import SyncGroupRequest
 
 SYNC_NEWEST, HEARTBEAT_NEWEST, LEAVE_NEWEST = 5, 4, 5
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -22,8 +22,8 @@ from tests.support.waiting import WAIT_S, until
 
 from ottla.cluster.store import DOUBT
 from ottla.wire.message import Request
-from ottla.wire.messages.describe_quorum import DescribeQuorumRequest
-from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.quorum.describe_quorum import DescribeQuorumRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 METADATA_VERSION, QUORUM_VERSION = 12, 2
 

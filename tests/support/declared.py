@@ -34,7 +34,7 @@ def declared() -> dict[str, type[Struct]]:
     """Every message class of the package by its own name."""
     modules: list[ModuleType] = [ottla.wire.header]
     for package in (ottla.wire.messages, ottla.wire.journal):
-        names = [found.name for found in pkgutil.iter_modules(package.__path__, package.__name__ + ".")]
+        names = [found.name for found in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
         modules += map(importlib.import_module, names)
     classes: dict[str, type[Struct]] = {}
     for module in modules:

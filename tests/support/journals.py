@@ -2,7 +2,7 @@
 
 from tests.support.waiting import WAIT_MS
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.model.java import java_abs, java_hash
 
 FORMATTERS = "org.apache.kafka.tools.consumer."

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.support.ports import free_ports
 from tests.support.waiting import WAIT_S
 
-from ottla.cli.local_cluster import LocalNode, found_nodes
+from ottla.cli.nodes.local_cluster import LocalNode, found_nodes
 
 READY = "Ottla is up at "
 

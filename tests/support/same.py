@@ -13,8 +13,8 @@ from tests.support.waiting import WAIT_S, until
 
 from ottla.model.ids import NO_ID
 from ottla.wire.message import Request, Response, Struct, fields
-from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 Plain = Any
 Script = Callable[["Side"], Iterator[Plain]]

@@ -6,12 +6,12 @@ from tests.support.same import Plain, Side
 from tests.support.waiting import until
 
 from ottla.model.ids import uuid_text
-from ottla.wire.messages.delete_share_group_state import DeleteShareGroupStateRequest
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.initialize_share_group_state import InitializeShareGroupStateRequest
-from ottla.wire.messages.read_share_group_state import ReadShareGroupStateRequest
-from ottla.wire.messages.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
-from ottla.wire.messages.write_share_group_state import WriteShareGroupStateRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.shares.delete_share_group_state import DeleteShareGroupStateRequest
+from ottla.wire.messages.shares.initialize_share_group_state import InitializeShareGroupStateRequest
+from ottla.wire.messages.shares.read_share_group_state import ReadShareGroupStateRequest
+from ottla.wire.messages.shares.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
+from ottla.wire.messages.shares.write_share_group_state import WriteShareGroupStateRequest
 
 SHARE = 2
 Batch = tuple[int, int, int, int]  # first, last, state, deliveries

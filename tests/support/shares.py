@@ -5,15 +5,15 @@ from collections.abc import Callable
 from tests.support.same import Plain, Side
 from tests.support.waiting import until
 
-from ottla.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
-from ottla.wire.messages.delete_groups import DeleteGroupsRequest
-from ottla.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
-from ottla.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from ottla.wire.messages.list_groups import ListGroupsRequest
-from ottla.wire.messages.share_group_describe import ShareGroupDescribeRequest
-from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.list_groups import ListGroupsRequest
+from ottla.wire.messages.shares.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from ottla.wire.messages.shares.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
+from ottla.wire.messages.shares.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from ottla.wire.messages.shares.share_group_describe import ShareGroupDescribeRequest
+from ottla.wire.messages.shares.share_group_heartbeat import ShareGroupHeartbeatRequest
+from ottla.wire.messages.topics.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 GROUP = 0
 SHARE = 2

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from ottla.server import osfile, page_cache
+from ottla.server.ports import os_file as osfile
+from ottla.server.ports import page_cache
 
 _BLOCK_BYTES = 64 * 1024
 

@@ -8,10 +8,13 @@ from tests.support.classic import wait_for_coordinator
 from tests.support.same import Plain, Side
 from tests.support.waiting import until
 
-from ottla.wire.messages import streams_group_heartbeat as messages
-from ottla.wire.messages.list_groups import ListGroupsRequest
-from ottla.wire.messages.streams_group_describe import StreamsGroupDescribeRequest
-from ottla.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from ottla.wire.messages.groups import streams_group_heartbeat as messages
+from ottla.wire.messages.groups.list_groups import ListGroupsRequest
+from ottla.wire.messages.groups.streams_group_describe import StreamsGroupDescribeRequest
+from ottla.wire.messages.groups.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 
 Topology = StreamsGroupHeartbeatRequest.Topology
 Subtopology = Topology.Subtopology

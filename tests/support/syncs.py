@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ottla.server import osdisk, osfile
+from ottla.server.ports import os_disk as osdisk
+from ottla.server.ports import os_file as osfile
 
 # Nobody is served while a node starts or stops: there it may sync where it is.
 _NOBODY_IS_SERVED = (("node.py", "start"), ("node.py", "stop"), ("node.py", "_close_storage"))

@@ -8,13 +8,13 @@ from tests.support.waiting import until
 
 from ottla.records.build import build_batch
 from ottla.records.record import Record
-from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
-from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
-from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest
+from ottla.wire.messages.txns.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
+from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest
+from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 NOW = time.time_ns() // 1_000_000
 TIMEOUT_MS = 60_000

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.support.waiting import WAIT_S, until
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.testing.broker import Broker
 
 

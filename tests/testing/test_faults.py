@@ -9,16 +9,16 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.support.waiting import WAIT_S, until
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server import dispatch
-from ottla.server.answer import Disconnect, Large, Sliced
+from ottla.server.api import dispatch
+from ottla.server.loop.later import Disconnect, Large, Sliced
 from ottla.testing.broker import Broker
 from ottla.testing.faults import FaultScript
 from ottla.testing.refusal import ERROR, refusal
 from ottla.wire import api, compile
 from ottla.wire.message import Struct, fields
-from ottla.wire.messages.find_coordinator import FindCoordinatorResponse
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorResponse
 
 
 def test_a_producer_retries_what_passes(ottla_broker: Broker) -> None:

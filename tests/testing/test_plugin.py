@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.support.waiting import WAIT_S, until
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.testing.broker import Broker
 
 pytest_plugins = ["pytester"]

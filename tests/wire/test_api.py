@@ -3,12 +3,12 @@
 import subprocess
 import sys
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 
 from ottla.wire import messages
-from ottla.wire.api import API_NAMES, request_class, response_class, snake
+from ottla.wire.api import API_NAMES, module_of, request_class, response_class, snake
 from ottla.wire.header import request_header_version, response_header_version
 from ottla.wire.message import Request, Response
 
@@ -27,12 +27,14 @@ def test_every_api_is_declared_where_its_name_says(key: int) -> None:
     assert issubclass(request, Request) and issubclass(response, Response)
     assert request.versions == response.versions
     assert request.flexible == response.flexible
-    module = import_module(f"ottla.wire.messages.{snake(name)}")
+    module = import_module(f"ottla.wire.messages.{module_of(key)}")
     assert (module.__doc__ or "").startswith(f"{name} (key {key}): ")
 
 
 def test_every_module_is_an_api() -> None:
-    assert sorted(module.name for module in iter_modules(messages.__path__)) == sorted(map(snake, API_NAMES.values()))
+    prefix = f"{messages.__name__}."
+    found = {module.name for module in walk_packages(messages.__path__, prefix) if not module.ispkg}
+    assert found == {prefix + module_of(key) for key in API_NAMES}
 
 
 def test_snake() -> None:
@@ -68,7 +70,7 @@ def test_importing_the_table_imports_no_message() -> None:
 def test_importing_messages_generates_nothing() -> None:
     code = """if True:
         import linecache
-        from ottla.wire.api import API_NAMES, request_class
+        from ottla.wire.api import API_NAMES, module_of, request_class
         classes = [request_class(key) for key in API_NAMES]
         assert not [name for name in linecache.cache if "ottla" in name or "code" in name], linecache.cache
         assert not [cls for cls in classes if cls._fields is not None]

@@ -7,10 +7,10 @@ import pytest
 from ottla.wire.compile import WireError, decode, decoder, encode, encoder
 from ottla.wire.frame import request_frame, response_parts
 from ottla.wire.header import RequestHeader, ResponseHeader
-from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ottla.wire.messages.fetch import FetchResponse
-from ottla.wire.messages.heartbeat import HeartbeatRequest
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest
+from ottla.wire.messages.records.fetch import FetchResponse
+from ottla.wire.messages.records.produce import ProduceRequest
 
 
 class Slice:

@@ -7,11 +7,11 @@ from ottla.wire.header import RequestHeader
 from ottla.wire.journal.cluster_metadata import PartitionRecord
 from ottla.wire.journal.consumer_offsets import OffsetCommitValue
 from ottla.wire.message import Struct
-from ottla.wire.messages.api_versions import ApiVersionsRequest
-from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse, TopicPartitions
-from ottla.wire.messages.describe_client_quotas import DescribeClientQuotasResponse
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
-from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
+from ottla.wire.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse, TopicPartitions
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.security.describe_client_quotas import DescribeClientQuotasResponse
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 
 def uuid(high: int, low: int) -> bytes:

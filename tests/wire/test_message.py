@@ -9,11 +9,11 @@ from ottla.wire.header import RequestHeader
 from ottla.wire.journal.cluster_metadata import ConfigRecord, PartitionChangeRecord, TopicRecord
 from ottla.wire.journal.consumer_group import ConsumerGroupMemberMetadataValue
 from ottla.wire.message import Data, Struct, fields, on
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
-from ottla.wire.messages.heartbeat import HeartbeatResponse
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.groups.heartbeat import HeartbeatResponse
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest
 from ottla.wire.types import NO_ID, Int32, String, Versions
 
 

@@ -9,11 +9,11 @@ from tests.wire.strategies import all_messages, filled, versions_of
 
 from ottla.wire.compile import WireError, decode, decoder, encode
 from ottla.wire.message import Struct, fields
-from ottla.wire.messages.api_versions import ApiVersionsRequest
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
-from ottla.wire.messages.heartbeat import HeartbeatRequest
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
 
 ABSURD = [b"\xff\xff\xff\xff\x0f", b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00", b"\xff\xff\xff\x7f", b"\xff" * 10]
 

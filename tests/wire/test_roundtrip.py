@@ -9,9 +9,9 @@ from tests.wire.strategies import all_messages, filled, values, versions_of
 
 from ottla.wire.compile import decode, decoder, encode
 from ottla.wire.message import Struct, fields
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
-from ottla.wire.messages.metadata import MetadataResponse
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.topics.metadata import MetadataResponse
 
 BUSY = [ProduceRequest, FetchRequest, FetchResponse, MetadataResponse]
 

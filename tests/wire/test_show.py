@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from ottla.wire.compile import WireError, decoder, encoder
-from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.records.produce import ProduceRequest
 from ottla.wire.show import main, show
 
 

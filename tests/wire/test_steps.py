@@ -9,8 +9,8 @@ from tests.wire.strategies import all_messages, filled, versions_of
 from ottla.model import limits
 from ottla.wire.compile import Crowded, WireError, bounded_decoder, decoder, encode, step_decoder, step_encoder
 from ottla.wire.message import Struct
-from ottla.wire.messages.list_offsets import ListOffsetsRequest
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
 
 
 def finish(steps: Generator[None, None, Any]) -> tuple[Any, int]:

@@ -4,8 +4,8 @@ import pytest
 
 from ottla.wire.compile import WireError, decode, encode
 from ottla.wire.journal.consumer_group import ConsumerGroupMemberMetadataValue
-from ottla.wire.messages.api_versions import ApiVersionsRequest
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 from ottla.wire.varint import uvarint_bytes
 
 

@@ -23,7 +23,7 @@ def api(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show the APIs and versions that a node serves, beside those this Ottla knows."""
-    from ottla.cli.output import print_rows
+    from ottla.cli.terminal.output import print_rows
     from ottla.client.admin import Admin
 
     async def run() -> dict[int, VersionRange]:

@@ -14,29 +14,17 @@ import typer
 from typer.core import TyperGroup
 
 from ottla import __version__
-from ottla.cli import (
-    api,
-    cluster,
-    config,
-    consume,
-    demo,
-    dlq,
-    format,
-    group,
-    log,
-    pipeline,
-    produce,
-    registry,
-    schema,
-    server,
-    share,
-    sql,
-    topic,
-    txn,
-    wire,
-)
-from ottla.cli.outlet import UnreadError, unwritten
-from ottla.cli.terminal import CommandError, print_error
+from ottla.cli import api, config, demo, dlq, group, share, sql, topic, txn, wire
+from ottla.cli.cluster import commands as cluster
+from ottla.cli.log import commands as log
+from ottla.cli.nodes import commands as server
+from ottla.cli.nodes import format
+from ottla.cli.pipeline import commands as pipeline
+from ottla.cli.records import consume, produce
+from ottla.cli.registry import commands as registry
+from ottla.cli.registry import schema
+from ottla.cli.terminal.outlet import UnreadError, unwritten
+from ottla.cli.terminal.plain import CommandError, print_error
 
 _USAGE: Any = typer.BadParameter.__base__  # the class of all wrong usage; Typer has no name for it that stays
 
@@ -67,7 +55,7 @@ class _Guarded(TyperGroup):
         except _USAGE as error:
             raise _misused(error, ctx) from None
         except Exception as error:
-            from ottla.cli.failures import EXPECTED, report
+            from ottla.cli.terminal.failures import EXPECTED, report
 
             if not isinstance(error, EXPECTED):
                 raise

@@ -51,7 +51,7 @@ def _resource(kind: Kind, name: str) -> Resource:
 
 async def _check_there(admin: Admin, resource: Resource) -> None:
     """Only a broker itself tells and takes its settings, and one that is not there would be waited for."""
-    from ottla.cli.terminal import CommandError
+    from ottla.cli.terminal.plain import CommandError
     from ottla.model.resources import ResourceType
 
     if resource.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and resource.name:
@@ -66,7 +66,7 @@ async def _check_there(admin: Admin, resource: Resource) -> None:
 
 def _warn_of_unknown(changes: Iterable[Change]) -> None:
     """As a node does at its start: brokers keep settings that nobody knows."""
-    from ottla.cli.terminal import print_warning
+    from ottla.cli.terminal.plain import print_warning
     from ottla.model.broker_settings import BROKER_SETTINGS
     from ottla.model.config import unknown
 
@@ -85,8 +85,8 @@ def get(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show settings and where their values come from."""
-    from ottla.cli.output import note, print_json, print_table
-    from ottla.cli.terminal import CommandError
+    from ottla.cli.terminal.output import note, print_json, print_table
+    from ottla.cli.terminal.plain import CommandError
     from ottla.client.admin import Admin
 
     async def run() -> list[ConfigEntry]:
@@ -135,7 +135,7 @@ def apply_changes(
     subtract: Iterable[str],
 ) -> None:
     """Alter a resource's settings; shared with `ottla topic alter`."""
-    from ottla.cli.output import done
+    from ottla.cli.terminal.output import done
     from ottla.client.admin import Admin
     from ottla.client.admin.configs import Change, Operation
     from ottla.model.resources import ResourceType

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, one_of
-from ottla.cli.terminal import CommandError
+from ottla.cli.terminal.plain import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ottla.client.cluster import Cluster
-    from ottla.client.ranges import ConsumedRecord
+    from ottla.client.consumer.ranges import ConsumedRecord
 
 app = typer.Typer(help="Dead letters of share groups.", no_args_is_help=True)
 
@@ -89,7 +89,7 @@ def list_letters(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """List dead letters, with where they come from and why they are here."""
-    from ottla.cli.output import print_rows
+    from ottla.cli.terminal.output import print_rows
 
     wanted = Selection(group, origin, reason, _places(letter), max_letters)
     found = asyncio.run(_list(bootstrap, topic, wanted))
@@ -115,7 +115,7 @@ def redrive(
     Exactly the selected ones, and none that arrive meanwhile. The letters stay in the dead-letter topic; what was sent
     has a header ottla.dlq.redriven-from that names its letter.
     """
-    from ottla.cli.output import done, note
+    from ottla.cli.terminal.output import done, note
 
     if not (everything or group or origin or reason or letter):
         raise typer.BadParameter("say which letters: --letter, --group, --from, --reason or --all")
@@ -146,7 +146,7 @@ async def _list(bootstrap: str, topic: str, wanted: Selection) -> list[Letter]:
 
 async def _select(cluster: Cluster, topic: str, wanted: Selection) -> tuple[list[Letter], bool]:
     """The wanted letters that are there now, and whether there are more than wanted."""
-    from ottla.client.ranges import RangeReader, Span, decode_batch
+    from ottla.client.consumer.ranges import RangeReader, Span, decode_batch
 
     spans = [Span(topic, each.index) for each in (await cluster.topic(topic)).partitions]
     found: list[Letter] = []
@@ -181,7 +181,7 @@ def _letter(record: ConsumedRecord) -> Letter | None:
 
 
 def _row(letter: Letter, *, short: bool) -> dict[str, Any]:
-    from ottla.cli.output import time_text
+    from ottla.cli.terminal.output import time_text
 
     record = letter.record
     row = {
@@ -211,7 +211,7 @@ def _text(data: bytes | None, short: bool) -> str | None:
 
 async def _redrive(bootstrap: str, topic: str, wanted: Selection, to: str | None, *, dry_run: bool) -> tuple[int, bool]:
     from ottla.client.cluster import Cluster
-    from ottla.client.producer import Producer
+    from ottla.client.producer.producer import Producer
 
     async with Cluster(client_options(bootstrap)) as cluster:
         found, more = await _select(cluster, topic, wanted)

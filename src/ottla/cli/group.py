@@ -15,7 +15,7 @@ from ottla.cli.options import (
     parse_duration_ms,
     parse_timestamp_ms,
 )
-from ottla.cli.terminal import CommandError
+from ottla.cli.terminal.plain import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,8 +51,8 @@ def list_groups(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """List groups."""
-    from ottla.cli.each import end_with
-    from ottla.cli.output import print_rows
+    from ottla.cli.terminal.each import end_with
+    from ottla.cli.terminal.output import print_rows
 
     for option, words, known in (("--type", kind, _TYPES), ("--state", state, _STATES)):
         strange = [each for each in words if each.lower() not in (every.lower() for every in known)]
@@ -94,7 +94,7 @@ def describe(group: Group, as_json: Json = False, bootstrap: Bootstrap = DEFAULT
 
     Before a share group's start everything is finished; of what comes behind it, the lag counts what is not.
     """
-    from ottla.cli.output import out, print_json, print_table
+    from ottla.cli.terminal.output import out, print_json, print_table
     from ottla.client.admin import Admin
 
     async def run() -> dict[str, Any]:
@@ -179,10 +179,10 @@ def reset_offsets(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Let a group without members go on from elsewhere. Shows what would happen unless told to --execute."""
-    from ottla.cli.each import end_with
-    from ottla.cli.output import done, note, print_rows
     from ottla.cli.reset import Move, Target, new_offsets
-    from ottla.cli.terminal import print_warning
+    from ottla.cli.terminal.each import end_with
+    from ottla.cli.terminal.output import done, note, print_rows
+    from ottla.cli.terminal.plain import print_warning
     from ottla.client.admin import Admin
     from ottla.client.outcomes import Outcomes
 
@@ -231,7 +231,7 @@ def delete(
     groups: Annotated[list[str], typer.Argument(help="The groups.")], bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> None:
     """Delete groups without members, and their offsets."""
-    from ottla.cli.each import tell
+    from ottla.cli.terminal.each import tell
     from ottla.client.admin import Admin
 
     async def run() -> Outcomes[str, None]:
@@ -248,8 +248,8 @@ def delete_offsets(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Forget how far a group has read topics that none of its members reads."""
-    from ottla.cli.each import tell
     from ottla.cli.reset import chosen_partitions
+    from ottla.cli.terminal.each import tell
     from ottla.client.admin import Admin
 
     async def run() -> Outcomes[str, None] | Outcomes[TopicPartition, None]:

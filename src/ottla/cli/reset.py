@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ottla.client.admin import Admin
-    from ottla.client.offsets import Time
+    from ottla.client.consumer.offsets import Time
     from ottla.model.ids import TopicPartition
 
 
@@ -79,7 +79,7 @@ async def new_offsets(
         for at in partitions:
             if at.topic == name and topic.partition(at.partition) is None:
                 raise NoPartition(name, topic.partition_count, at.partition)
-    from ottla.client.offsets import EARLIEST, LATEST
+    from ottla.client.consumer.offsets import EARLIEST, LATEST
 
     first = await _offsets(admin, partitions, EARLIEST)
     last = await _offsets(admin, partitions, LATEST)
@@ -99,7 +99,7 @@ async def _wanted(
     first: Mapping[TopicPartition, int],
     last: Mapping[TopicPartition, int],
 ) -> Mapping[TopicPartition, int]:
-    from ottla.client.offsets import Time
+    from ottla.client.consumer.offsets import Time
 
     if target.word is not None:
         return first if target.word == "earliest" else last
@@ -116,7 +116,7 @@ async def _wanted(
 
 
 async def _offsets(admin: Admin, partitions: list[TopicPartition], time: Time) -> dict[TopicPartition, int]:
-    from ottla.client.offsets import list_offsets
+    from ottla.client.consumer.offsets import list_offsets
 
     found = await list_offsets(admin.cluster, dict.fromkeys(partitions, time))
     return {partition: answer.offset for partition, answer in found.items()}

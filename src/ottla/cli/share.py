@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from ottla.cli import group
-from ottla.cli.consume import OutputFormat, formatter
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json
-from ottla.cli.outlet import stop_when_unread
+from ottla.cli.records.consume import OutputFormat, formatter
+from ottla.cli.terminal.outlet import stop_when_unread
 
 app = typer.Typer(help="Look at share groups, take from their queues, move where they go on.", no_args_is_help=True)
 
@@ -53,7 +53,7 @@ def consume(
 
     Ends when nothing has come for three seconds, unless it is to --follow.
     """
-    from ottla.cli.reading import Reading, print_share
+    from ottla.cli.records.group_reading import Reading, print_share
 
     if accept + release + reject > 1:
         raise typer.BadParameter("give only one of --accept, --release and --reject")

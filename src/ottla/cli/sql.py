@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options
-from ottla.cli.registry_calls import DEFAULT_URL
-from ottla.cli.terminal import CommandError
+from ottla.cli.registry.calls import DEFAULT_URL
+from ottla.cli.terminal.plain import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ def _jsonable(value: object) -> object:
 
 
 def _print_table(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
-    from ottla.cli.output import print_table
+    from ottla.cli.terminal.output import print_table
 
     print_table(names, ([_cell(each) for each in row] for row in rows))
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ottla.cli import consent
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_pairs, parse_timestamp_ms
+from ottla.cli.terminal import consent
 from ottla.model.limits import INT16_MAX, INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def create(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Create a topic."""
-    from ottla.cli.output import done
+    from ottla.cli.terminal.output import done
     from ottla.client.admin import Admin
     from ottla.model.errors import ApiError, ErrorCode
 
@@ -64,7 +64,7 @@ def list_topics(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """List topics."""
-    from ottla.cli.output import print_rows
+    from ottla.cli.terminal.output import print_rows
     from ottla.client.admin import Admin
     from ottla.model.ids import uuid_text
 
@@ -93,8 +93,8 @@ def describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show partitions, offsets, sizes and settings of topics."""
-    from ottla.cli.each import end_with
-    from ottla.cli.output import out, print_json, print_table, size_text
+    from ottla.cli.terminal.each import end_with
+    from ottla.cli.terminal.output import out, print_json, print_table, size_text
     from ottla.client.admin import Admin
 
     async def run() -> tuple[Outcomes[str, TopicInfo], list[dict[str, Any]]]:
@@ -195,7 +195,7 @@ def delete(
 
     Asks first: without a terminal the answer is read from standard input, and nothing is deleted if there is none.
     """
-    from ottla.cli.each import tell
+    from ottla.cli.terminal.each import tell
     from ottla.client.admin import Admin
 
     kept = [name for name in names if name.startswith(_INTERNAL_PREFIX) or name == _SCHEMAS]
@@ -221,7 +221,7 @@ def add_partitions(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Give a topic more partitions. Keys move: records of one key may then lie in two partitions."""
-    from ottla.cli.output import done
+    from ottla.cli.terminal.output import done
     from ottla.client.admin import Admin
 
     async def run() -> None:
@@ -249,11 +249,11 @@ def delete_records(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Delete the records before an offset or a time."""
-    from ottla.cli.each import end_with
-    from ottla.cli.output import print_rows
+    from ottla.cli.terminal.each import end_with
+    from ottla.cli.terminal.output import print_rows
     from ottla.client.admin import Admin
     from ottla.client.admin.topics import ALL_RECORDS
-    from ottla.client.offsets import NOT_FOUND, Time
+    from ottla.client.consumer.offsets import NOT_FOUND, Time
     from ottla.client.outcomes import Outcomes
     from ottla.model.ids import TopicPartition
 

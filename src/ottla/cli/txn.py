@@ -27,8 +27,8 @@ def list_transactions(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """List transactional ids."""
-    from ottla.cli.each import end_with
-    from ottla.cli.output import print_rows
+    from ottla.cli.terminal.each import end_with
+    from ottla.cli.terminal.output import print_rows
     from ottla.client.admin import Admin
 
     running_ms = -1 if running is None else parse_duration_ms(running, "--running")
@@ -53,7 +53,7 @@ def describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show the state of a transactional id, and the partitions of its transaction."""
-    from ottla.cli.output import print_json, print_table, time_text
+    from ottla.cli.terminal.output import print_json, print_table, time_text
     from ottla.client.admin import Admin
 
     async def run() -> dict[str, Any]:
@@ -94,7 +94,7 @@ def abort(
     A transaction that hangs in a partition although its coordinator knows nothing of it is named by --partition and
     --start-offset instead.
     """
-    from ottla.cli.output import done
+    from ottla.cli.terminal.output import done
     from ottla.client.admin import Admin
 
     if (transactional_id is None) == (partition is None or start_offset is None):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.options import Json
-from ottla.cli.terminal import CommandError
+from ottla.cli.terminal.plain import CommandError
 
 app = typer.Typer(help="The messages of the protocol.", no_args_is_help=True)
 
@@ -27,7 +27,7 @@ def show(
     direction: Annotated[Direction, typer.Argument(help="Request or response.")] = Direction.request,
 ) -> None:
     """Show declaration, byte layout and generated code of a message."""
-    from ottla.cli.output import out
+    from ottla.cli.terminal.output import out
     from ottla.wire.show import show as describe
 
     try:
@@ -46,7 +46,7 @@ def show(
 @app.command("list")
 def list_messages(as_json: Json = False) -> None:
     """List the APIs that this Ottla knows, with their versions."""
-    from ottla.cli.output import print_rows
+    from ottla.cli.terminal.output import print_rows
     from ottla.wire.api import API_NAMES, request_class
 
     rows = []

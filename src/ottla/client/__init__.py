@@ -1,6 +1,7 @@
 """The asyncio client: `Producer`, `Consumer`, `ShareConsumer`, `RangeReader` and `Admin` over one shared `Cluster`.
 
-Works against Ottla and against any Kafka broker; `ottla.client.blocking` is the same for code without an event loop.
+Works against Ottla and against any Kafka broker; `ottla.client.blocking.blocking` is the same for code without an event
+loop.
 
 Names are imported when they are first asked for: a node needs its connections only, and starts sooner without the rest.
 """
@@ -9,14 +10,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ottla.client.accumulator import RecordMetadata
     from ottla.client.admin import Admin
     from ottla.client.cluster import Cluster
-    from ottla.client.commits import OffsetAndMetadata
     from ottla.client.connection import Address, Connection
-    from ottla.client.consumer import Consumer
-    from ottla.client.consumer_options import ConsumerOptions, RebalanceListener
-    from ottla.client.delivery import Delivery
+    from ottla.client.consumer.consumer import Consumer
+    from ottla.client.consumer.group_metadata import GroupMetadata
+    from ottla.client.consumer.group_offsets import OffsetAndMetadata
+    from ottla.client.consumer.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Time
+    from ottla.client.consumer.options import ConsumerOptions, RebalanceListener
+    from ottla.client.consumer.ranges import ConsumedRecord, RangeReader, ReadOptions, Span
+    from ottla.client.consumer.salted_merge import SaltedMerge, merge_salted
     from ottla.client.errors import (
         BufferFull,
         ClientError,
@@ -29,18 +32,16 @@ if TYPE_CHECKING:
         TopicUnknown,
         TransactionAborted,
     )
-    from ottla.client.group_metadata import GroupMetadata
-    from ottla.client.hot_keys import SaltedKeys
-    from ottla.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Time
     from ottla.client.options import ClientOptions, parse_address, parse_bootstrap
     from ottla.client.outcomes import Outcomes
-    from ottla.client.partitioner import RoundRobin
-    from ottla.client.producer import Producer, ProducerOptions
-    from ottla.client.ranges import ConsumedRecord, RangeReader, ReadOptions, Span
-    from ottla.client.salted_merge import SaltedMerge, merge_salted
-    from ottla.client.share_consumer import ShareConsumer
-    from ottla.client.share_options import Acknowledged, ShareOptions
-    from ottla.client.transaction import Transaction
+    from ottla.client.producer.accumulator import RecordMetadata
+    from ottla.client.producer.hot_keys import SaltedKeys
+    from ottla.client.producer.partitioner import RoundRobin
+    from ottla.client.producer.producer import Producer, ProducerOptions
+    from ottla.client.producer.transaction import Transaction
+    from ottla.client.share.consumer import ShareConsumer
+    from ottla.client.share.delivery import Delivery
+    from ottla.client.share.options import Acknowledged, ShareOptions
     from ottla.model.errors import ApiError
     from ottla.model.ids import TopicPartition
 
@@ -94,7 +95,7 @@ __all__ = [
 
 # Where each of them is declared.
 _HOMES = {
-    "Acknowledged": "ottla.client.share_options",
+    "Acknowledged": "ottla.client.share.options",
     "Address": "ottla.client.connection",
     "Admin": "ottla.client.admin",
     "ApiError": "ottla.model.errors",
@@ -104,39 +105,39 @@ _HOMES = {
     "Cluster": "ottla.client.cluster",
     "CommitFailed": "ottla.client.errors",
     "Connection": "ottla.client.connection",
-    "ConsumedRecord": "ottla.client.ranges",
-    "Consumer": "ottla.client.consumer",
-    "ConsumerOptions": "ottla.client.consumer_options",
-    "Delivery": "ottla.client.delivery",
-    "EARLIEST": "ottla.client.offsets",
-    "GroupMetadata": "ottla.client.group_metadata",
-    "LATEST": "ottla.client.offsets",
+    "ConsumedRecord": "ottla.client.consumer.ranges",
+    "Consumer": "ottla.client.consumer.consumer",
+    "ConsumerOptions": "ottla.client.consumer.options",
+    "Delivery": "ottla.client.share.delivery",
+    "EARLIEST": "ottla.client.consumer.offsets",
+    "GroupMetadata": "ottla.client.consumer.group_metadata",
+    "LATEST": "ottla.client.consumer.offsets",
     "LogTruncated": "ottla.client.errors",
-    "MAX_TIMESTAMP": "ottla.client.offsets",
+    "MAX_TIMESTAMP": "ottla.client.consumer.offsets",
     "NoOffset": "ottla.client.errors",
-    "OffsetAndMetadata": "ottla.client.commits",
+    "OffsetAndMetadata": "ottla.client.consumer.group_offsets",
     "OffsetOutOfRange": "ottla.client.errors",
     "Outcomes": "ottla.client.outcomes",
-    "Producer": "ottla.client.producer",
+    "Producer": "ottla.client.producer.producer",
     "ProducerFenced": "ottla.client.errors",
-    "ProducerOptions": "ottla.client.producer",
-    "RangeReader": "ottla.client.ranges",
-    "ReadOptions": "ottla.client.ranges",
-    "RebalanceListener": "ottla.client.consumer_options",
-    "RecordMetadata": "ottla.client.accumulator",
-    "RoundRobin": "ottla.client.partitioner",
-    "SaltedKeys": "ottla.client.hot_keys",
-    "SaltedMerge": "ottla.client.salted_merge",
-    "ShareConsumer": "ottla.client.share_consumer",
-    "ShareOptions": "ottla.client.share_options",
-    "Span": "ottla.client.ranges",
-    "Time": "ottla.client.offsets",
+    "ProducerOptions": "ottla.client.producer.producer",
+    "RangeReader": "ottla.client.consumer.ranges",
+    "ReadOptions": "ottla.client.consumer.ranges",
+    "RebalanceListener": "ottla.client.consumer.options",
+    "RecordMetadata": "ottla.client.producer.accumulator",
+    "RoundRobin": "ottla.client.producer.partitioner",
+    "SaltedKeys": "ottla.client.producer.hot_keys",
+    "SaltedMerge": "ottla.client.consumer.salted_merge",
+    "ShareConsumer": "ottla.client.share.consumer",
+    "ShareOptions": "ottla.client.share.options",
+    "Span": "ottla.client.consumer.ranges",
+    "Time": "ottla.client.consumer.offsets",
     "TopicPartition": "ottla.model.ids",
     "TopicRecreated": "ottla.client.errors",
     "TopicUnknown": "ottla.client.errors",
-    "Transaction": "ottla.client.transaction",
+    "Transaction": "ottla.client.producer.transaction",
     "TransactionAborted": "ottla.client.errors",
-    "merge_salted": "ottla.client.salted_merge",
+    "merge_salted": "ottla.client.consumer.salted_merge",
     "parse_address": "ottla.client.options",
     "parse_bootstrap": "ottla.client.options",
 }

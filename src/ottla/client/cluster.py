@@ -31,7 +31,7 @@ from ottla.client.outcomes import Outcomes
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
 
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")

@@ -36,7 +36,7 @@ from ottla.wire.compile import decoder
 from ottla.wire.frame import request_frame
 from ottla.wire.header import ResponseHeader, response_header_version
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.types import WireError
 
 R = TypeVar("R", bound=Response)

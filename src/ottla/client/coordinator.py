@@ -19,7 +19,7 @@ from ottla.client.connection import Address, Connection
 from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 R = TypeVar("R", bound=Response)
 

@@ -15,8 +15,8 @@ import logging
 from collections.abc import Callable, Iterable
 
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.fetched import Cursor
 from ottla.client.errors import ClientError
-from ottla.client.fetched import Cursor
 from ottla.client.metadata import NoPartition
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition

@@ -11,7 +11,7 @@ from ottla.client.cluster import Absent, Cluster
 from ottla.client.errors import ClientError, error_code
 from ottla.client.metadata import NoPartition
 from ottla.client.outcomes import Outcomes, told_by
-from ottla.client.settling import settle
+from ottla.client.retried_parts import settle
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.wire.message import Request, Response

@@ -23,7 +23,7 @@ from ottla.client.errors import error_code
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
-from ottla.wire.messages.metadata import MetadataResponse
+from ottla.wire.messages.topics.metadata import MetadataResponse
 
 NO_LEADER = -1
 _NEW_S = 10  # by then every broker that is well knows a topic

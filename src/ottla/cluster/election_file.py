@@ -12,7 +12,7 @@ from typing import Any
 from zlib import crc32
 
 from ottla.cluster.state import JournalError
-from ottla.log.disk import Directory, read_all, replace_file
+from ottla.log.files.disk import Directory, read_all, replace_file
 from ottla.model.ids import NO_ID, uuid_bytes, uuid_text
 from ottla.raft.port import Election, ReplicaKey
 

@@ -14,8 +14,8 @@ from functools import partial
 from ottla.cluster import journal
 from ottla.cluster.journal import Control, Item
 from ottla.cluster.state import JournalError
-from ottla.log.disk import Directory, read_all
 from ottla.log.durable import Again
+from ottla.log.files.disk import Directory, read_all
 from ottla.raft.port import Place
 
 SNAPSHOTS_KEPT = 2

@@ -24,12 +24,12 @@ from ottla.cluster.journal import Control, Item
 from ottla.cluster.snapshot_files import SNAPSHOTS_KEPT, SnapshotFiles
 from ottla.cluster.state import JournalError
 from ottla.cluster.walk import Walk
-from ottla.log.checkpoint import CheckpointError, read_partition_metadata, write_partition_metadata
 from ottla.log.config import LogConfig
-from ottla.log.disk import DamagedError, Directory, Disk, StorageError
 from ottla.log.durable import Syncable
+from ottla.log.files.checkpoint import CheckpointError, read_partition_metadata, write_partition_metadata
+from ottla.log.files.disk import DamagedError, Directory, Disk, StorageError
 from ottla.log.log import Log, Origin
-from ottla.log.salvage import split
+from ottla.log.recovery.salvage import split
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.limits import INT32_MAX, SCAN_READ_BYTES
 from ottla.model.names import CLUSTER_METADATA_TOPIC

@@ -12,8 +12,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from ottla.cluster.state import JournalError
+from ottla.log.files.scan import Scanned, scan
 from ottla.log.log import Log
-from ottla.log.scan import Scanned, scan
 from ottla.model.errors import ApiError
 from ottla.records.batch import check
 

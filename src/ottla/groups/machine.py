@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-from ottla.groups.classic import part as classic
-from ottla.groups.consumer import part as consumer
+from ottla.groups.classic import registration as classic
+from ottla.groups.consumer import registration as consumer
 from ottla.groups.group import Group
 from ottla.groups.modern import topics_changed
-from ottla.groups.offsets import part as offsets
+from ottla.groups.offsets import registration as offsets
 from ottla.groups.offsets.remove import expiry_timer
-from ottla.groups.share import part as share
-from ottla.groups.streams import part as streams
+from ottla.groups.share import registration as share
+from ottla.groups.streams import registration as streams
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry, Marker
 from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result

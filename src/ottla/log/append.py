@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.log.aborted import AbortedTxn
-from ottla.log.disk import Buffer, StorageError
-from ottla.log.producers import CompletedTxn, Origin
-from ottla.log.segment import Segment
+from ottla.log.files.disk import Buffer, StorageError
+from ottla.log.files.segment import Segment
+from ottla.log.files.txn_index import AbortedTxn
+from ottla.log.producers.producers import CompletedTxn, Origin
 from ottla.log.validate import act, check_size, validate
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import INT32_MAX

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ottla.log.disk import Disk
 from ottla.log.durable import Again
+from ottla.log.files.disk import Disk
 
 if TYPE_CHECKING:
     from ottla.log.log import Log

@@ -17,9 +17,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.log.aborted import BLOCK_ENTRIES, AbortedIndex, AbortedTxn
-from ottla.log.disk import FileSlice
-from ottla.log.scan import scan
+from ottla.log.files.disk import FileSlice
+from ottla.log.files.scan import scan
+from ottla.log.files.txn_index import BLOCK_ENTRIES, AbortedIndex, AbortedTxn
 from ottla.model.limits import ABORTED_BLOCKS_LEARNED_MAX, INT64_MAX
 from ottla.records.batch import HEADER_BYTES
 

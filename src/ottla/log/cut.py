@@ -13,14 +13,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.log.producers import Producers
-from ottla.log.recall import recall
-from ottla.log.replay import replay, replay_closed
+from ottla.log.producers.producers import Producers
+from ottla.log.producers.recall import recall
+from ottla.log.producers.replay import replay, replay_closed
 from ottla.model.limits import INT64_MAX, MARK_INTERVAL_BYTES
 
 if TYPE_CHECKING:
+    from ottla.log.files.segment import Segment
     from ottla.log.log import Log
-    from ottla.log.segment import Segment
 
 
 def is_long(log: Log, offset: int) -> bool:

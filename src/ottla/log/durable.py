@@ -18,9 +18,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Protocol
 
-from ottla.log.disk import Directory, File, StorageError
-from ottla.log.seams import Seams
-from ottla.log.segment import Segment
+from ottla.log.files.disk import Directory, File, StorageError
+from ottla.log.files.segment import Segment
+from ottla.log.recovery.seams import Seams
 from ottla.model.limits import INT64_MAX, SHORT_READ_BYTES
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from ottla.log.checkpoint import LEADER_EPOCHS, CheckpointError, read_lines, write_lines
-from ottla.log.disk import Directory, File, StorageError
+from ottla.log.files.checkpoint import LEADER_EPOCHS, CheckpointError, read_lines, write_lines
+from ottla.log.files.disk import Directory, File, StorageError
 from ottla.model.limits import EPOCHS_PER_PARTITION_MAX
 
 UNDEFINED_EPOCH = -1

@@ -19,21 +19,22 @@ from collections.abc import Callable, Iterable, Iterator
 from zlib import crc32
 
 from ottla.log import append as appending
-from ottla.log import closing, committed, cut, lookup, replicate, retain, swap
-from ottla.log.aborted import AbortedTxn
+from ottla.log import closing, committed, cut, lookup, replicate, retain
 from ottla.log.append import Appended
-from ottla.log.checkpoint import PARTITION_METADATA, write_partition_metadata
 from ottla.log.committed import Fetched
+from ottla.log.compaction import swap
 from ottla.log.config import LogConfig
 from ottla.log.cut import ProducersThen
-from ottla.log.disk import Directory, Disk, FileSlice
 from ottla.log.durable import Durable, Syncable
 from ottla.log.epochs import Epochs
+from ottla.log.files.checkpoint import PARTITION_METADATA, write_partition_metadata
+from ottla.log.files.disk import Directory, Disk, FileSlice
+from ottla.log.files.segment import Segment
+from ottla.log.files.txn_index import AbortedTxn
 from ottla.log.look import Look, may_be_needed
-from ottla.log.producers import Origin, Producer, Producers
-from ottla.log.recover import Progress, recover
-from ottla.log.segment import Segment
-from ottla.log.snapshot import Snapshots
+from ottla.log.producers.producers import Origin, Producer, Producers
+from ottla.log.producers.snapshot import Snapshots
+from ottla.log.recovery.recover import Progress, recover
 from ottla.log.trash import Trash
 from ottla.log.unwritten import Unwritten
 from ottla.log.validate import header_is_enough

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
-from ottla.log.disk import File
+from ottla.log.files.disk import File
+from ottla.log.files.scan import Scanned, scan
+from ottla.log.files.segment import Segment
 from ottla.log.look import unpacked_bytes_max
-from ottla.log.scan import Scanned, scan
-from ottla.log.segment import Segment
 from ottla.log.steps import Steps
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode

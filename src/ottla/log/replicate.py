@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from ottla.log import cut
 from ottla.log.append import append_trusted, is_full, put
-from ottla.log.disk import StorageError
-from ottla.log.producers import Origin
-from ottla.log.segment import Segment
+from ottla.log.files.disk import StorageError
+from ottla.log.files.segment import Segment
+from ottla.log.producers.producers import Origin
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import INT32_MAX
 from ottla.records.batch import CONTROL_FLAG, BatchHeader, check, headers

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.log.config import LogConfig
-from ottla.log.segment import Segment
+from ottla.log.files.segment import Segment
 
 
 def expired(

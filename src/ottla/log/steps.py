@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ottla.log.disk import StorageError
+from ottla.log.files.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
 
 

@@ -6,9 +6,9 @@ over.
 
 from __future__ import annotations
 
-from ottla.log.disk import Directory
-from ottla.log.names import DELETED, SNAPSHOT, file_name
-from ottla.log.segment import Segment
+from ottla.log.files.disk import Directory
+from ottla.log.files.names import DELETED, SNAPSHOT, file_name
+from ottla.log.files.segment import Segment
 
 
 class Trash:

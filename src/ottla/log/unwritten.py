@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ottla.log.disk import File
+from ottla.log.files.disk import File
 
 
 class Batch(NamedTuple):

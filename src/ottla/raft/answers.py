@@ -9,12 +9,12 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft.port import Place, Readable
-from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
-from ottla.wire.messages.end_quorum_epoch import EndQuorumEpochResponse
-from ottla.wire.messages.fetch import FetchResponse
-from ottla.wire.messages.fetch_snapshot import FetchSnapshotResponse
-from ottla.wire.messages.update_raft_voter import UpdateRaftVoterResponse
-from ottla.wire.messages.vote import VoteResponse
+from ottla.wire.messages.quorum.begin_quorum_epoch import BeginQuorumEpochResponse
+from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochResponse
+from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotResponse
+from ottla.wire.messages.quorum.update_raft_voter import UpdateRaftVoterResponse
+from ottla.wire.messages.quorum.vote import VoteResponse
+from ottla.wire.messages.records.fetch import FetchResponse
 
 if TYPE_CHECKING:
     from ottla.raft.node import RaftNode

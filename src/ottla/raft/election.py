@@ -16,12 +16,13 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.limits import RAFT_ELECTION_BACKOFF_MS
 from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.raft import answers, doubt, following, leading
+from ottla.raft import answers, following, leading
+from ottla.raft import lost_disk as doubt
 from ottla.raft.port import Place, ReplicaKey
 from ottla.raft.questions import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from ottla.raft.voters import Endpoint, Voter
-from ottla.wire.messages.vote import VoteRequest, VoteResponse
+from ottla.wire.messages.quorum.vote import VoteRequest, VoteResponse
 
 if TYPE_CHECKING:
     from ottla.raft.node import RaftNode

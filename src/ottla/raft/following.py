@@ -18,7 +18,8 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID, NO_ID
 from ottla.model.limits import RAFT_STAGGER_MS
 from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.raft import answers, doubt, effects, election, events, membership, serving
+from ottla.raft import answers, effects, election, events, membership, serving
+from ottla.raft import lost_disk as doubt
 from ottla.raft.port import Place, QuorumRecord
 from ottla.raft.questions import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Prospective, Receiving, Resigned, Unattached
@@ -26,10 +27,10 @@ from ottla.raft.voters import Endpoint
 from ottla.records.batch import headers
 from ottla.records.control import ControlType, control_type
 from ottla.records.record import records as records_of
-from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from ottla.wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
-from ottla.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from ottla.wire.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
     from ottla.raft.node import RaftNode

@@ -24,8 +24,8 @@ from ottla.raft.voters import Endpoint, encode_kraft_version
 from ottla.records.control import ControlType
 from ottla.wire import compile
 from ottla.wire.journal.control import LeaderChangeMessage
-from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from ottla.wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from ottla.wire.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 
 if TYPE_CHECKING:
     from ottla.raft.node import RaftNode

@@ -24,14 +24,14 @@ from ottla.raft.roles import Follower, Leader
 from ottla.raft.voters import KRAFT_VERSION_MAX, Endpoint, Voter, VoterSet
 from ottla.records.control import ControlType
 from ottla.wire.message import Request
-from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from ottla.wire.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.quorum.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from ottla.wire.messages.quorum.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
 if TYPE_CHECKING:
     from ottla.raft.node import RaftNode
-    from ottla.wire.messages.update_features import UpdateFeaturesResponse
+    from ottla.wire.messages.cluster.update_features import UpdateFeaturesResponse
 
 KRAFT_VERSION = "kraft.version"
 # A replica that fetched everything within this time counts as one that keeps up.

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from ottla.model.errors import ErrorCode
-from ottla.raft import doubt, effects, election, events, following, leading, membership, serving
+from ottla.raft import effects, election, events, following, leading, membership, serving
+from ottla.raft import lost_disk as doubt
 from ottla.raft.config import NEVER_MS, RaftConfig
-from ottla.raft.lines import Lines
+from ottla.raft.inflight_requests import Lines
 from ottla.raft.port import Election, Journal, Place, QuorumRecord, ReplicaKey
 from ottla.raft.roles import (
     NEXT,
@@ -30,15 +31,15 @@ from ottla.raft.roles import (
 )
 from ottla.raft.voters import Endpoint, VoterHistory, VoterSet
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest
-from ottla.wire.messages.api_versions import ApiVersionsRequest
-from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
-from ottla.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
-from ottla.wire.messages.fetch import FetchRequest
-from ottla.wire.messages.fetch_snapshot import FetchSnapshotRequest
-from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
-from ottla.wire.messages.update_raft_voter import UpdateRaftVoterRequest
-from ottla.wire.messages.vote import VoteRequest
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
+from ottla.wire.messages.quorum.add_raft_voter import AddRaftVoterRequest
+from ottla.wire.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
+from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
+from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotRequest
+from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest
+from ottla.wire.messages.quorum.update_raft_voter import UpdateRaftVoterRequest
+from ottla.wire.messages.quorum.vote import VoteRequest
+from ottla.wire.messages.records.fetch import FetchRequest
 
 StateT = TypeVar("StateT", bound=State)
 # A journal that failed is given some time before it is asked again.

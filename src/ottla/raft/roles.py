@@ -18,7 +18,7 @@ from ottla.raft.port import Place, ReplicaKey
 if TYPE_CHECKING:
     from ottla.raft.membership import Change
     from ottla.raft.voters import Voter
-    from ottla.wire.messages.fetch import FetchRequest
+    from ottla.wire.messages.records.fetch import FetchRequest
 
 
 class Role(Enum):

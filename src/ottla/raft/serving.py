@@ -18,8 +18,8 @@ from ottla.raft.config import NEVER_MS
 from ottla.raft.port import Place, ReplicaKey
 from ottla.raft.questions import refusal
 from ottla.raft.roles import Leader, Waiting
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
-from ottla.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
     from ottla.raft.node import RaftNode

@@ -19,7 +19,7 @@ from ottla.raft.config import NEVER_MS
 from ottla.raft.roles import Leader
 from ottla.raft.voters import Voter, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
-from ottla.wire.messages.update_features import UpdateFeaturesResponse
+from ottla.wire.messages.cluster.update_features import UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from ottla.raft.node import RaftNode

@@ -35,11 +35,11 @@ from ottla.registry.identity import (
     write_elected,
     write_identity,
 )
-from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ottla.wire.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
 
 log = logging.getLogger(__name__)
 

@@ -29,8 +29,8 @@ from starlette.responses import Response
 
 from ottla import __version__
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.client.errors import ClientError, ProducerFenced
-from ottla.client.fetching import ConsumedRecord
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.registry.aside import Aside
 from ottla.registry.following import Following

@@ -26,9 +26,9 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Generic, TypeVar
 
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.fetching import ConsumedRecord, Cursor, Fetched, Fetcher, RawBatch, ReadOptions, decode_batch
+from ottla.client.consumer.offsets import EARLIEST, LATEST, resolve
 from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange
-from ottla.client.fetching import ConsumedRecord, Cursor, Fetched, Fetcher, RawBatch, ReadOptions, decode_batch
-from ottla.client.offsets import EARLIEST, LATEST, resolve
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Sequence
 
 from ottla.client.cluster import Cluster
-from ottla.client.producer import Producer
-from ottla.client.producer_options import ProducerOptions
+from ottla.client.producer.options import ProducerOptions
+from ottla.client.producer.producer import Producer
 from ottla.model import limits
 from ottla.schemas.registry.records import Record
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from ottla.log.config import LogConfig
 from ottla.log.cut import ProducersThen
-from ottla.log.disk import StorageError
+from ottla.log.files.disk import StorageError
 from ottla.log.log import Appended, Log, Origin
 from ottla.log.look import Look
 from ottla.model.errors import ApiError, ErrorCode

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ottla.log.disk import FileSlice, StorageError
+from ottla.log.files.disk import FileSlice, StorageError
 from ottla.log.log import Log
 from ottla.log.lookup import TimeOffset, TimeSearch
 from ottla.model.errors import ApiError, ErrorCode

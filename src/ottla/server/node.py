@@ -19,55 +19,55 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import TopicDeleted
 from ottla.log.config import Inspect
-from ottla.log.disk import StorageError
+from ottla.log.files.disk import StorageError
 from ottla.machine.stepped import in_one_go
 from ottla.model import limits
 from ottla.model.config import Config
-from ottla.server.channel import ControllerChannel
-from ottla.server.clocks import Clocks
-from ottla.server.cold import ColdReads
-from ottla.server.configs import Configs
-from ottla.server.context import Services
-from ottla.server.coordination import Coordination
-from ottla.server.directories import DataDirectory, cordoned, open_directories
-from ottla.server.disk_threads import DiskThreads
-from ottla.server.door import Door
-from ottla.server.durability import Syncer
-from ottla.server.endpoints import controller_names, inter_broker_listener, registered_endpoints
-from ottla.server.forwarding import Forwarding
-from ottla.server.lifecycle import Lifecycle, register_controller
-from ottla.server.listener import Endpoint, Listener
-from ottla.server.listeners import advertised, listened
-from ottla.server.liveness import Liveness
-from ottla.server.looking import Looking
-from ottla.server.member import NOT_CLEAN, Member
-from ottla.server.memory import RequestMemory
-from ottla.server.partitions import Partitions
-from ottla.server.peers import Peers
-from ottla.server.ports import Ports as Ports  # known to everybody by this module
-from ottla.server.ports import system_ports as system_ports
-from ottla.server.recovery import Watch, recover
-from ottla.server.refusals import check_start
+from ottla.server.api.context import Services
+from ottla.server.api.forwarding import Forwarding
+from ottla.server.coordination.on_demand import Coordination
+from ottla.server.fetch.sessions import Sessions
+from ottla.server.fetch.spark_readers import SparkReaders
+from ottla.server.loop.clocks import Clocks
+from ottla.server.loop.disk_threads import DiskThreads
+from ottla.server.loop.request_memory import RequestMemory
+from ottla.server.loop.slices import Slices, Steps
+from ottla.server.loop.stalls import Stalls
+from ottla.server.loop.waiters import Waiters
+from ottla.server.loop.workers import in_worker
+from ottla.server.net.connection_limits import Door
+from ottla.server.net.listener import Endpoint, Listener
+from ottla.server.peers.peers import Peers
+from ottla.server.ports.ports import Ports as Ports  # known to everybody by this module
+from ottla.server.ports.ports import system_ports as system_ports
+from ottla.server.quorum.broker_lifecycle import Lifecycle, register_controller
+from ottla.server.quorum.broker_liveness import Liveness
+from ottla.server.quorum.controller_link import ControllerChannel
+from ottla.server.quorum.quorum_member import NOT_CLEAN, Member
 from ottla.server.replication.replication import Replication
-from ottla.server.sessions import Sessions
-from ottla.server.slices import Slices, Steps
-from ottla.server.spark_readers import SparkReaders
-from ottla.server.stalls import Stalls
-from ottla.server.upkeep import Upkeep
-from ottla.server.vacancy import check_vacant
-from ottla.server.waiters import Waiters
-from ottla.server.workers import in_worker
-from ottla.server.writing import Writer
+from ottla.server.settings.configs import Configs
+from ottla.server.settings.endpoints import controller_names, inter_broker_listener, registered_endpoints
+from ottla.server.settings.listeners import advertised, listened
+from ottla.server.settings.start_refusals import check_start
+from ottla.server.storage.batch_looks import Looking
+from ottla.server.storage.cold_reads import ColdReads
+from ottla.server.storage.directories import DataDirectory, cordoned, open_directories
+from ottla.server.storage.late_writes import Writer
+from ottla.server.storage.partitions import Partitions
+from ottla.server.storage.recovery import Watch, recover
+from ottla.server.storage.syncing import Syncer
+from ottla.server.storage.upkeep import Upkeep
+from ottla.server.storage.vacancy import check_vacant
 
 if TYPE_CHECKING:
-    from ottla.server.contracts import Contracts
-    from ottla.server.coordinators import Parts
+    from ottla.server.coordination.coordinators import Parts
+    from ottla.server.schemas.contracts import Contracts
 
 log = logging.getLogger(__name__)
 
 # Imported when they are first needed.
-_COORDINATORS = "ottla.server.coordinators"
-_CONTRACTS = "ottla.server.contracts"
+_COORDINATORS = "ottla.server.coordination.coordinators"
+_CONTRACTS = "ottla.server.schemas.contracts"
 
 
 class Node:
@@ -104,7 +104,7 @@ class Node:
 
     async def _find_cluster(self) -> None:
         """A fresh node that joins others is of their cluster."""
-        from ottla.server.joining import cluster_to_join
+        from ottla.server.quorum.joining import cluster_to_join
 
         cluster_id = await cluster_to_join(Configs(self.values), self.ports.disk)
         if cluster_id is not None:
@@ -129,7 +129,7 @@ class Node:
         self.directories = open_directories(self.configs.log_dirs(), ports.disk)
         self._steps_back.append(self._close_disks)
         if "controller.quorum.bootstrap.servers" in self.values:
-            from ottla.server.joining import begin_cluster
+            from ottla.server.quorum.joining import begin_cluster
 
             begin_cluster(self.configs, self.directories, ports.now_ms(), ports.rng)
         self.peers = Peers(f"node-{self.configs.node_id}")
@@ -238,20 +238,20 @@ class Node:
         return self.ports.executor.submit(import_module, module)
 
     def _coordinators(self, loop: asyncio.AbstractEventLoop) -> Parts:
-        from ottla.server.coordinators import Parts
+        from ottla.server.coordination.coordinators import Parts
 
         return Parts(loop, self.services, self.ports.rng)
 
     def _contract(self, topic: str, config: Config) -> Inspect:
         """How the batches of a topic with a contract are looked at, once there is the first of them."""
-        from ottla.server.first_used import FirstUsed
+        from ottla.server.schemas.first_used import FirstUsed
 
         self._load(_CONTRACTS)
         return FirstUsed(lambda: self._contracts.of(topic, config))
 
     @cached_property
     def _contracts(self) -> Contracts:
-        from ottla.server.contracts import Contracts
+        from ottla.server.schemas.contracts import Contracts
 
         return Contracts(self.services)
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from ottla.model import limits
-from ottla.server.collector import keep_short
-from ottla.server.configs import Configs
+from ottla.server.loop.garbage_collector import keep_short
 from ottla.server.node import Node
-from ottla.server.ports import system_ports
-from ottla.server.recovery import Watch
-from ottla.server.system import is_writable, raise_descriptor_limit
+from ottla.server.ports.ports import system_ports
+from ottla.server.ports.system import is_writable, raise_descriptor_limit
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.recovery import Watch
 
 log = logging.getLogger(__name__)
 

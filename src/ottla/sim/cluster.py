@@ -15,12 +15,12 @@ from concurrent.futures import Executor
 
 from ottla.client.connection import Address
 from ottla.cluster.state import JournalError
-from ottla.log.disk import Disk
-from ottla.server.dispatch import load_handlers
+from ottla.log.files.disk import Disk
+from ottla.server.api.dispatch import load_handlers
 from ottla.server.node import Node, Ports
-from ottla.sim.disk import Crash, SimDisk
-from ottla.sim.loop import SimLoop
-from ottla.sim.net import SimNet
+from ottla.sim.world.disk import Crash, SimDisk
+from ottla.sim.world.loop import SimLoop
+from ottla.sim.world.net import SimNet
 from ottla.testing.faults import FaultScript
 
 # A node imports a handler in a worker when it is first asked for. What a run does must not depend on those before it.

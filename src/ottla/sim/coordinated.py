@@ -18,8 +18,8 @@ from ottla.sim.grouping import SETTINGS as GROUP_SETTINGS
 from ottla.sim.grouping import GroupCompany, GroupPlan, draw_group
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Fault, Scenario, scenario
-from ottla.sim.sharing import SETTINGS as SHARE_SETTINGS
-from ottla.sim.sharing import ShareCompany, SharePlan, draw_sharing
+from ottla.sim.shares.sharing import SETTINGS as SHARE_SETTINGS
+from ottla.sim.shares.sharing import ShareCompany, SharePlan, draw_sharing
 
 
 @dataclass(frozen=True, slots=True)

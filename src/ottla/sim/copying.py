@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ottla.client.admin import Admin
-from ottla.client.consumer import Consumer
+from ottla.client.consumer.consumer import Consumer
+from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.client.errors import ClientError
-from ottla.client.fetching import ConsumedRecord
-from ottla.client.producer import Producer, ProducerOptions
+from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import Payload, decode_payload

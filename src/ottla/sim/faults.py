@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 
 from ottla.sim import answers
 from ottla.sim.cluster import Machine
-from ottla.sim.disk import Crash, DiskFaults, SimDisk
-from ottla.sim.loop import Host
-from ottla.sim.net import LinkQuality, SimNet
 from ottla.sim.scenario import Fault, Scenario
+from ottla.sim.world.disk import Crash, DiskFaults, SimDisk
+from ottla.sim.world.loop import Host
+from ottla.sim.world.net import LinkQuality, SimNet
 
 
 class Chaos:

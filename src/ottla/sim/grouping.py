@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ottla.client.admin import Admin
-from ottla.client.consumer import Consumer
-from ottla.client.consumer_options import ConsumerOptions
+from ottla.client.consumer.consumer import Consumer
+from ottla.client.consumer.group_metadata import GroupMetadata
+from ottla.client.consumer.offsets import EARLIEST, LATEST, resolve
+from ottla.client.consumer.options import ConsumerOptions
 from ottla.client.errors import ClientError
-from ottla.client.group_metadata import GroupMetadata
-from ottla.client.offsets import EARLIEST, LATEST, resolve
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.sim.group_check import GroupBook

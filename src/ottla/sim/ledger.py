@@ -11,9 +11,9 @@ import random
 from dataclasses import dataclass
 
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.offsets import LATEST, list_offsets
+from ottla.client.consumer.ranges import ReadOptions, Span
 from ottla.client.errors import ClientError
-from ottla.client.offsets import LATEST, list_offsets
-from ottla.client.ranges import ReadOptions, Span
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.sim.workload import PATIENCE_SECONDS, Surroundings, records_of

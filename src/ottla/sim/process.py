@@ -13,9 +13,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ottla.sim.loop import Host
-from ottla.sim.net import SimNet
 from ottla.sim.workload import Surroundings
+from ottla.sim.world.loop import Host
+from ottla.sim.world.net import SimNet
 
 Run = Callable[[], Coroutine[Any, Any, None]]
 

@@ -17,17 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.client.connection import Address
-from ottla.log.disk import StorageError
-from ottla.log.findings import Severity
-from ottla.log.names import STRAY_DIRECTORY
-from ottla.log.verify import verify
+from ottla.log.files.disk import StorageError
+from ottla.log.files.names import STRAY_DIRECTORY
+from ottla.log.offline.findings import Severity
+from ottla.log.offline.verify import verify
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import Guarantee, History
 from ottla.sim.cluster import Machine
-from ottla.sim.disk import Crash
 from ottla.sim.faults import Chaos
-from ottla.sim.loop import Host, SimLoop, SimulationError
-from ottla.sim.net import SimNet
 from ottla.sim.process import Company, Stage
 from ottla.sim.scaled import scaled
 from ottla.sim.scenario import Fault, Scenario
@@ -40,6 +37,9 @@ from ottla.sim.workload import (
     create_topic,
     read_everything,
 )
+from ottla.sim.world.disk import Crash
+from ottla.sim.world.loop import Host, SimLoop, SimulationError
+from ottla.sim.world.net import SimNet
 
 TOPIC = "t"
 WORK_SECONDS_MAX = 900.0  # writers must have come to an end so long after the last fault

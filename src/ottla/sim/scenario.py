@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from ottla.records.compress import Codec
 from ottla.sim.check import Guarantee, Writer
-from ottla.sim.net import LinkQuality
 from ottla.sim.workload import WriterPlan
+from ottla.sim.world.net import LinkQuality
 
 
 class Durability(enum.Enum):

@@ -11,7 +11,7 @@ import random
 from dataclasses import replace
 
 from ottla.client.errors import ClientError
-from ottla.client.producer import Producer, ProducerOptions
+from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.model.errors import ApiError
 from ottla.sim.check import Guarantee
 from ottla.sim.faults import Chaos

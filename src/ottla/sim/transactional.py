@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from ottla.client.errors import ClientError
-from ottla.client.producer import Producer
+from ottla.client.producer.producer import Producer
 from ottla.model.errors import ApiError
 from ottla.sim.workload import PATIENCE_SECONDS
 

@@ -13,15 +13,15 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 
-from ottla.client.accumulator import RecordMetadata
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Address
+from ottla.client.consumer.offsets import EARLIEST, LATEST, list_offsets
+from ottla.client.consumer.ranges import ConsumedRecord, RangeReader, ReadOptions, Span
 from ottla.client.errors import ClientError, OffsetOutOfRange
-from ottla.client.offsets import EARLIEST, LATEST, list_offsets
 from ottla.client.options import ClientOptions
-from ottla.client.producer import Producer, ProducerOptions
-from ottla.client.ranges import ConsumedRecord, RangeReader, ReadOptions, Span
+from ottla.client.producer.accumulator import RecordMetadata
+from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.records.compress import Codec

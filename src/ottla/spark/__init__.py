@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 from ottla.spark.register import register
 
 if TYPE_CHECKING:
-    from ottla.spark.java import NoJava
-    from ottla.spark.joins import join_changes, join_streams, join_table
-    from ottla.spark.lake import to_delta
-    from ottla.spark.late import late_to
-    from ottla.spark.outputs import Output, dead_letters, to, to_changelog, to_jdbc, to_parquet
     from ottla.spark.pipelines.definition import pipeline
     from ottla.spark.progress import unwatch, watch
-    from ottla.spark.session import session
-    from ottla.spark.state import with_state
-    from ottla.spark.streams import dedup, repartition_through, topic, with_key
-    from ottla.spark.tables import changes, latest, table
-    from ottla.spark.windows import grouped, hopping, sessions, tumbling
+    from ottla.spark.session.java import NoJava
+    from ottla.spark.session.session import session
+    from ottla.spark.streams.joins import join_changes, join_streams, join_table
+    from ottla.spark.streams.lake import to_delta
+    from ottla.spark.streams.late import late_to
+    from ottla.spark.streams.outputs import Output, dead_letters, to, to_changelog, to_jdbc, to_parquet
+    from ottla.spark.streams.state import with_state
+    from ottla.spark.streams.streams import dedup, repartition_through, topic, with_key
+    from ottla.spark.streams.tables import changes, latest, table
+    from ottla.spark.streams.windows import grouped, hopping, sessions, tumbling
 
 _HOMES = {
     "java": ("NoJava",),

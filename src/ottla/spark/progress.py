@@ -30,12 +30,12 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import ClientError
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
-from ottla.spark.places import bootstrap_of
+from ottla.spark.service_addresses import bootstrap_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

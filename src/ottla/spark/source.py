@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from ottla.spark.memory import settle
 from ottla.spark.options import OptionError
 from ottla.spark.plain import told_plainly
-from ottla.spark.read_settings import ReadSettings, parse_read
-from ottla.spark.shape import Shape, shape_of
+from ottla.spark.read.settings import ReadSettings, parse_read
+from ottla.spark.read.shape import Shape, shape_of
+from ottla.spark.session.worker_memory import settle
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -40,7 +40,7 @@ class OttlaSource(DataSource):
 
     @told_plainly
     def reader(self, schema: StructType) -> "DataSourceReader":
-        from ottla.spark.reader import FilteringReader, OttlaReader
+        from ottla.spark.read.reader import FilteringReader, OttlaReader
 
         settings = parse_read(self.options, streaming=False)
         kind = FilteringReader if settings.options["filterPushdown"] else OttlaReader
@@ -48,7 +48,7 @@ class OttlaSource(DataSource):
 
     @told_plainly
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
-        from ottla.spark.stream_reader import OttlaStreamReader
+        from ottla.spark.read.stream_reader import OttlaStreamReader
 
         settings = parse_read(self.options, streaming=True)
         return OttlaStreamReader(settings, _checked(settings, schema))

@@ -18,9 +18,9 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from ottla.spark.memory import settle
 from ottla.spark.options import OptionError
 from ottla.spark.plain import told_plainly
+from ottla.spark.session.worker_memory import settle
 from ottla.spark.sink import driver
 from ottla.spark.sink.protocol import BATCH_RUN
 from ottla.spark.sink.schema import check_columns
@@ -29,7 +29,7 @@ from ottla.spark.sink.settings import WriteSettings, write_settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ottla.spark.typed_out import TypedOutput
+    from ottla.spark.typed.writing import TypedOutput
 
 _BATCH_ID, _QUERY_ID = "streaming.sql.batchId", "sql.streaming.queryId"
 
@@ -142,7 +142,7 @@ def _typed(options: Mapping[str, str], schema: StructType, settings: WriteSettin
         return None
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-    from ottla.spark.typed_out import typed_output
+    from ottla.spark.typed.writing import typed_output
 
     typed = typed_output(options, to_arrow_schema(schema, timezone="UTC"), settings.topic)
     check_columns(schema if typed is None else from_arrow_schema(typed.schema()), settings.topic)

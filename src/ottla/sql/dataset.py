@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from ottla.client.blocking import Blocking
-from ottla.client.offsets import Time, list_offsets
-from ottla.client.ranges import ReadOptions, Span
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.consumer.offsets import Time, list_offsets
+from ottla.client.consumer.ranges import ReadOptions, Span
 from ottla.model.ids import TopicPartition
 from ottla.records.arrow import SCHEMA
 from ottla.sql.bounds import bounds

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import duckdb
 
-from ottla.client.blocking import Blocking
-from ottla.client.offsets import EARLIEST, LATEST, Time, list_offsets
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.consumer.offsets import EARLIEST, LATEST, Time, list_offsets
 from ottla.client.options import ClientOptions
 from ottla.model.durations import parse_duration_ms
 from ottla.model.ids import TopicPartition

@@ -18,9 +18,9 @@ from typing import Any
 
 from ottla.model.durations import parse_duration_ms
 from ottla.model.errors import ErrorCode
-from ottla.server.answer import Disconnect, Later
-from ottla.server.context import Context
-from ottla.server.dispatch import Served
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import Served
+from ottla.server.loop.later import Disconnect, Later
 from ottla.testing.refusal import refusal, with_error
 from ottla.wire.api import API_NAMES
 

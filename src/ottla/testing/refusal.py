@@ -11,9 +11,9 @@ from collections.abc import Awaitable
 from typing import Any
 
 from ottla.model.errors import ErrorCode
-from ottla.server.answer import Large, Later, Sliced
-from ottla.server.context import Context
-from ottla.server.dispatch import Served
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import Served
+from ottla.server.loop.later import Large, Later, Sliced
 from ottla.wire import api
 from ottla.wire.message import REQUIRED, Field, Struct, fields
 from ottla.wire.types import Fixed, Sized

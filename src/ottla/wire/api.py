@@ -9,98 +9,118 @@ from typing import cast
 
 from ottla.wire.message import Request, Response
 
-# 4 to 7 went with ZooKeeper and will not come back.
-API_NAMES: dict[int, str] = {
-    0: "Produce",
-    1: "Fetch",
-    2: "ListOffsets",
-    3: "Metadata",
-    8: "OffsetCommit",
-    9: "OffsetFetch",
-    10: "FindCoordinator",
-    11: "JoinGroup",
-    12: "Heartbeat",
-    13: "LeaveGroup",
-    14: "SyncGroup",
-    15: "DescribeGroups",
-    16: "ListGroups",
-    17: "SaslHandshake",
-    18: "ApiVersions",
-    19: "CreateTopics",
-    20: "DeleteTopics",
-    21: "DeleteRecords",
-    22: "InitProducerId",
-    23: "OffsetForLeaderEpoch",
-    24: "AddPartitionsToTxn",
-    25: "AddOffsetsToTxn",
-    26: "EndTxn",
-    27: "WriteTxnMarkers",
-    28: "TxnOffsetCommit",
-    29: "DescribeAcls",
-    30: "CreateAcls",
-    31: "DeleteAcls",
-    32: "DescribeConfigs",
-    33: "AlterConfigs",
-    34: "AlterReplicaLogDirs",
-    35: "DescribeLogDirs",
-    36: "SaslAuthenticate",
-    37: "CreatePartitions",
-    38: "CreateDelegationToken",
-    39: "RenewDelegationToken",
-    40: "ExpireDelegationToken",
-    41: "DescribeDelegationToken",
-    42: "DeleteGroups",
-    43: "ElectLeaders",
-    44: "IncrementalAlterConfigs",
-    45: "AlterPartitionReassignments",
-    46: "ListPartitionReassignments",
-    47: "OffsetDelete",
-    48: "DescribeClientQuotas",
-    49: "AlterClientQuotas",
-    50: "DescribeUserScramCredentials",
-    51: "AlterUserScramCredentials",
-    52: "Vote",
-    53: "BeginQuorumEpoch",
-    54: "EndQuorumEpoch",
-    55: "DescribeQuorum",
-    56: "AlterPartition",
-    57: "UpdateFeatures",
-    58: "Envelope",
-    59: "FetchSnapshot",
-    60: "DescribeCluster",
-    61: "DescribeProducers",
-    62: "BrokerRegistration",
-    63: "BrokerHeartbeat",
-    64: "UnregisterBroker",
-    65: "DescribeTransactions",
-    66: "ListTransactions",
-    67: "AllocateProducerIds",
-    68: "ConsumerGroupHeartbeat",
-    69: "ConsumerGroupDescribe",
-    70: "ControllerRegistration",
-    71: "GetTelemetrySubscriptions",
-    72: "PushTelemetry",
-    73: "AssignReplicasToDirs",
-    74: "ListConfigResources",
-    75: "DescribeTopicPartitions",
-    76: "ShareGroupHeartbeat",
-    77: "ShareGroupDescribe",
-    78: "ShareFetch",
-    79: "ShareAcknowledge",
-    80: "AddRaftVoter",
-    81: "RemoveRaftVoter",
-    82: "UpdateRaftVoter",
-    83: "InitializeShareGroupState",
-    84: "ReadShareGroupState",
-    85: "WriteShareGroupState",
-    86: "DeleteShareGroupState",
-    87: "ReadShareGroupStateSummary",
-    88: "StreamsGroupHeartbeat",
-    89: "StreamsGroupDescribe",
-    90: "DescribeShareGroupOffsets",
-    91: "AlterShareGroupOffsets",
-    92: "DeleteShareGroupOffsets",
+# The APIs by the folder of their messages (`wire/messages`) and of their handlers (`server/handlers`).
+APIS: dict[str, dict[int, str]] = {
+    "records": {
+        0: "Produce",
+        1: "Fetch",
+        2: "ListOffsets",
+        21: "DeleteRecords",
+        23: "OffsetForLeaderEpoch",
+        61: "DescribeProducers",
+    },
+    "topics": {
+        3: "Metadata",
+        19: "CreateTopics",
+        20: "DeleteTopics",
+        32: "DescribeConfigs",
+        33: "AlterConfigs",
+        34: "AlterReplicaLogDirs",
+        35: "DescribeLogDirs",
+        37: "CreatePartitions",
+        43: "ElectLeaders",
+        44: "IncrementalAlterConfigs",
+        45: "AlterPartitionReassignments",
+        46: "ListPartitionReassignments",
+        74: "ListConfigResources",
+        75: "DescribeTopicPartitions",
+    },
+    "groups": {
+        8: "OffsetCommit",
+        9: "OffsetFetch",
+        10: "FindCoordinator",
+        11: "JoinGroup",
+        12: "Heartbeat",
+        13: "LeaveGroup",
+        14: "SyncGroup",
+        15: "DescribeGroups",
+        16: "ListGroups",
+        42: "DeleteGroups",
+        47: "OffsetDelete",
+        68: "ConsumerGroupHeartbeat",
+        69: "ConsumerGroupDescribe",
+        88: "StreamsGroupHeartbeat",
+        89: "StreamsGroupDescribe",
+    },
+    "shares": {
+        76: "ShareGroupHeartbeat",
+        77: "ShareGroupDescribe",
+        78: "ShareFetch",
+        79: "ShareAcknowledge",
+        83: "InitializeShareGroupState",
+        84: "ReadShareGroupState",
+        85: "WriteShareGroupState",
+        86: "DeleteShareGroupState",
+        87: "ReadShareGroupStateSummary",
+        90: "DescribeShareGroupOffsets",
+        91: "AlterShareGroupOffsets",
+        92: "DeleteShareGroupOffsets",
+    },
+    "txns": {
+        22: "InitProducerId",
+        24: "AddPartitionsToTxn",
+        25: "AddOffsetsToTxn",
+        26: "EndTxn",
+        27: "WriteTxnMarkers",
+        28: "TxnOffsetCommit",
+        65: "DescribeTransactions",
+        66: "ListTransactions",
+    },
+    "cluster": {
+        18: "ApiVersions",
+        56: "AlterPartition",
+        57: "UpdateFeatures",
+        58: "Envelope",
+        60: "DescribeCluster",
+        62: "BrokerRegistration",
+        63: "BrokerHeartbeat",
+        64: "UnregisterBroker",
+        67: "AllocateProducerIds",
+        70: "ControllerRegistration",
+        71: "GetTelemetrySubscriptions",
+        72: "PushTelemetry",
+        73: "AssignReplicasToDirs",
+    },
+    "quorum": {
+        52: "Vote",
+        53: "BeginQuorumEpoch",
+        54: "EndQuorumEpoch",
+        55: "DescribeQuorum",
+        59: "FetchSnapshot",
+        80: "AddRaftVoter",
+        81: "RemoveRaftVoter",
+        82: "UpdateRaftVoter",
+    },
+    "security": {
+        17: "SaslHandshake",
+        29: "DescribeAcls",
+        30: "CreateAcls",
+        31: "DeleteAcls",
+        36: "SaslAuthenticate",
+        38: "CreateDelegationToken",
+        39: "RenewDelegationToken",
+        40: "ExpireDelegationToken",
+        41: "DescribeDelegationToken",
+        48: "DescribeClientQuotas",
+        49: "AlterClientQuotas",
+        50: "DescribeUserScramCredentials",
+        51: "AlterUserScramCredentials",
+    },
 }
+
+# Keys 4 to 7 went with ZooKeeper and will not come back.
+API_NAMES: dict[int, str] = dict(sorted(pair for names in APIS.values() for pair in names.items()))
+_FOLDERS = {key: folder for folder, names in APIS.items() for key in names}
 
 
 def snake(name: str) -> str:
@@ -108,15 +128,20 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
+def module_of(key: int) -> str:
+    """Where the messages of an API, and its handler, are found below their packages: `records.list_offsets`."""
+    return f"{_FOLDERS[key]}.{snake(API_NAMES[key])}"
+
+
 @cache
 def request_class(key: int) -> type[Request]:
     """The request of an API; KeyError where there is no such API."""
     name = API_NAMES[key]
-    return cast("type[Request]", getattr(import_module(f"ottla.wire.messages.{snake(name)}"), f"{name}Request"))
+    return cast("type[Request]", getattr(import_module(f"ottla.wire.messages.{module_of(key)}"), f"{name}Request"))
 
 
 @cache
 def response_class(key: int) -> type[Response]:
     """The response of an API; KeyError where there is no such API."""
     name = API_NAMES[key]
-    return cast("type[Response]", getattr(import_module(f"ottla.wire.messages.{snake(name)}"), f"{name}Response"))
+    return cast("type[Response]", getattr(import_module(f"ottla.wire.messages.{module_of(key)}"), f"{name}Response"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.support.spark import start_session, stop_session
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 
 _ARCHIVING_S = 120
 

@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.server import DEFAULT_LISTEN
+from ottla.cli.nodes.commands import DEFAULT_LISTEN
 
 
 def register(app: typer.Typer) -> None:
@@ -51,10 +51,10 @@ def demo(
 
 def _need_spark() -> None:
     """Say what is missing before anything is started."""
-    from ottla.cli.terminal import CommandError
+    from ottla.cli.terminal.plain import CommandError
 
     try:
-        from ottla.spark.java import NoJava, prepare_java
+        from ottla.spark.session.java import NoJava, prepare_java
     except ImportError as error:
         raise CommandError(f"the demo needs Spark ({error})", "pip install 'ottla[spark]'") from None
     try:

@@ -15,7 +15,7 @@ from ottla.schemas.framing import frame
 from ottla.schemas.schema import Source
 
 if TYPE_CHECKING:
-    from ottla.client.blocking import Blocking
+    from ottla.client.blocking.blocking import Blocking
 
 PARTITIONS = 2
 EVENTS_PER_S = 1_500

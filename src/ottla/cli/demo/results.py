@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli.demo.shop import SALES, Sale, Shop
-from ottla.cli.terminal import CommandError
-from ottla.client.ranges import ReadOptions
+from ottla.cli.terminal.plain import CommandError
+from ottla.client.consumer.ranges import ReadOptions
 from ottla.schemas.framing import unframe
 
 if TYPE_CHECKING:
-    from ottla.client.blocking import Blocking
+    from ottla.client.blocking.blocking import Blocking
 
 Windows = dict[tuple[int, str], tuple[int, int]]
 

@@ -18,10 +18,10 @@ from ottla.cli.demo.feeding import PARTITIONS, Feed, prepare
 from ottla.cli.demo.programs import Program
 from ottla.cli.demo.shop import DAY_MS, ORDERS, SALES, Shop
 from ottla.cli.demo.view import Lag, Moment, View
-from ottla.cli.output import out
-from ottla.cli.terminal import CommandError
-from ottla.client.blocking import Blocking
-from ottla.client.offsets import LATEST, resolve
+from ottla.cli.terminal.output import out
+from ottla.cli.terminal.plain import CommandError
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.consumer.offsets import LATEST, resolve
 from ottla.client.options import wall_clock_ms
 from ottla.model.ids import TopicPartition
 from ottla.spark.pipelines.status import Board

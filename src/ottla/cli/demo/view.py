@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cli.demo.results import Windows
-from ottla.cli.output import out
+from ottla.cli.terminal.output import out
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -15,16 +15,16 @@ from ottla.client.checks import Setting, setting_text
 from ottla.client.cluster import Absent, Cluster
 from ottla.client.errors import check
 from ottla.client.outcomes import Outcomes, outcomes_of, told
-from ottla.client.settling import settle
+from ottla.client.retried_parts import settle
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType, Source
 from ottla.model.setting import Kind
-from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from ottla.wire.messages.incremental_alter_configs import (
+from ottla.wire.messages.topics.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from ottla.wire.messages.topics.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from ottla.wire.messages.topics.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 V = TypeVar("V")
 

@@ -9,9 +9,9 @@ Rules:
 from collections.abc import Mapping
 
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.fetching import Cursor, Fetched, Fetcher, ReadOptions, decode_batch
+from ottla.client.consumer.offsets import Bounds
 from ottla.client.errors import OffsetOutOfRange, TopicRecreated
-from ottla.client.fetching import Cursor, Fetched, Fetcher, ReadOptions, decode_batch
-from ottla.client.offsets import Bounds
 from ottla.client.outcomes import Outcomes
 from ottla.model.ids import TopicPartition
 

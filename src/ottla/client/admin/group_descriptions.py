@@ -8,10 +8,13 @@ from ottla.client.errors import check
 from ottla.client.membership.blobs import read_assignment
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
-from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from ottla.wire.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
-from ottla.wire.messages.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
+from ottla.wire.messages.groups.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.groups.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
+from ottla.wire.messages.shares.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
 _CONSUMER_PROTOCOL = "consumer"
 

@@ -11,18 +11,18 @@ from ottla.client.admin.asking import ask_every_broker, one_by_one
 from ottla.client.admin.first_times import first_times
 from ottla.client.admin.group_descriptions import GroupDescription, describe
 from ottla.client.cluster import Cluster
-from ottla.client.commits import GroupOffsets, OffsetAndMetadata, asked_positions
+from ottla.client.consumer.group_metadata import GroupMetadata
+from ottla.client.consumer.group_offsets import GroupOffsets, OffsetAndMetadata, asked_positions
+from ottla.client.consumer.offsets import Bounds, bounds_each
 from ottla.client.coordinator import Coordinator, CoordinatorKind, call_once
 from ottla.client.errors import check
-from ottla.client.group_metadata import GroupMetadata
 from ottla.client.metadata import TopicInfo
-from ottla.client.offsets import Bounds, bounds_each
 from ottla.client.outcomes import Outcomes, told_by
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from ottla.wire.messages.groups.list_groups import ListGroupsRequest, ListGroupsResponse
+from ottla.wire.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
 # A commit by nobody: allowed while the group has no members.
 _NOBODY = ("", -1)

@@ -13,11 +13,11 @@ from ottla.client.errors import check, error_code
 from ottla.client.metadata import Broker
 from ottla.client.outcomes import Outcomes, outcomes_of
 from ottla.model.errors import ErrorCode
-from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.wire.messages.cluster.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from ottla.client.errors import check
 from ottla.client.outcomes import Outcomes, told, told_by
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.wire.messages.alter_partition_reassignments import (
+from ottla.wire.messages.topics.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from ottla.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
-from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from ottla.wire.messages.list_partition_reassignments import (
+from ottla.wire.messages.topics.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+from ottla.wire.messages.topics.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from ottla.wire.messages.topics.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )

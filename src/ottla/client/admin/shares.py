@@ -8,12 +8,15 @@ from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.client.errors import check
 from ottla.client.outcomes import Outcomes, told, told_by
 from ottla.model.ids import TopicPartition
-from ottla.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
-from ottla.wire.messages.delete_share_group_offsets import (
+from ottla.wire.messages.shares.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+)
+from ottla.wire.messages.shares.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
 )
-from ottla.wire.messages.describe_share_group_offsets import (
+from ottla.wire.messages.shares.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
 )

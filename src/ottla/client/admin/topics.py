@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from ottla.client.admin.asking import ask_leaders, one_by_one
 from ottla.client.checks import Setting, kind_of, setting_text
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.offsets import LATEST, Bounds, OffsetAndTime, Time, bounds_each, list_offsets_each
 from ottla.client.metadata import PartitionInfo, TopicInfo
-from ottla.client.offsets import LATEST, Bounds, OffsetAndTime, Time, bounds_each, list_offsets_each
 from ottla.client.outcomes import Outcomes, told, told_by
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
-from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from ottla.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from ottla.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from ottla.wire.messages.records.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from ottla.wire.messages.records.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from ottla.wire.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 BROKER_DEFAULT = -1
 # DeleteRecords up to the high watermark, wherever it is.

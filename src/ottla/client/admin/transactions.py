@@ -11,10 +11,10 @@ from ottla.client.errors import check, error_code
 from ottla.client.outcomes import Outcomes
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from ottla.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.txns.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from ottla.wire.messages.txns.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 _NO_TRANSACTION = -1
 _FENCING_TIMEOUT_MS = 60_000

@@ -14,10 +14,10 @@ from ottla.client.errors import ClientError, NotConnected, check
 from ottla.model.errors import ErrorCode
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
-from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.wire.messages.quorum.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ottla.wire.messages.quorum.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
+from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
 R = TypeVar("R", bound=Response)
 PartitionData = DescribeQuorumResponse.TopicData.PartitionData

@@ -18,19 +18,19 @@ from collections.abc import Callable
 from ottla.client.assign import ASSIGNORS, COOPERATIVE
 from ottla.client.assign.members import NO_GENERATION
 from ottla.client.cluster import Cluster
-from ottla.client.consumer_options import ConsumerOptions
+from ottla.client.consumer.group_metadata import GroupMetadata
+from ottla.client.consumer.options import ConsumerOptions
+from ottla.client.consumer.ownership import Ownership
 from ottla.client.coordinator import Coordinator
 from ottla.client.errors import ClientError, check, error_code
-from ottla.client.group_metadata import GroupMetadata
 from ottla.client.membership import blobs
-from ottla.client.membership.wanted import Wanted, partition_counts
-from ottla.client.ownership import Ownership
+from ottla.client.membership.subscription import Wanted, partition_counts
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ottla.wire.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
 
 log = logging.getLogger(__name__)
 

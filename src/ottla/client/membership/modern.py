@@ -14,10 +14,11 @@ import logging
 from collections.abc import Callable
 
 from ottla.client.cluster import Cluster
-from ottla.client.consumer_options import ConsumerOptions
+from ottla.client.consumer.group_metadata import GroupMetadata
+from ottla.client.consumer.options import ConsumerOptions
+from ottla.client.consumer.ownership import Ownership
 from ottla.client.coordinator import Coordinator
 from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
-from ottla.client.group_metadata import GroupMetadata
 from ottla.client.membership.reconcile import (
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
@@ -27,11 +28,10 @@ from ottla.client.membership.reconcile import (
     Subscribed,
     held_of,
 )
-from ottla.client.membership.wanted import Wanted
-from ottla.client.ownership import Ownership
+from ottla.client.membership.subscription import Wanted
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition, random_uuid, uuid_text
-from ottla.wire.messages.consumer_group_heartbeat import (
+from ottla.wire.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator
 from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
-from ottla.client.share_options import ShareOptions
+from ottla.client.share.options import ShareOptions
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition, random_uuid, uuid_text
-from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from ottla.wire.messages.shares.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 log = logging.getLogger(__name__)
 

@@ -39,7 +39,7 @@ REQUESTS_PER_TURN_S = 0.010
 CONNECTIONS_TIDIED_PER_SLICE = 5
 # Answers of one connection that are in memory (file ranges are not) before no more of its requests are handled.
 ANSWERS_HELD_BYTES_MAX = 1 * MIB
-# Accepted sockets over all listeners; fewer where the process may have few descriptors (`server/system.py`).
+# Accepted sockets over all listeners; fewer where the process may have few descriptors (`server/ports/system.py`).
 CONNECTIONS_MAX = 50_000
 # Connections waiting in the kernel for accept (socket.listen.backlog.size has Kafka's 50; bursts of clients need more).
 LISTEN_BACKLOG_MAX = 1_024

@@ -23,7 +23,7 @@ DESCRIBE_PARTITIONS_MAX = 2_000
 CONFIG_RESOURCES_PER_REQUEST_MAX = 10_000
 # A configuration value is written into a metadata record and into every snapshot.
 CONFIG_VALUE_BYTES_MAX = INT16_MAX
-# What one slice of a large request does (server/slices.py, portions.py), some 10 ms of work: small items; what may
+# What one slice of a large request does (server/loop/slices.py, portions.py), some 10 ms of work: small items; what may
 # have to be opened first; groups and transactions with thousands of members; resources whose settings are set, or told,
 # all of them and where each comes from.
 ITEMS_PER_SLICE = 200

@@ -13,9 +13,12 @@ from itertools import islice
 from ottla.client.errors import ClientError, error_code
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
-from ottla.server.context import Services
+from ottla.server.api.context import Services
 from ottla.server.replication.session import Key
-from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from ottla.wire.messages.cluster.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
 
 log = logging.getLogger(__name__)
 

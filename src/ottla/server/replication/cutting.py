@@ -12,8 +12,8 @@ import asyncio
 from ottla.log.cut import is_long, producers_at
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
-from ottla.server.context import Services
-from ottla.server.workers import in_worker
+from ottla.server.api.context import Services
+from ottla.server.loop.workers import in_worker
 
 
 def is_long_cut(partition: Partition, epoch: int, end_offset: int) -> bool:

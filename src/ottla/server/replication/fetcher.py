@@ -21,17 +21,17 @@ from functools import partial
 
 from ottla.client.connection import Address, Connection
 from ottla.client.errors import ClientError, NotConnected
-from ottla.log.disk import StorageError
+from ottla.log.files.disk import StorageError
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
-from ottla.server.answer import Later
-from ottla.server.context import Services
+from ottla.server.api.context import Services
+from ottla.server.loop.later import Later
 from ottla.server.replication.cutting import cut_long, cut_now, is_long_cut
 from ottla.server.replication.out_of_range import find_range
 from ottla.server.replication.quotas import FollowerQuota
 from ottla.server.replication.session import Followed, Key, Session
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 log = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.replica.partition import Partition
 from ottla.replica.terms import Proposal, Terms
-from ottla.server.context import Services
+from ottla.server.api.context import Services
 from ottla.server.replication.session import Key
-from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from ottla.wire.messages.cluster.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 log = logging.getLogger(__name__)
 

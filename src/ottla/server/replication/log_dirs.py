@@ -17,21 +17,21 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 
-from ottla.log.disk import Directory, StorageError
+from ottla.log.files.disk import Directory, StorageError
+from ottla.log.files.names import FUTURE_DIRECTORY
 from ottla.log.log import Log
-from ottla.log.names import FUTURE_DIRECTORY
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
-from ottla.server.context import Services
-from ottla.server.directories import DataDirectory
-from ottla.server.placing import identity_of
-from ottla.server.removal import Doomed, mark_deleted
+from ottla.server.api.context import Services
+from ottla.server.loop.workers import in_worker
 from ottla.server.replication.assignments import Assignments
 from ottla.server.replication.quotas import Quota
 from ottla.server.replication.session import Key
-from ottla.server.workers import in_worker
+from ottla.server.storage.directories import DataDirectory
+from ottla.server.storage.directory_choice import identity_of
+from ottla.server.storage.removal import Doomed, mark_deleted
 
 log = logging.getLogger(__name__)
 

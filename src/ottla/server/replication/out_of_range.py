@@ -13,9 +13,9 @@ from ottla.client.errors import NotConnected
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.replica.reading import EARLIEST, LATEST
-from ottla.server.context import Services
+from ottla.server.api.context import Services
 from ottla.server.replication.cutting import cut_long
-from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 log = logging.getLogger(__name__)
 

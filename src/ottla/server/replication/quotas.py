@@ -14,7 +14,7 @@ from typing import Any
 
 from ottla.cluster.entities import Change, ConfigChanged
 from ottla.model.resources import ResourceType
-from ottla.server.configs import Configs
+from ottla.server.settings.configs import Configs
 
 _ALL = "*"
 # How long a partition rests whose quota is used up; the rate is looked at again then.

@@ -34,12 +34,12 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
-from ottla.server.context import Services
-from ottla.server.peers import broker_address
-from ottla.server.placing import assigned_directory
+from ottla.server.api.context import Services
+from ottla.server.loop.slices import Steps, Tally
+from ottla.server.peers.peers import broker_address
 from ottla.server.replication.quotas import Quotas
 from ottla.server.replication.session import Key
-from ottla.server.slices import Steps, Tally
+from ottla.server.storage.directory_choice import assigned_directory
 
 if TYPE_CHECKING:
     from ottla.server.replication.assignments import Assignments

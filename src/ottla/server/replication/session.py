@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ottla.model import limits
 from ottla.replica.partition import Partition
-from ottla.wire.messages.fetch import FetchRequest
+from ottla.wire.messages.records.fetch import FetchRequest
 
 _Ask = FetchRequest.Topic.Partition
 

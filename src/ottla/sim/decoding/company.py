@@ -14,11 +14,11 @@ from dataclasses import replace
 from functools import partial
 
 from ottla.client.admin import Admin
-from ottla.client.consumer import Consumer
-from ottla.client.consumer_options import ConsumerOptions
+from ottla.client.consumer.consumer import Consumer
+from ottla.client.consumer.fetching import ConsumedRecord
+from ottla.client.consumer.options import ConsumerOptions
 from ottla.client.errors import ClientError
-from ottla.client.fetching import ConsumedRecord
-from ottla.client.producer import Producer, ProducerOptions
+from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.client.registry import RegistryError, RegistryUnreachable, SchemaRegistry
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from ottla.client.cluster import Cluster
-from ottla.client.fetching import ConsumedRecord
+from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.client.registry import RegistryOptions, SchemaRegistry
-from ottla.log.disk import StorageError
+from ottla.log.files.disk import StorageError
 from ottla.registry.identity import Identity, client_id_of
 from ottla.registry.leader import Election, ElectionOptions
 from ottla.registry.port import Unavailable
@@ -27,8 +27,8 @@ from ottla.schemas.registry.commands import Register
 from ottla.schemas.registry.entities import Draft
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.sim.decoding.book import DecodingBook
-from ottla.sim.loop import HOST, Host, SimLoop
 from ottla.sim.process import Stage
+from ottla.sim.world.loop import HOST, Host, SimLoop
 
 REGISTER_SECONDS_MAX = 25.0
 _STORE = StoreOptions("_schemas", 1, timeout_ms=6_000)

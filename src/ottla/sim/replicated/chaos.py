@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ottla.sim.cluster import Machine
-from ottla.sim.disk import Crash
 from ottla.sim.faults import Chaos
-from ottla.sim.loop import Host
-from ottla.sim.net import SimNet
 from ottla.sim.replicated import rot
 from ottla.sim.replicated.power import Power
 from ottla.sim.scenario import Fault, Scenario
+from ottla.sim.world.disk import Crash
+from ottla.sim.world.loop import Host
+from ottla.sim.world.net import SimNet
 
 
 class ClusterChaos(Chaos):

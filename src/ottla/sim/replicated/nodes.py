@@ -8,13 +8,13 @@ from concurrent.futures import Executor
 
 from ottla.model.ids import random_uuid, uuid_text
 from ottla.raft.voters import Endpoint, Voter, VoterSet
-from ottla.server.formatting import format_directories
+from ottla.server.storage.formatting import format_directories
 from ottla.sim.cluster import CONTROLLER_PORT, EPOCH_MS, PORT, Machine
 from ottla.sim.copying import SETTINGS as TRANSACTION_SETTINGS
 from ottla.sim.grouping import SETTINGS as GROUP_SETTINGS
-from ottla.sim.net import SimNet
 from ottla.sim.replicated.scenario import BROKER, CONTROLLER, IN_SYNC_MIN, REPLICAS, ClusterScenario, Voting
-from ottla.sim.sharing import SETTINGS as SHARE_SETTINGS
+from ottla.sim.shares.sharing import SETTINGS as SHARE_SETTINGS
+from ottla.sim.world.net import SimNet
 
 LISTENER = "CONTROLLER"
 REPLICATED = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ottla.sim.cluster import Machine
-from ottla.sim.disk import Crash
+from ottla.sim.world.disk import Crash
 
 
 class Power:

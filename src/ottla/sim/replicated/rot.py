@@ -16,9 +16,9 @@ from collections.abc import Container, Sequence
 
 from ottla.cluster.election_file import QUORUM_STATE
 from ottla.cluster.store import DIRECTORY
-from ottla.log.names import LOG
+from ottla.log.files.names import LOG
 from ottla.records.batch import HEADER_BYTES, read_header
-from ottla.server.quorum import Quorum
+from ottla.server.quorum.quorum import Quorum
 from ottla.sim.cluster import Machine
 
 _EPOCH_BYTES = range(12, 16)  # of a batch

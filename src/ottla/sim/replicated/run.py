@@ -12,9 +12,7 @@ from ottla.cluster.state import ClusterState
 from ottla.sim.check import Guarantee, History
 from ottla.sim.cluster import Machine
 from ottla.sim.copying import CopyCompany
-from ottla.sim.disk import Crash
 from ottla.sim.grouping import GroupCompany
-from ottla.sim.loop import Host, SimulationError
 from ottla.sim.replicated.chaos import ClusterChaos
 from ottla.sim.replicated.members import Members
 from ottla.sim.replicated.nodes import build
@@ -24,9 +22,11 @@ from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, ClusterS
 from ottla.sim.replicated.watch import Watch
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import DISK_FAULTS, Durability
-from ottla.sim.sharing import ShareCompany
+from ottla.sim.shares.sharing import ShareCompany
 from ottla.sim.topics.company import TopicCompany
 from ottla.sim.workload import create_topic, read_everything
+from ottla.sim.world.disk import Crash
+from ottla.sim.world.loop import Host, SimulationError
 
 START_SECONDS_MAX = 60.0
 QUIET_SECONDS_MAX = 60.0  # how long a mended cluster may take until every replica is in sync

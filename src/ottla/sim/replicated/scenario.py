@@ -39,11 +39,11 @@ from ottla.sim.check import Guarantee, Writer
 from ottla.sim.coordinated import Cast
 from ottla.sim.copying import draw_copying
 from ottla.sim.grouping import draw_group
-from ottla.sim.net import LinkQuality
 from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Fault, Scenario
-from ottla.sim.sharing import draw_sharing
+from ottla.sim.shares.sharing import draw_sharing
 from ottla.sim.topics.plan import UPKEEP, TopicsPlan, draw_topics
 from ottla.sim.workload import WriterPlan
+from ottla.sim.world.net import LinkQuality
 
 COMBINED, CONTROLLER, BROKER = "broker,controller", "controller", "broker"
 SHAPES: tuple[tuple[Sequence[str], float], ...] = (

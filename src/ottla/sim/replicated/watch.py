@@ -13,14 +13,14 @@ from ottla.model.ids import NO_ID, TopicPartition
 from ottla.raft.port import ReplicaKey
 from ottla.raft.voters import Voter, VoterSet
 from ottla.replica.partition import Partition
-from ottla.server.member import Member
 from ottla.server.node import Node
-from ottla.server.partitions import Partitions
-from ottla.server.quorum import Quorum
+from ottla.server.quorum.quorum import Quorum
+from ottla.server.quorum.quorum_member import Member
+from ottla.server.storage.partitions import Partitions
 from ottla.sim.cluster import Machine
-from ottla.sim.loop import Host
-from ottla.sim.replicated.book import Ballots, Electorate, Life, LogBook
-from ottla.sim.replicated.line import Tape
+from ottla.sim.replicated.committed_batches import Tape
+from ottla.sim.replicated.log_invariants import Ballots, Electorate, Life, LogBook
+from ottla.sim.world.loop import Host
 
 PartitionKey = tuple[bytes, int]  # topic id, index
 _NOTHING = (-1, -1, False, -1, -1, None, VoterSet())

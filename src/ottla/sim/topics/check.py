@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ottla.client.fetching import ConsumedRecord
+from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import Payload, decode_payload, encode_payload, name
 from ottla.sim.ledger import Name

@@ -8,13 +8,13 @@ import asyncio
 import random
 from functools import partial
 
-from ottla.client.accumulator import RecordMetadata
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.fetching import ConsumedRecord
+from ottla.client.consumer.offsets import EARLIEST, LATEST, list_offsets
+from ottla.client.consumer.ranges import Span
 from ottla.client.errors import ClientError
-from ottla.client.fetching import ConsumedRecord
-from ottla.client.offsets import EARLIEST, LATEST, list_offsets
-from ottla.client.producer import Producer, ProducerOptions
-from ottla.client.ranges import Span
+from ottla.client.producer.accumulator import RecordMetadata
+from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import Payload

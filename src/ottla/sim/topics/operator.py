@@ -7,8 +7,8 @@ import random
 from collections.abc import Awaitable, Callable
 
 from ottla.client.admin import Admin
+from ottla.client.consumer.offsets import EARLIEST, LATEST, list_offsets
 from ottla.client.errors import ClientError
-from ottla.client.offsets import EARLIEST, LATEST, list_offsets
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource

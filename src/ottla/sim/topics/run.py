@@ -17,8 +17,8 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 
-from ottla.log.checkpoint import RECOVERY_POINTS, read_offsets
-from ottla.log.names import DELETE_DIRECTORY
+from ottla.log.files.checkpoint import RECOVERY_POINTS, read_offsets
+from ottla.log.files.names import DELETE_DIRECTORY
 from ottla.sim.check import Guarantee
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario, scenario

@@ -6,8 +6,8 @@ import asyncio
 import random
 from collections.abc import Sequence
 
-from ottla.client.consumer import Consumer
-from ottla.client.consumer_options import ConsumerOptions
+from ottla.client.consumer.consumer import Consumer
+from ottla.client.consumer.options import ConsumerOptions
 from ottla.client.errors import ClientError
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ottla.model.ids import TopicPartition
 from ottla.server.node import Node
 from ottla.sim.cluster import Machine
-from ottla.sim.disk import Crash
-from ottla.sim.loop import Host
 from ottla.sim.topics.check import TopicBook
 from ottla.sim.topics.clients import partitions_of
 from ottla.sim.topics.plan import TopicsPlan
+from ottla.sim.world.disk import Crash
+from ottla.sim.world.loop import Host
 
 
 class Survivors:

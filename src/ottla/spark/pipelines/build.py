@@ -4,10 +4,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ottla.spark.outputs import Output, to
 from ottla.spark.pipelines.definition import Definition, PipelineError
 from ottla.spark.pipelines.load import Pipeline, at_fault
-from ottla.spark.places import Replay, noted, replaying
+from ottla.spark.service_addresses import Replay, noted, replaying
+from ottla.spark.streams.outputs import Output, to
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,7 @@ Each problem is one line with file and line; all are found in one go.
 
 from typing import TYPE_CHECKING, Any
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.client.registry import RegistryError, RegistryUnreachable
 from ottla.spark.options import OptionError
 from ottla.spark.pipelines.build import Built
@@ -73,7 +73,7 @@ def _of_schema(each: Built) -> list[PipelineError]:
     """Whether the columns can be written as the subject has it; nothing is registered."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from ottla.spark.typed_out import unwritable
+    from ottla.spark.typed.writing import unwritable
 
     topic = each.output.topics[0]
     try:

@@ -15,14 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.model import limits
 from ottla.spark.pipelines.accounts import Span
 from ottla.spark.pipelines.build import build
 from ottla.spark.pipelines.causes import Cause, Kind, cause_of
 from ottla.spark.pipelines.definition import Definition
 from ottla.spark.pipelines.load import Pipeline
-from ottla.spark.places import rereading
+from ottla.spark.service_addresses import rereading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

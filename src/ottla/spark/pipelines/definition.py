@@ -21,8 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-from ottla.spark.late import LateTo
 from ottla.spark.options import nearest
+from ottla.spark.streams.late import LateTo
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__ottla_pipeline__"

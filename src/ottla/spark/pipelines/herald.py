@@ -14,10 +14,10 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import replace
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import ClientError
 from ottla.client.options import wall_clock_ms
-from ottla.client.producer_options import ProducerOptions
+from ottla.client.producer.options import ProducerOptions
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.spark.pipelines.status import Board, Status

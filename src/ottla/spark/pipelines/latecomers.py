@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.spark.checkpoints import finished_batches
-from ottla.spark.late import LateTo, send_late
+from ottla.spark.streams.late import LateTo, send_late
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
-from ottla.spark.outputs import MODES
 from ottla.spark.pipelines.causes import cause_of
 from ottla.spark.pipelines.definition import Definition, PipelineError, definitions_in
 from ottla.spark.pipelines.statements import read_statements
+from ottla.spark.streams.outputs import MODES
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _GIVEN = ("spark",)

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import ClientError
 from ottla.model.errors import ApiError
 from ottla.spark.pipelines.figures import begun, figures_of, merged

@@ -16,9 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.client.options import wall_clock_ms
-from ottla.spark.outputs import triggered
 from ottla.spark.pipelines.build import Built
 from ottla.spark.pipelines.causes import Cause, Kind, cause_of_call
 from ottla.spark.pipelines.culprit import Search
@@ -30,7 +29,8 @@ from ottla.spark.pipelines.load import Pipeline
 from ottla.spark.pipelines.reports import Figures, Reports
 from ottla.spark.pipelines.restarts import Failures, Policy
 from ottla.spark.pipelines.status import LIVE, Board, Status
-from ottla.spark.shared_environment import wait_for_sources
+from ottla.spark.session.shared_environment import wait_for_sources
+from ottla.spark.streams.outputs import triggered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import ClientError
 from ottla.client.options import wall_clock_ms
 from ottla.model.errors import ApiError

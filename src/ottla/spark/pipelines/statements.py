@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ottla.spark import lake, outputs, streams, tables
 from ottla.spark.pipelines.definition import Definition, PipelineError
+from ottla.spark.streams import lake, outputs, streams, tables
 
 _SKIPPED = re.compile(r"'(?:[^'\\]|''|\\.)*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _WITH = r"(?:\s+WITH\s*\((?P<options>(?:[^()']|'(?:[^']|'')*')*)\))?"

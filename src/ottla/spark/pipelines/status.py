@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from ottla.client.blocking import Blocking
-from ottla.client.offsets import EARLIEST, LATEST
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.consumer.offsets import EARLIEST, LATEST
 from ottla.model.errors import ApiError, ErrorCode
 
 TOPIC = "_ottla_pipelines"

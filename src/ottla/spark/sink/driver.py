@@ -20,12 +20,12 @@ from uuid import uuid4
 
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
-from ottla.client.handover import REFUSED, Untold
 from ottla.client.options import wall_clock_ms
 from ottla.client.outcomes import Outcomes
-from ottla.client.producer import Producer
-from ottla.client.producer_options import ProducerOptions
-from ottla.client.transaction import OpenTransaction
+from ottla.client.producer.handover import REFUSED, Untold
+from ottla.client.producer.options import ProducerOptions
+from ottla.client.producer.producer import Producer
+from ottla.client.producer.transaction import OpenTransaction
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.compress import Codec

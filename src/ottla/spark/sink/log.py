@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
-from ottla.client.fetching import ConsumedRecord
-from ottla.client.offsets import EARLIEST, LATEST, resolve
-from ottla.client.partitioner import partition_of_key
-from ottla.client.producer import Producer
-from ottla.client.ranges import RangeReader, ReadOptions, Span
+from ottla.client.consumer.fetching import ConsumedRecord
+from ottla.client.consumer.offsets import EARLIEST, LATEST, resolve
+from ottla.client.consumer.ranges import RangeReader, ReadOptions, Span
+from ottla.client.producer.partitioner import partition_of_key
+from ottla.client.producer.producer import Producer
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource, ResourceType

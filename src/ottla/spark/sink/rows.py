@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla.client.accumulator import RecordMetadata
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import ClientError, TopicUnknown
 from ottla.client.metadata import NO_LEADER, TopicInfo
-from ottla.client.producer import Producer
+from ottla.client.producer.accumulator import RecordMetadata
+from ottla.client.producer.producer import Producer
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition

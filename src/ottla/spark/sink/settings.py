@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.client.options import ClientOptions
-from ottla.client.producer_options import ProducerOptions
+from ottla.client.producer.options import ProducerOptions
 from ottla.model import limits
 from ottla.records.compress import Codec
 from ottla.spark.kafka_settings import KafkaSettings, parse_kafka_settings

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from ottla.client.blocking import Blocking
+from ottla.client.blocking.blocking import Blocking
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.client.options import wall_clock_ms
-from ottla.client.producer import Producer
+from ottla.client.producer.producer import Producer
 from ottla.model.errors import ApiError
 from ottla.spark.sink.driver import Ticket, Written, written
 from ottla.spark.sink.faults import Step, reach

@@ -23,12 +23,12 @@ from collections.abc import Awaitable, Iterable, Sequence
 from typing import TypeVar
 from uuid import uuid4
 
-from ottla.client import handover
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
 from ottla.client.errors import OffsetOutOfRange
 from ottla.client.outcomes import Outcomes, outcomes_of
-from ottla.client.transaction import OpenTransaction
+from ottla.client.producer import handover
+from ottla.client.producer.transaction import OpenTransaction
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition

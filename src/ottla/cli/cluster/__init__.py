@@ -1,0 +1,1 @@
+"""`ottla cluster`: status, moves of replicas, balancing, brokers that come and go, the metadata quorum."""

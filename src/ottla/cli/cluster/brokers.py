@@ -1,0 +1,121 @@
+"""Brokers that come and go: a definition for one more; the end of one, drained, stopped and forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla.cli.cluster.plan import plan_for
+from ottla.cli.cluster.seats import KRAFT_VERSION, hand_over, let_vote, plan_handover, until_it_follows
+from ottla.cli.cluster.view import ClusterView
+from ottla.cli.nodes.local_cluster import CONTROLLER_LISTENER, LocalNode, define_broker, found_nodes, is_fixed, retire
+from ottla.cli.terminal.output import done, err, note
+from ottla.cli.terminal.plain import CommandError
+from ottla.client.admin.voters import VoterEndpoint
+from ottla.client.options import parse_address
+from ottla.cluster.balance.loads import Plan
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+
+_LOOK_S = 0.25
+
+
+def drain_plan(view: ClusterView, node_id: int, *, leaders_only: bool) -> Plan:
+    if view.broker(node_id) is None and any(each.node_id == node_id for each in view.quorum.voters):
+        raise CommandError(
+            f"node {node_id} is a controller, no broker", f"`ottla cluster remove-voter {node_id}` takes its vote away"
+        )
+    if view.broker(node_id) is None:
+        raise CommandError(f"there is no broker {node_id}", "`ottla cluster status` shows them")
+    return plan_for(view, draining=[node_id], copies=not leaders_only, evens=False)
+
+
+def add_local(directory: Path, node_id: int | None, rack: str | None, *, voter: bool) -> LocalNode:
+    """One more broker of a local cluster; a `voter` must be able to be one."""
+    nodes = found_nodes(directory)
+    if voter and nodes and (is_fixed(nodes) or not any(each.is_broker and each.is_controller for each in nodes)):
+        raise CommandError(f"the brokers of {directory} are no controllers, so none of them can vote")
+    node = define_broker(directory, rack, node_id)
+    done(f"defined broker {node.node_id} at {node.address} in {node.path}")
+    note(f"A running `ottla up` starts it by itself; without one, `ottla start {node.path}` does.")
+    note(f"Then `ottla cluster balance -b {node.address}` shows what it could take over.")
+    return node
+
+
+async def seat(admin: Admin, node: LocalNode) -> None:
+    """Let a node that was just defined vote as soon as it is up."""
+    await until_it_follows(admin, node.node_id, f"ottla start {node.path}")
+    place = parse_address(node.controller_address)  # known here before its registration is known there
+    await let_vote(admin, node.node_id, (VoterEndpoint(CONTROLLER_LISTENER, *place),))
+
+
+async def property_file(admin: Admin, listen: str, node_id: int | None, rack: str | None) -> str:
+    """The server.properties of a broker on another machine."""
+    try:
+        address = parse_address(listen)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    described = await admin.nodes.describe(fenced=True)
+    quorum = await admin.voters.quorum()
+    taken = {each.node_id for each in described.brokers} | {each.node_id for each in quorum.voters}
+    if node_id is None:
+        node_id = max(each.node_id for each in described.brokers) + 1
+        while node_id in taken:
+            node_id += 1
+    if node_id in taken:
+        raise CommandError(f"there is a node {node_id} already")
+    controllers = {each: at[0] for each, at in sorted(quorum.endpoints.items()) if at}
+    if not controllers:
+        raise CommandError("the quorum does not tell where its voters listen", "an older broker answered")
+    levels = {each.name: each.finalized or 0 for each in await admin.nodes.features()}
+    name = next(iter(controllers.values())).listener
+    values = {
+        "process.roles": "broker",
+        "node.id": str(node_id),
+        "listeners": f"PLAINTEXT://{address}",
+        "advertised.listeners": f"PLAINTEXT://{address}",
+        "controller.listener.names": name,
+        "listener.security.protocol.map": f"{name}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    }
+    if not levels.get(KRAFT_VERSION, 0):
+        voters = [f"{each}@{at.host}:{at.port}" for each, at in controllers.items()]
+        values["controller.quorum.voters"] = ",".join(voters)
+    else:
+        values["controller.quorum.bootstrap.servers"] = ",".join(f"{at.host}:{at.port}" for at in controllers.values())
+    if rack is not None:
+        values["broker.rack"] = rack
+    values["log.dirs"] = f"ottla-data-{node_id}"
+    return "".join(f"{name}={value}\n" for name, value in values.items())
+
+
+async def remove(admin: Admin, node_id: int, directory: Path) -> None:
+    """Stop a broker that holds nothing any more (or wait until somebody has), and forget it."""
+    handover = await plan_handover(admin, node_id)
+    if handover is not None:
+        await hand_over(admin, handover)
+    await admin.cluster.refresh()  # who answers now may be the one that goes: others must be known by then
+    brokers = (await admin.nodes.describe(fenced=True)).brokers
+    address = next((str(each.address) for each in brokers if each.node_id == node_id), None)
+    local = next((each for each in found_nodes(directory) if each.node_id == node_id), None)
+    if local is not None and local.address == address:
+        note(f"its property file is now {retire(local)}: a running `ottla up` stops it")
+    if not await _is_away(admin, node_id):
+        if local is None:
+            note(f"Stop node {node_id} now (SIGTERM); waiting until it is away. Ctrl-C leaves it drained but known.")
+        with err().status(f"waiting for node {node_id} to stop"):
+            while True:
+                if await _is_away(admin, node_id):
+                    break
+                await asyncio.sleep(_LOOK_S)
+    await admin.nodes.unregister(node_id)
+    done(f"broker {node_id} is forgotten")
+    others = [str(each.address) for each in brokers if each.node_id != node_id and not each.is_fenced]
+    if others and [str(each) for each in admin.cluster.options.bootstrap] == [address]:
+        note(f"Nobody is at {address} any more: -b {others[0]} (or OTTLA_BOOTSTRAP) finds the cluster.")
+
+
+async def _is_away(admin: Admin, node_id: int) -> bool:
+    brokers = (await admin.nodes.describe(fenced=True)).brokers
+    return all(each.is_fenced for each in brokers if each.node_id == node_id)

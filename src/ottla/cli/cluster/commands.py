@@ -1,0 +1,371 @@
+"""`ottla cluster`: status, reassign, elect, drain, balance, add-broker, remove-broker; more is in `cluster_quorum`.
+
+Rules:
+- Whatever moves replicas shows what it would do, and does it with `--execute`.
+- `status` is for scripts as well: exit code 0 when all is well, 1 when not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.cluster import quorum as cluster_quorum
+from ottla.cli.cluster.run import run
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, parse_index
+from ottla.cli.terminal.plain import CommandError
+from ottla.model.limits import INT32_MAX
+
+if TYPE_CHECKING:
+    from ottla.cli.cluster.view import ClusterView
+    from ottla.client.admin import Admin
+    from ottla.cluster.balance.loads import Move, Plan
+    from ottla.model.ids import TopicPartition
+
+app = typer.Typer(
+    help="Look at a cluster, move partitions between its brokers, add and remove brokers.", no_args_is_help=True
+)
+
+BrokerId = Annotated[int, typer.Argument(min=0, max=INT32_MAX, help="The broker's node id.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")]
+Throttle = Annotated[
+    str | None, typer.Option("--throttle", help="Bytes per second and broker that moves may take: 50MiB, 1GB.")
+]
+AtOnce = Annotated[int, typer.Option("--at-once", min=1, help="Partitions that are copied at the same time.")]
+Data = Annotated[Path, typer.Option("--data", "-d", help="The directory of a local cluster (`ottla up --brokers`).")]
+_ADD_FIRST = "add a broker first (`ottla cluster add-broker`), or keep less (`ottla cluster reassign`)"
+_AT_ONCE = 10
+_SHOWN_PROBLEMS = 20
+
+
+@app.command()
+def status(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+    """Show brokers, controller, and partitions that are not well. Exit code 1 when something is wrong."""
+    from ottla.cli.cluster.throttle import Throttles, left_behind, tell_of
+    from ottla.cli.cluster.view import look, status_json
+    from ottla.cli.terminal.output import print_json
+
+    async def ask(admin: Admin) -> tuple[ClusterView, Throttles | None]:
+        view = await look(admin)
+        return view, await left_behind(admin, view)
+
+    view, throttled = run(bootstrap, ask)
+    if as_json:
+        print_json(status_json(view) | {"throttle_left_behind": throttled is not None})
+    else:
+        _show_status(view)
+        tell_of(throttled)
+    if view.problems():
+        raise typer.Exit(1)
+
+
+def _show_status(view: ClusterView) -> None:
+    from ottla.cli.cluster.voters import advice
+    from ottla.cli.terminal.output import done, note, out, print_table, size_text
+
+    out().print(f"[bold]{view.cluster_id}[/bold]  controller {view.quorum.leader_id}  epoch {view.quorum.leader_epoch}")
+    columns = ["broker", "address", "rack", "state", "leaders", "replicas", "size", "free"]
+    rows = [
+        [
+            each.id,
+            str(each.broker.address),
+            each.broker.rack,
+            "fenced" if each.broker.is_fenced else "up",
+            each.leaders,
+            each.replicas,
+            "?" if each.size_bytes is None else size_text(each.size_bytes),
+            "?" if each.free_bytes is None else size_text(each.free_bytes),
+        ]
+        for each in view.brokers
+    ]
+    print_table(columns, rows, right=["broker", "leaders", "replicas", "size", "free"])
+    moving = [each for each in view.partitions if each.move is not None]
+    if moving:
+        note(f"{len(moving)} partitions are moving: `ottla cluster reassign --list`")
+    problems = view.problems()
+    for kind, names in problems.items():
+        more = f" … {len(names)} in all" if len(names) > _SHOWN_PROBLEMS else ""
+        out().print(f"[bold red]{kind.replace('_', ' ')}[/bold red]: {', '.join(names[:_SHOWN_PROBLEMS])}{more}")
+    if view.in_doubt:
+        note(advice(view.in_doubt))
+    if not problems:
+        done(f"all {len(view.partitions)} partitions are in sync" if view.partitions else "there are no partitions yet")
+
+
+@app.command()
+def elect(
+    partitions: Annotated[list[str] | None, typer.Argument(help="TOPIC:PARTITION; all unless told.")] = None,
+    unclean: Annotated[
+        bool, typer.Option("--unclean", help="Any replica that lives, for partitions without a leader: LOSES records.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Let the preferred replica (the first of the list) lead again, wherever it is in sync."""
+    from ottla.cli.terminal.output import done
+    from ottla.cli.terminal.plain import print_error
+    from ottla.client.admin.replicas import Election
+
+    wanted = [_partition(each) for each in partitions] if partitions else None
+    if unclean and wanted is None:
+        raise typer.BadParameter("name the partitions that are worth losing records for")
+    kind = Election.UNCLEAN if unclean else Election.PREFERRED
+    outcomes = run(bootstrap, lambda admin: admin.replicas.elect_each(wanted, kind))
+    for at, error in list(outcomes.failed.items())[:_SHOWN_PROBLEMS]:
+        print_error(f"{at}: {error}")
+    elected = sum(outcomes.found.values())
+    if outcomes.found:
+        done(f"{elected} elected, {len(outcomes.found) - elected} needed no election")
+    elif not outcomes.failed:
+        done("all preferred replicas lead already")
+    if outcomes.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def reassign(
+    moves: Annotated[list[str] | None, typer.Argument(help="TOPIC:PARTITION=1,2,3: the replicas to be.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="JSON, as kafka-reassign-partitions takes.")] = None,
+    show: Annotated[bool, typer.Option("--list", help="Show the moves under way.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel moves: of TOPIC:PARTITION, or all.")] = False,
+    unthrottle: Annotated[
+        bool, typer.Option("--unthrottle", help="Take off the throttle that an interrupted command left.")
+    ] = False,
+    execute: Execute = False,
+    throttle: Throttle = None,
+    at_once: AtOnce = _AT_ONCE,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Move partitions to other brokers, watch such moves, or cancel them."""
+    from ottla.cli.cluster import reassign as cluster_reassign
+
+    if show + cancel + execute + unthrottle > 1 or ((show or unthrottle) and (moves or file)) or (cancel and file):
+        raise typer.BadParameter(
+            "--list and --unthrottle take no moves, --cancel no --file; they and --execute exclude each other"
+        )
+    if show:
+        cluster_reassign.show(run(bootstrap, lambda admin: admin.replicas.reassignments()), as_json=as_json)
+    elif cancel:
+        wanted = [_partition(each) for each in moves] if moves else None
+        if not run(bootstrap, lambda admin: cluster_reassign.cancel(admin, wanted)):
+            raise typer.Exit(1)
+    elif unthrottle:
+        run(bootstrap, cluster_reassign.unthrottle)
+    else:
+        targets = cluster_reassign.targets(moves or [], file)
+
+        async def plan(admin: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+            found = cluster_reassign.plan(view, targets)
+            return found, found.moves
+
+        _plan_and_do(bootstrap, plan, execute=execute, throttle=throttle, at_once=at_once, as_json=as_json)
+
+
+@app.command()
+def balance(
+    execute: Execute = False,
+    leaders_only: Annotated[bool, typer.Option("--leaders-only", help="Copy nothing: only who leads changes.")] = False,
+    sample: Annotated[
+        str | None,
+        typer.Option("--sample", help="Measure so long (10s) what is written and read where; spread that, too."),
+    ] = None,
+    capacity: Annotated[
+        list[str], typer.Option("--capacity", help="BROKER=SHARE: a broker's fair share, 1 unless told; may repeat.")
+    ] = [],  # noqa: B006
+    throttle: Throttle = None,
+    at_once: AtOnce = _AT_ONCE,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Spread partitions evenly over the brokers: by racks, replicas, bytes, leaders, and load if measured."""
+    shares = _shares(capacity)
+
+    async def plan(admin: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+        from ottla.cli.cluster.plan import plan_for, unfinished
+        from ottla.cli.cluster.view import rates
+
+        for each in shares:
+            if view.broker(each) is None:
+                raise CommandError(f"there is no broker {each}", "`ottla cluster status` shows them")
+        measured = await rates(admin, view, parse_duration_ms(sample, "--sample") / 1000) if sample else None
+        found = plan_for(view, rates=measured, capacity=shares, copies=not leaders_only)
+        return found, unfinished(view, found)
+
+    _plan_and_do(bootstrap, plan, execute=execute, throttle=throttle, at_once=at_once, as_json=as_json)
+
+
+@app.command()
+def drain(
+    broker: BrokerId,
+    leaders_only: Annotated[
+        bool, typer.Option("--leaders-only", help="Only let others lead: for a restart or maintenance.")
+    ] = False,
+    execute: Execute = False,
+    throttle: Throttle = None,
+    at_once: AtOnce = _AT_ONCE,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Move everything off a broker."""
+    from ottla.cli.cluster.brokers import drain_plan
+
+    async def plan(_: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+        found = drain_plan(view, broker, leaders_only=leaders_only)
+        return found, found.moves
+
+    _plan_and_do(bootstrap, plan, execute=execute, throttle=throttle, at_once=at_once, as_json=as_json)
+
+
+@app.command("add-broker")
+def add_broker(
+    listen: Annotated[
+        str | None, typer.Option("--listen", "-l", help="HOST:PORT of the new broker: prints its property file.")
+    ] = None,
+    node_id: Annotated[
+        int | None, typer.Option("--id", min=0, max=INT32_MAX, help="Its node id; the next free one unless told.")
+    ] = None,
+    rack: Annotated[str | None, typer.Option("--rack", help="Its rack.")] = None,
+    voter: Annotated[
+        bool, typer.Option("--voter", help="In a local cluster: wait until it is up, and let it vote in the quorum.")
+    ] = False,
+    data: Data = Path("ottla-data"),
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Define one more broker: in a local cluster, where `ottla up` starts it; or for another machine with --listen."""
+    from ottla.cli.cluster import brokers as cluster_brokers
+
+    if listen is not None:
+        print(run(bootstrap, lambda admin: cluster_brokers.property_file(admin, listen, node_id, rack)), end="")
+    else:
+        node = cluster_brokers.add_local(data, node_id, rack, voter=voter)
+        if voter:
+            run(bootstrap, lambda admin: cluster_brokers.seat(admin, node))
+
+
+@app.command("remove-broker")
+def remove_broker(
+    broker: BrokerId,
+    execute: Execute = False,
+    throttle: Throttle = None,
+    at_once: AtOnce = _AT_ONCE,
+    data: Data = Path("ottla-data"),
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Move a broker's seat in the quorum and its partitions to others, wait until it is stopped, and forget it.
+
+    One of a local cluster is stopped by the `ottla up` that runs it.
+    """
+    from ottla.cli.cluster import brokers as cluster_brokers
+    from ottla.cli.cluster.seats import hand_over, plan_handover
+    from ottla.cli.terminal.output import note
+
+    async def plan(_: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+        found = cluster_brokers.drain_plan(view, broker, leaders_only=False)
+        return found, found.moves
+
+    async def before(admin: Admin, found: Plan) -> None:
+        if found.problems:
+            raise CommandError(
+                f"broker {broker} cannot go: nobody can take {len(found.problems)} of its partitions",
+                "`ottla cluster add-broker` first, or keep them on fewer brokers (`ottla cluster reassign`)",
+            )
+        handover = await plan_handover(admin, broker)
+        if handover is not None:
+            note(handover.text)
+            if execute:
+                await hand_over(admin, handover)
+        if not execute:
+            note(f"Then broker {broker} would be stopped and forgotten.")
+
+    _plan_and_do(bootstrap, plan, before, execute=execute, throttle=throttle, at_once=at_once, as_json=False)
+    if execute:
+        run(bootstrap, lambda admin: cluster_brokers.remove(admin, broker, data))
+
+
+def _plan_and_do(
+    bootstrap: str,
+    plan: Callable[[Admin, ClusterView], Awaitable[tuple[Plan, tuple[Move, ...]]]],
+    before: Callable[[Admin, Plan], Awaitable[None]] | None = None,
+    *,
+    execute: bool,
+    throttle: str | None,
+    at_once: int,
+    as_json: bool,
+) -> None:
+    """Show the plan; carry it out if that is wanted, and `before` it what has to be."""
+    from ottla.cli.cluster.plan import carry_out, plan_json, show_plan, under_way
+    from ottla.cli.cluster.reassign import parse_rate
+    from ottla.cli.cluster.throttle import left_behind, tell_of, throttled
+    from ottla.cli.cluster.view import look
+    from ottla.cli.terminal.output import done, note, print_json
+    from ottla.cli.terminal.plain import print_error
+
+    rate = None if throttle is None else parse_rate(throttle)
+
+    async def work(admin: Admin) -> tuple[Plan, dict[TopicPartition, str]]:
+        view = await look(admin)
+        found, moves = await plan(admin, view)
+        if not as_json:
+            show_plan(found, view)
+        begun = under_way(view)
+        if begun and not as_json:
+            note(f"{len(begun)} moves are under way already")
+        if before is not None:
+            await before(admin, found)
+        if not execute:
+            if not as_json:
+                tell_of(await left_behind(admin, view))
+            return found, {}
+        async with throttled(admin, (*begun, *moves), rate):
+            failed = await carry_out(admin, moves, begun, at_once) if moves or begun else {}
+        if begun and not as_json:
+            done("the moves that were under way are done")
+        return found, failed
+
+    found, failed = run(bootstrap, work)
+    if as_json:
+        print_json(plan_json(found) | {"executed": execute, "failed": {str(at): why for at, why in failed.items()}})
+    elif execute and found.moves:
+        done(f"{len(found.moves) - len(failed)} of {len(found.moves)} moves are done")
+    elif not execute and (found.moves or before is not None):
+        note("Nothing was changed: add --execute.")
+    for at, why in failed.items():
+        print_error(f"{at}: {why}")
+    if found.problems and not as_json:
+        print_error(f"not everything can be moved: {_summary(found.problems)}", _ADD_FIRST)
+    if failed or found.problems:
+        raise typer.Exit(1)
+
+
+def _summary(problems: Sequence[str]) -> str:
+    more = len(problems) - 1
+    return problems[0] + (f" (and {more} more)" if more else "")
+
+
+def _partition(text: str) -> TopicPartition:
+    from ottla.model.ids import TopicPartition
+
+    topic, colon, index = text.rpartition(":")
+    number = parse_index(index)
+    if not colon or not topic or number is None:
+        raise typer.BadParameter(f"{text!r} is not TOPIC:PARTITION")
+    return TopicPartition(topic, number)
+
+
+def _shares(texts: list[str]) -> dict[int, float]:
+    shares: dict[int, float] = {}
+    for text in texts:
+        broker, _, share = text.partition("=")
+        try:
+            shares[int(broker)] = float(share)
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is not BROKER=SHARE", param_hint="--capacity") from None
+        if not shares[int(broker)] > 0:
+            raise typer.BadParameter("a share is more than nothing", param_hint="--capacity")
+    return shares
+
+
+cluster_quorum.register(app)

@@ -1,0 +1,214 @@
+"""The throttle of moves: Kafka's own settings, set by `--throttle`, known again as ours, and taken off.
+
+Brokers have a rate (`…throttled.rate`), topics a list of the replicas that it holds for (`…throttled.replicas`). Both
+outlive the command that set them, so they say whose they are:
+
+- A list of ours has an entry `2147483647:BROKER` for every broker whose rate we set. No topic has that partition, so
+  the entry throttles nothing, in Kafka neither.
+- The entries are written before the rates and go after them: whenever a command is killed, what it had set is known.
+- A list of ours grows until it is taken off: another command on the same topic adds to what a killed one left there.
+- A topic or broker that has a throttle without such an entry has it from somebody else, and keeps it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.cli.cluster.view import PATIENCE_S, TOPICS_AT_ONCE, ClusterView
+from ottla.cli.terminal.output import note
+from ottla.client.admin.asking import one_by_one
+from ottla.client.admin.configs import ConfigEntry
+from ottla.client.errors import ClientError, RequestTimedOut
+from ottla.cluster.balance.loads import Move
+from ottla.model.errors import ApiError
+from ottla.model.limits import INT32_MAX
+from ottla.model.resources import Resource
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+    from ottla.client.outcomes import Outcomes
+
+_TAKE_OFF = "`ottla cluster reassign --unthrottle` takes it off"
+_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+_LISTS = _SOURCES, _TARGETS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+_MARK = f"{INT32_MAX}:"
+_SHOWN_TOPICS = 5
+
+
+class Throttles(NamedTuple):
+    """What is throttled now: by us, and by somebody else."""
+
+    topics: dict[str, tuple[int, ...]]  # ours, with the brokers whose rates we set
+    brokers: tuple[int, ...]  # those of ours that have a rate still, or are away
+    others: tuple[Resource, ...]
+
+    def __str__(self) -> str:
+        topics = [f"topic {each}" for each in list(self.topics)[:_SHOWN_TOPICS]]
+        more = [f"{len(self.topics) - _SHOWN_TOPICS} more topics"] if len(self.topics) > _SHOWN_TOPICS else []
+        return ", ".join([*topics, *more, *(f"broker {each}" for each in self.brokers)])
+
+
+NOTHING = Throttles({}, (), ())
+
+
+async def find(admin: Admin) -> Throttles:
+    """What the topics and brokers of the cluster have."""
+    names, described = await asyncio.gather(admin.topics.names(), admin.nodes.describe(fenced=True))
+    ours: dict[str, tuple[int, ...]] = {}
+    others: list[Resource] = []
+    for first in range(0, len(names), TOPICS_AT_ONCE):
+        resources = [Resource.topic(each) for each in names[first : first + TOPICS_AT_ONCE]]
+        for resource, entries in (await admin.configs.describe_each(resources, _LISTS)).answered().items():
+            marked = _marked(entries)
+            if marked:
+                ours[resource.name] = marked
+            elif _is_set(entries):
+                others.append(resource)
+    claimed = {broker for marked in ours.values() for broker in marked}
+    rates = await _rates(admin, [each.node_id for each in described.brokers if not each.is_fenced])
+    throttled = {int(resource.name) for resource, entries in rates.found.items() if _is_set(entries)}
+    away = {int(resource.name) for resource in rates.failed}
+    away |= {each.node_id for each in described.brokers if each.is_fenced}
+    others += [Resource.broker(each) for each in sorted(throttled - claimed)]
+    return Throttles(ours, tuple(sorted((throttled | away) & claimed)), tuple(others))
+
+
+async def left_behind(admin: Admin, view: ClusterView) -> Throttles | None:
+    """What a command left behind that was killed, now that nothing moves. Topics are only looked at where a broker has
+    a rate: without one no list throttles anything."""
+    if any(each.move is not None for each in view.partitions):
+        return None
+    rates = await _rates(admin, [each.id for each in view.brokers if not each.broker.is_fenced])
+    if not any(_is_set(entries) for entries in rates.found.values()):
+        return None
+    found = await find(admin)
+    return found if found.topics else None
+
+
+def tell_of(left: Throttles | None) -> None:
+    if left is not None:
+        note(f"Nothing moves, but an interrupted command left its throttle on {left}: {_TAKE_OFF}.")
+
+
+@asynccontextmanager
+async def throttled(admin: Admin, moves: Iterable[Move], rate: int | None) -> AsyncIterator[None]:
+    """Moves are carried out inside, at this rate (None: as fast as they can). No throttle of ours is left behind."""
+    known = NOTHING
+    try:
+        if rate is not None:
+            known = await slow_down(admin, moves, rate)
+        for each in known.others:
+            note(f"{each} has a throttle that somebody else set: it stays as it is.")
+        yield
+    except BaseException:
+        await hand_over(admin, known)
+        raise
+    await take_off(admin, known)
+
+
+async def slow_down(admin: Admin, moves: Iterable[Move], rate: int) -> Throttles:
+    """Throttle what the moves copy, and tell what was done. What somebody else throttles is left as it is."""
+    lists: dict[str, tuple[list[str], list[str]]] = {}
+    concerned: set[int] = set()
+    for move in sorted(moves):
+        if move.adding:
+            sources, targets = lists.setdefault(move.at.topic, ([], []))
+            sources += [f"{move.at.partition}:{node}" for node in move.before]
+            targets += [f"{move.at.partition}:{node}" for node in move.adding]
+            concerned |= {*move.before, *move.after}
+    if not lists:
+        return NOTHING
+    known = await find(admin)
+    others = known.others
+    free = [topic for topic in lists if Resource.topic(topic) not in others]
+    brokers = concerned.intersection(admin.cluster.metadata.brokers) if free else set()
+    ours = [each for each in sorted(brokers) if Resource.broker(each) not in others]
+    marks = [f"{_MARK}{each}" for each in ours]
+    listed = await admin.configs.describe_each([Resource.topic(each) for each in free if each in known.topics], _LISTS)
+    before = listed.all()
+    for topic in free:
+        sources, targets = lists[topic]
+        old = before.get(Resource.topic(topic), ())
+        values = {
+            _SOURCES: ",".join(dict.fromkeys([*_listed(old, _SOURCES), *sources, *marks])),
+            _TARGETS: ",".join(dict.fromkeys([*_listed(old, _TARGETS), *targets])),
+        }
+        await admin.configs.set(Resource.topic(topic), values)
+    for broker in ours:
+        await admin.configs.set(Resource.broker(broker), dict.fromkeys(_RATES, str(rate)))
+    touched = {*map(Resource.topic, lists), *map(Resource.broker, concerned)}
+    marked = _joined(dict.fromkeys(free, tuple(ours)), {each: known.topics.get(each, ()) for each in free})
+    return Throttles(marked, tuple(ours), tuple(each for each in others if each in touched))
+
+
+async def take_off(admin: Admin, known: Throttles = NOTHING) -> Throttles:
+    """Take off what is ours, and tell what that was; `brokers` are then those that are away and keep it for now. What
+    is `known` to be set may be news to the broker that is asked."""
+    seen = await find(admin)
+    brokers = tuple(sorted({*seen.brokers, *known.brokers}))
+    found = Throttles(_joined(known.topics, seen.topics), brokers, seen.others)
+    away: list[int] = []
+    for broker in found.brokers:
+        # Only a broker itself takes its settings. The mark of one that is away stays, for another time.
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await admin.configs.set(Resource.broker(broker), dict.fromkeys(_RATES))
+        except (ApiError, ClientError, TimeoutError):
+            away.append(broker)
+    for topic, marked in found.topics.items():
+        marks = ",".join(f"{_MARK}{each}" for each in marked if each in away)
+        await admin.configs.set(Resource.topic(topic), {_SOURCES: marks or None, _TARGETS: None})
+    return found._replace(brokers=tuple(away))
+
+
+async def hand_over(admin: Admin, known: Throttles = NOTHING) -> None:
+    """The command ends before its moves do: the throttle holds while they go on, and goes if none does."""
+    try:
+        async with asyncio.timeout(2 * PATIENCE_S):
+            if not await admin.replicas.reassignments():
+                await take_off(admin, known)
+                return
+            if not known.topics and not (await find(admin)).topics:
+                return
+    except (ApiError, ClientError, TimeoutError):
+        note(f"Whether the throttle is still set is not known: {_TAKE_OFF}.")
+        return
+    note(f"The moves under way are throttled still: {_TAKE_OFF}, as does the next `ottla cluster` command that moves.")
+
+
+async def _rates(admin: Admin, brokers: Iterable[int]) -> Outcomes[Resource, list[ConfigEntry]]:
+    """Of those that answer soon."""
+    resources = [Resource.broker(each) for each in sorted(set(brokers))]
+
+    async def ask(resource: Resource) -> list[ConfigEntry]:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await admin.configs.describe(resource, _RATES)
+        except TimeoutError:
+            raise RequestTimedOut(f"{resource} gives no answer") from None
+
+    return await one_by_one(resources, ask)
+
+
+def _is_set(entries: Iterable[ConfigEntry]) -> bool:
+    return any(each.value and not each.is_default for each in entries)
+
+
+def _listed(entries: Iterable[ConfigEntry], name: str) -> list[str]:
+    """The entries of a topic's list."""
+    value = next((each.value for each in entries if each.name == name), None) or ""
+    return [each.strip() for each in value.split(",") if each.strip()]
+
+
+def _marked(entries: Iterable[ConfigEntry]) -> tuple[int, ...]:
+    """The brokers that the list of a topic names as ours."""
+    marks = [each.removeprefix(_MARK) for each in _listed(entries, _SOURCES) if each.startswith(_MARK)]
+    return tuple(sorted({int(each) for each in marks if each.isdecimal()}))
+
+
+def _joined(one: Mapping[str, tuple[int, ...]], other: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """The brokers that either names, by topic."""
+    return {topic: tuple(sorted({*one.get(topic, ()), *other.get(topic, ())})) for topic in {**one, **other}}

@@ -1,0 +1,1 @@
+"""`ottla log`: look into data directories without a running node."""

@@ -1,0 +1,205 @@
+"""`ottla log`: look into data directories, offline, those of a real Kafka included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ottla.cli.options import Json
+from ottla.cli.terminal.outlet import stop_when_unread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ottla.log.offline.findings import Finding, Totals
+
+app = typer.Typer(help="Look into the files of a log, ours or a real Kafka's, without a broker.", no_args_is_help=True)
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise typer.BadParameter("the path is empty")
+    return Path(text)
+
+
+@app.command()
+def dump(
+    path: Annotated[
+        Path, typer.Argument(help="A data directory, a partition directory, or one file of it.", parser=_path)
+    ],
+    records: Annotated[bool, typer.Option("--records", "-r", help="Every record, not only the batches.")] = False,
+    from_offset: Annotated[int, typer.Option("--from-offset", "-o", help="Skip batches before this offset.")] = 0,
+    limit: Annotated[int | None, typer.Option("--max", "-n", min=0, help="Stop after so many lines.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what lies in a data directory, a partition or a file."""
+    from ottla.cli.log import lines as log_lines
+    from ottla.cli.terminal.output import print_json, print_table
+    from ottla.cli.terminal.plain import CommandError
+
+    stop_when_unread()
+    if not path.exists():
+        raise CommandError(f"{path} does not exist")
+    if path.is_dir() and not log_lines.is_partition(path):
+        rows = log_lines.partitions(path)
+        if not rows:
+            raise CommandError(f"{path} holds no partitions", "a data directory is an entry of log.dirs")
+        if as_json:
+            print_json(rows)
+        else:
+            columns = ["partition", "segments", "start", "size_bytes"]
+            print_table(columns, [[row[name] for name in columns] for row in rows], right=columns[1:])
+        return
+    lines = (
+        log_lines.of_directory(path, from_offset, records)
+        if path.is_dir()
+        else log_lines.of_file(path, from_offset, records)
+    )
+    _print_lines(lines, limit, as_json)
+
+
+def _print_lines(lines: Iterator[dict[str, Any]], limit: int | None, as_json: bool) -> None:
+    """One line each: JSON lines, or `name=value` text with the kind of the line in colour."""
+    import itertools
+    import json
+
+    from ottla.cli.terminal.output import out
+
+    console = out()
+    for line in itertools.islice(lines, limit):
+        if as_json:
+            print(json.dumps(line, ensure_ascii=False, default=str))
+            continue
+        kind = line.pop("kind")
+        problem = line.pop("problem", None)
+        text = "  ".join(f"{name}={value}" for name, value in line.items())
+        if not console.is_terminal:
+            print(f"{kind}  {text}" + (f"  PROBLEM: {problem}" if problem else ""))
+            continue
+        console.print(f"[cyan]{kind}[/cyan]  ", end="")
+        console.print(text, markup=False, end="")
+        console.print(f"  [bold red]{problem}[/bold red]" if problem else "")
+
+
+@app.command()
+def verify(
+    paths: Annotated[list[Path], typer.Argument(help="Data directories, or partition directories.", parser=_path)],
+    quick: Annotated[bool, typer.Option("--quick", "-q", help="Do not look into the records.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check every batch, index, snapshot and checkpoint. Exit code 1 when data or answers would be wrong.
+
+    Beside a running node, what it is changing at that moment may look wrong.
+    """
+    from ottla.cli.terminal.output import print_json
+    from ottla.cli.terminal.plain import print_warning
+    from ottla.log.offline.findings import Severity, Totals
+
+    for path in paths:
+        if _is_in_use(path):
+            print_warning(f"a node uses {path} now: what it changes meanwhile may look wrong")
+    totals = Totals()
+    found: list[Finding] = []
+    with _progress(paths, totals) as advance:
+        for path in paths:
+            for finding in _verify(path, totals, deep=not quick, advance=advance):
+                found.append(finding)
+                if not as_json:
+                    _print_finding(finding)
+    errors = sum(1 for each in found if each.severity is Severity.ERROR)
+    if as_json:
+        print_json(
+            {
+                "ok": not errors,
+                "partitions": totals.partitions,
+                "segments": totals.segments,
+                "batches": totals.batches,
+                "records": totals.records,
+                "size_bytes": totals.size_bytes,
+                "findings": [
+                    {**each._asdict(), "severity": each.severity.name.lower(), "kind": str(each.kind)} for each in found
+                ],
+            }
+        )
+    else:
+        _print_verdict(totals, errors, len(found) - errors)
+    raise typer.Exit(1 if errors else 0)
+
+
+def _is_in_use(path: Path) -> bool:
+    from ottla.cli.log import lines as log_lines
+    from ottla.server.ports.system import is_in_use
+
+    return is_in_use(str(path.absolute().parent if log_lines.is_partition(path) else path))
+
+
+def _verify(path: Path, totals: Totals, *, deep: bool, advance: Callable[[], None]) -> Iterator[Finding]:
+    from ottla.cli.log import lines as log_lines
+    from ottla.cli.terminal.plain import CommandError
+    from ottla.log.offline.dump import partition_directories
+    from ottla.log.offline.verify import verify as check
+    from ottla.server.ports.os_disk import OsDisk
+
+    if not path.is_dir():
+        what = "is not a directory" if path.exists() else "does not exist"
+        raise CommandError(f"{path} {what}", "a data directory is an entry of log.dirs")
+    if log_lines.is_partition(path):
+        # Its checkpoints belong to the data directory around it: only the partition itself is looked at.
+        whole = path.absolute()
+        disk, partitions = OsDisk(str(whole.parent)), [whole.name]
+    else:
+        disk = OsDisk(str(path))
+        partitions = partition_directories(disk)
+        if not partitions and not (path / "meta.properties").exists():
+            raise CommandError(f"{path} holds no partitions", "a data directory is an entry of log.dirs")
+        yield from check(disk, deep=deep, partitions=[], totals=totals)
+    for partition in partitions:
+        yield from check(disk, deep=deep, partitions=[partition], totals=totals)
+        advance()
+
+
+class _progress:
+    """A progress bar over the bytes to be read, when somebody can see it."""
+
+    def __init__(self, paths: list[Path], totals: Totals) -> None:
+        self._paths = paths
+        self._totals = totals
+
+    def __enter__(self) -> Callable[[], None]:
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+        from ottla.cli.terminal.output import err
+
+        columns = (TextColumn("verifying"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=err(), transient=True, disable=not err().is_terminal)
+        total_bytes = sum(file.stat().st_size for path in self._paths for file in path.rglob("*.log"))
+        task = self._bar.add_task("verifying", total=total_bytes)
+        self._bar.start()
+        return lambda: self._bar.update(task, completed=self._totals.size_bytes)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
+def _print_finding(finding: Finding) -> None:
+    from ottla.cli.terminal.output import out
+    from ottla.log.offline.findings import Severity
+
+    colours = {Severity.NOTE: "dim", Severity.WARNING: "yellow", Severity.ERROR: "bold red"}
+    out().print(str(finding), style=colours[finding.severity], markup=False)
+
+
+def _print_verdict(totals: Totals, errors: int, others: int) -> None:
+    from ottla.cli.terminal.output import out, size_text
+
+    what = (
+        f"{totals.partitions} partitions, {totals.segments} segments, {totals.batches} batches, "
+        f"{totals.records} records, {size_text(totals.size_bytes)}"
+    )
+    if errors:
+        out().print(f"[bold red]✗ {errors} errors[/bold red] in {what}")
+    else:
+        remarks = f", {others} remarks" if others else ""
+        out().print(f"[bold green]✓ sound[/bold green]: {what}{remarks}")

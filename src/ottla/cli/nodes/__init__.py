@@ -1,0 +1,1 @@
+"""Commands that run nodes: `ottla up`, `ottla start`, `ottla format`; local clusters and their processes."""

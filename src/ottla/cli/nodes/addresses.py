@@ -1,0 +1,48 @@
+"""`HOST:PORT` on the command line, and whether a node can listen there: looked at before anything is written."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import TYPE_CHECKING
+
+from ottla.cli.terminal.plain import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PORT_MAX = 65_535
+DEFAULT_HOST = "127.0.0.1"
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """Read `HOST:PORT`, `:PORT`, `[v6]:PORT` or `NAME://HOST:PORT`; ValueError if it is none of them."""
+    host, colon, port = text.rpartition("://")[2].rpartition(":")
+    if not colon or not (port.isascii() and port.isdecimal()):
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    if int(port) > PORT_MAX:
+        raise ValueError(f"{text!r} is not HOST:PORT: ports go from 0 to {PORT_MAX}")
+    return host.strip("[]") or DEFAULT_HOST, int(port)
+
+
+def check_free(places: Iterable[tuple[str, int]]) -> None:
+    """CommandError for the first place where this machine cannot listen, or where somebody does already."""
+    for host, port in places:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            for family, kind, protocol, _, address in found:
+                with socket.socket(family, kind, protocol) as trial:
+                    trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    if family == socket.AF_INET6:
+                        trial.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                    trial.bind(address)
+        except OSError as error:
+            raise CommandError(f"cannot listen on {host}:{port}: {error.strerror}", _hint(error)) from None
+
+
+def _hint(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "is another node running here? --listen HOST:PORT takes another address"
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return "--listen takes an address of this machine: 127.0.0.1:9092, or 0.0.0.0:9092 for all of them"
+    return "--listen HOST:PORT takes another address"

@@ -1,0 +1,237 @@
+"""`ottla up` and `ottla start`: nodes in the foreground."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.nodes.addresses import host_and_port
+from ottla.cli.terminal.plain import CommandError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from ottla.cli.registry.registry_process import Sibling
+    from ottla.model.ids import TopicPartition
+    from ottla.server.node import Node
+
+DEFAULT_LISTEN = "127.0.0.1:9092"
+DEFAULT_DATA = Path("ottla-data")
+REGISTRY_PORT = 8081
+_REGISTRY_DELAY_S = 0.2
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Nodes")(up)
+    app.command(rich_help_panel="Nodes")(start)
+
+
+def up(
+    listen: Annotated[str, typer.Option("--listen", "-l", help="HOST:PORT; port 0 takes a free one.")] = DEFAULT_LISTEN,
+    data: Annotated[Path, typer.Option("--data", "-d", help="Where the log lives.")] = DEFAULT_DATA,
+    ephemeral: Annotated[bool, typer.Option("--ephemeral", "-e", help="Keep nothing: a temporary directory.")] = False,
+    settings: Annotated[list[str], typer.Option("--set", "-s", help="NAME=VALUE of server.properties.")] = [],  # noqa: B006
+    registry: Annotated[
+        str | None,
+        typer.Option("--registry", "-r", help="HOST:PORT of the schema registry, or `off`; port 8081 unless told."),
+    ] = None,
+    brokers: Annotated[
+        int | None,
+        typer.Option("--brokers", "-n", min=1, help="A replicated cluster of so many nodes, from PORT on."),
+    ] = None,
+    controllers: Annotated[
+        int | None,
+        typer.Option("--controllers", min=1, help="So many controllers of their own beside the brokers."),
+    ] = None,
+) -> None:
+    """Start the embedded node, with a schema registry beside it, and serve until Ctrl-C.
+
+    With `--brokers 3` a replicated cluster, each node a process of its own. The property files of its nodes are kept in
+    the data directory: the same command finds the same cluster, and `ottla start FILE` starts one node of it.
+    """
+    from ottla.cli.nodes.start import sets_data
+
+    beside = _registry_address(registry, listen)
+    if ephemeral and data != DEFAULT_DATA:
+        raise typer.BadParameter("--ephemeral keeps nothing, --data says where: give one of them")
+    if sets_data(settings):
+        raise typer.BadParameter("--data says where the data is, not --set log.dirs=...")
+    if ephemeral:
+        with tempfile.TemporaryDirectory(prefix="ottla-") as directory:
+            where = "a temporary directory, deleted at the end"
+            code = _up_any(listen, Path(directory), settings, where, beside, brokers, controllers)
+    else:
+        code = _up_any(listen, data, settings, str(data.absolute()), beside, brokers, controllers)
+    raise typer.Exit(code)
+
+
+def _up_any(
+    listen: str,
+    data: Path,
+    settings: list[str],
+    where: str,
+    beside: tuple[str, int] | None,
+    brokers: int | None,
+    controllers: int | None,
+) -> int:
+    if brokers in (None, 1) and controllers is None and not any(data.glob("node-*.properties")):
+        return _up(listen, data, settings, where, beside)
+    from ottla.cli.nodes.up_cluster import UpCluster
+
+    if (data / "meta.properties").exists():
+        raise CommandError(f"{data} holds the data of a single node", "--data DIR names another directory")
+    registry = None if beside is None else partial(_registry_beside, host=beside[0], port=beside[1])
+    return UpCluster(data, brokers, controllers, _place(listen), settings, where, registry).run()
+
+
+def _registry_address(text: str | None, listen: str) -> tuple[str, int] | None:
+    """Where the registry listens; None: there is to be none. By default on the node's host; on a free port beside a
+    node on one."""
+    if text == "off":
+        return None
+    host, port = _place(listen if text is None else text)
+    return host, port if text is not None or port == 0 else REGISTRY_PORT
+
+
+def _place(text: str) -> tuple[str, int]:
+    try:
+        return host_and_port(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[str, int] | None) -> int:
+    import asyncio
+
+    from ottla.cli.nodes.start import StartOptions, UsageError, node_values, serve
+    from ottla.cli.terminal.output import out
+
+    try:
+        values = node_values(StartOptions(data=str(data), listen=listen, settings=tuple(settings)))
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from None
+
+    def ready(node: Node) -> None:
+        address = f"{node.addresses[0][0]}:{node.addresses[0][1]}"
+        console = out()
+        console.print(f"[bold green]Ottla is up[/bold green] at [bold cyan]{address}[/bold cyan]")
+        console.print(f"[dim]data in {where}[/dim]")
+        suffix = "" if address == DEFAULT_LISTEN else f" -b {address}"
+        for command in (f"ottla produce hello 'first record'{suffix}", f"ottla consume hello --from-beginning{suffix}"):
+            console.print(f"  [dim]try[/dim] {command}")
+        console.print("[dim]Ctrl-C stops it[/dim]")
+
+    sibling: Sibling | None = None
+    with RecoveryBar() as recovery:
+
+        def up_and_ready(node: Node) -> None:
+            recovery.stop()
+            ready(node)
+            if beside is not None:
+                # In a moment: whoever waited for the node should not share the processor with a start.
+                asyncio.get_running_loop().call_later(_REGISTRY_DELAY_S, start_registry, node, *beside)
+
+        def start_registry(node: Node, host: str, port: int) -> None:
+            nonlocal sibling
+            sibling = _start_registry(node, host, port)
+
+        try:
+            code = serve(values, up_and_ready, recovery.advance, log_level="WARNING")
+        finally:
+            if sibling is not None:
+                sibling.stop()
+    if code == 0:
+        out().print("[dim]stopped cleanly[/dim]")
+    return code
+
+
+def _start_registry(node: Node, host: str, port: int) -> Sibling:
+    """Start it, and let it know as soon as the node is asked to stop."""
+    import asyncio
+    import signal
+
+    sibling = _registry_beside(f"{node.addresses[0][0]}:{node.addresses[0][1]}", host, port)
+
+    def stop() -> None:
+        sibling.ask_to_stop()
+        node.request_stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    return sibling
+
+
+def _registry_beside(bootstrap: str, host: str, port: int) -> Sibling:
+    from ottla.cli.registry.registry_process import Sibling
+    from ottla.cli.terminal.output import out
+    from ottla.cli.terminal.plain import print_warning
+
+    def ready(url: str) -> None:
+        out().print(f"[bold green]Schema registry[/bold green] at [bold cyan]{url}[/bold cyan]")
+
+    def failed(why: str) -> None:
+        print_warning(f"no schema registry: {why} (--registry HOST:PORT takes another address, off does without)")
+
+    return Sibling(bootstrap, host, port, ready, failed)
+
+
+class RecoveryBar:
+    """Progress of the scan after an unclean stop, told by all threads that scan; nothing is shown when there is none,
+    or nobody to see it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bar: Progress | None = None
+        self._tasks: dict[TopicPartition, TaskID] = {}
+
+    def __enter__(self) -> RecoveryBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def advance(self, partition: TopicPartition, done_bytes: int, total_bytes: int) -> None:
+        with self._lock:
+            if self._bar is None:
+                from rich.progress import Progress
+
+                from ottla.cli.terminal.output import err
+
+                self._bar = Progress(console=err(), transient=True, disable=not err().is_terminal)
+                self._bar.start()
+            task = self._tasks.get(partition)
+            if task is None:
+                task = self._tasks[partition] = self._bar.add_task(f"recovering {partition}", total=total_bytes)
+            self._bar.update(task, completed=done_bytes, visible=done_bytes < total_bytes)
+
+    def stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def start(
+    file: Annotated[Path | None, typer.Argument(help="Kafka's server.properties.", show_default=False)] = None,
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="The same, as an option.")] = None,
+    data: Annotated[Path | None, typer.Option("--data", "-d", help="Where the log lives (log.dirs).")] = None,
+    listen: Annotated[str | None, typer.Option("--listen", "-l", help="HOST:PORT (listeners).")] = None,
+    settings: Annotated[list[str], typer.Option("--set", help="NAME=VALUE; overrides the file.")] = [],  # noqa: B006
+    log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    until_eof: Annotated[bool, typer.Option("--until-eof", help="Stop when standard input ends, too.")] = False,
+) -> None:
+    """Start a node from a server.properties or from options; prints one `ready` line with its addresses.
+
+    SIGTERM and SIGINT stop it cleanly.
+    """
+    from ottla.cli.nodes.start import main
+
+    words = [str(file)] if file else []
+    for name, value in (("--config", config), ("--data", data), ("--listen", listen), ("--log-level", log_level)):
+        words += [name, str(value)] if value is not None else []
+    words += [word for each in settings for word in ("--set", each)]
+    raise typer.Exit(main([*words, *(["--until-eof"] if until_eof else [])]))

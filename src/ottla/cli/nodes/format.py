@@ -1,0 +1,124 @@
+"""`ottla format`: data directories for a quorum whose voters live in the journal, as `kafka-storage format`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ottla.cli.terminal.plain import CommandError, WrongUsage
+
+
+def register(app: typer.Typer) -> None:
+    app.command("format", rich_help_panel="Nodes")(format_)
+
+
+def format_(
+    config: Annotated[Path, typer.Argument(help="server.properties of the node.")],
+    cluster_id: Annotated[
+        str | None,
+        typer.Option("--cluster-id", "-t", help="The same for all nodes of the cluster; made up for the first one."),
+    ] = None,
+    standalone: Annotated[bool, typer.Option("--standalone", help="This controller is the first, sole voter.")] = False,
+    initial_controllers: Annotated[
+        str | None, typer.Option("--initial-controllers", help="The first voters: ID@HOST:PORT:DIRECTORY,...")
+    ] = None,
+    no_initial_controllers: Annotated[
+        bool, typer.Option("--no-initial-controllers", help="This node joins a quorum that exists, or is a broker.")
+    ] = False,
+    release_version: Annotated[
+        str | None, typer.Option("--release-version", "-r", help="Begin with the features of an older release: 4.0.")
+    ] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option("--feature", "-f", help="FEATURE=LEVEL to begin with; as often as needed.")
+    ] = None,
+    ignore_formatted: Annotated[
+        bool, typer.Option("--ignore-formatted", help="Leave directories alone that are formatted already.")
+    ] = False,
+) -> None:
+    """Format the data directories of a node by hand.
+
+    Only needed where the voters of the metadata quorum shall be changed while it runs (kraft.version 1), or where a
+    cluster shall begin with the features of an older release: a node that
+    has `controller.quorum.voters`, is alone, or is its own only `controller.quorum.bootstrap.servers`, formats what is
+    fresh when it starts.
+    """
+    if sum((standalone, initial_controllers is not None, no_initial_controllers)) > 1:
+        raise typer.BadParameter("--standalone, --initial-controllers and --no-initial-controllers exclude each other")
+    if cluster_id is None:
+        if initial_controllers is not None or no_initial_controllers:
+            raise WrongUsage(
+                "--cluster-id is missing", "it is that of the other nodes: `ottla cluster status` shows it"
+            )
+        cluster_id = _new_id()
+    voters = (standalone, initial_controllers, no_initial_controllers)
+    for path in _format(config, cluster_id, *voters, release_version, feature or [], ignore_formatted):
+        print(f"formatted {path} for cluster {cluster_id}")
+
+
+def _new_id() -> str:
+    import random
+
+    from ottla.model.ids import random_uuid, uuid_text
+
+    return uuid_text(random_uuid(random.SystemRandom()))
+
+
+def _format(
+    config: Path,
+    cluster_id: str,
+    standalone: bool,
+    initial: str | None,
+    no_initial: bool,
+    release: str | None,
+    chosen: list[str],
+    ignore_formatted: bool,
+) -> list[str]:
+    import random
+    import time
+
+    from ottla.cli.nodes.start import StartOptions, node_values
+    from ottla.model.ids import random_uuid, uuid_bytes
+    from ottla.raft.voters import Voter, VoterSet
+    from ottla.server.ports.os_disk import OsDisk
+    from ottla.server.quorum.settings import controller_listener, is_controller, own_endpoints
+    from ottla.server.settings.configs import Configs
+    from ottla.server.storage.formatting import format_directories, initial_levels, parse_controllers
+    from ottla.server.storage.identity import IdentityError
+
+    configs = Configs(node_values(StartOptions(config=str(config))))
+    settings = configs.broker
+    rng = random.SystemRandom()
+    voters: VoterSet | None = None
+    try:
+        uuid_bytes(cluster_id)
+        if standalone:
+            if not is_controller(settings):
+                raise CommandError("--standalone is for controllers")
+            voters = VoterSet([Voter(configs.node_id, random_uuid(rng), own_endpoints(settings))])
+        elif initial is not None:
+            voters = parse_controllers(initial, controller_listener(settings))
+        elif is_controller(settings) and not no_initial and not settings.get("controller.quorum.voters"):
+            raise CommandError(
+                "controller.quorum.voters is not set: say --standalone, --initial-controllers or "
+                "--no-initial-controllers"
+            )
+        if voters is not None and settings.get("controller.quorum.voters"):
+            raise CommandError("controller.quorum.voters is set: the voters are fixed, and not in the journal")
+        home = settings.get("metadata.log.dir") or configs.log_dirs()[0]
+        return format_directories(
+            [(path, OsDisk(path)) for path in configs.log_dirs()],
+            home,
+            node_id=configs.node_id,
+            cluster_id=cluster_id,
+            voters=voters,
+            now_ms=time.time_ns() // 1_000_000,
+            rng=rng,
+            ignore_formatted=ignore_formatted,
+            levels=initial_levels(release, chosen, dynamic=standalone or initial is not None or no_initial),
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    except IdentityError as error:
+        raise CommandError(str(error), error.hint) from None

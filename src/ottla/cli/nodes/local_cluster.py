@@ -1,0 +1,306 @@
+"""A cluster on this machine, as files: one directory with a property file and a data directory per node.
+
+Rules:
+- The files are the definition: `ottla up` on the directory starts what they say, `ottla start DIR/node-2.properties`
+  one of them. They are written once; what is edited there stays. Only where controllers are found is kept up to date.
+- Every node is broker and controller in one, unless there are to be controllers of their own, whose ids begin at 101.
+  The first of them vote (three, or the only one); the others follow the quorum and may take a seat in it.
+- Voters are kept in the journal (kraft.version 1), so that any node may go. For that the directories are formatted when
+  they are defined: the first voters have to know each other. A directory of an older release names its voters in every
+  file (`controller.quorum.voters`), and stays so.
+- With three brokers and more, records are kept three times and a write is acknowledged when two have it.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ottla.cli.nodes.addresses import PORT_MAX
+from ottla.cli.nodes.settings_file import read_settings
+from ottla.cli.terminal.plain import CommandError
+
+FIRST_CONTROLLER_ID = 101
+_CONTROLLER_PORT_OFFSET = 1_000
+_VOTERS = 3
+CONTROLLER_LISTENER = "CONTROLLER"
+_VOTERS_FIXED = "controller.quorum.voters"
+_CONTROLLERS_AT = "controller.quorum.bootstrap.servers"
+_NAME = re.compile(r"node-(\d+)\.properties")
+_OURS = re.compile(r"\.?node-\d+(\.properties|\.removed)?|lost\+found")
+_LISTEN = "--listen HOST:PORT takes an address of this machine; port 0 takes ports that are free"
+_ELSEWHERE = "choose an empty directory with --data DIR, or move away what lies there"
+_REPLICATED = {
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+}
+
+
+class LocalNode(NamedTuple):
+    """One node of the directory."""
+
+    node_id: int
+    path: Path
+    values: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        return f"node-{self.node_id}"
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.values.get("process.roles", "")
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.values.get("process.roles", "")
+
+    @property
+    def address(self) -> str:
+        """Where clients find it; empty for a controller."""
+        return next((at for name, at in self._listeners() if name != CONTROLLER_LISTENER), "")
+
+    @property
+    def controller_address(self) -> str:
+        """Where controllers find it; empty for a broker."""
+        return next((at for name, at in self._listeners() if name == CONTROLLER_LISTENER), "")
+
+    def _listeners(self) -> list[tuple[str, str]]:
+        pairs = (each.strip().partition("://") for each in self.values.get("listeners", "").split(","))
+        return [(name, at) for name, _, at in pairs]
+
+
+def found_nodes(directory: Path) -> list[LocalNode]:
+    """The nodes that the directory defines, by id."""
+    nodes = []
+    for path in directory.glob("node-*.properties") if directory.is_dir() else ():
+        match = _NAME.fullmatch(path.name)
+        if match is not None:
+            nodes.append(LocalNode(int(match[1]), path, read_settings(path)))
+    return sorted(nodes)
+
+
+def define(
+    directory: Path, brokers: int, controllers: int | None, listen: tuple[str, int], settings: Sequence[str] = ()
+) -> list[LocalNode]:
+    """Write the files of a new cluster."""
+    host, port = listen
+    broker_ids = list(range(1, brokers + 1))
+    controller_ids = broker_ids
+    if controllers is not None:
+        controller_ids = list(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + controllers))
+    node_ids = sorted({*broker_ids, *controller_ids})
+    for node_id in node_ids:
+        _check_unused(directory, node_id)
+    _check_vacant(directory, node_ids)
+    ports = _ports(host, port, brokers)
+    other_ports = _ports(host, port + _CONTROLLER_PORT_OFFSET if port else 0, len(controller_ids), taken=ports)
+    at = {node_id: f"{_url_host(host)}:{found}" for node_id, found in zip(broker_ids, ports, strict=True)}
+    controllers_at = dict(zip(controller_ids, other_ports, strict=True))
+    voters = controller_ids if controllers is not None else controller_ids[: _VOTERS if brokers >= _VOTERS else 1]
+    shared_settings = dict(_pair(each) for each in settings)
+    directory.mkdir(parents=True, exist_ok=True)
+    _format(directory, node_ids, {node_id: (host, controllers_at[node_id]) for node_id in voters})
+    found = {node_id: f"{_url_host(host)}:{each}" for node_id, each in controllers_at.items()}
+    shared = _shared(brokers, found.values()) | shared_settings
+    for node_id in node_ids:
+        _write(directory, node_id, at.get(node_id), found.get(node_id), shared)
+    return found_nodes(directory)
+
+
+def _format(directory: Path, node_ids: Iterable[int], voters: Mapping[int, tuple[str, int]]) -> None:
+    """Make the nodes one cluster, whose first voters listen there."""
+    import random
+    import time
+
+    from ottla.model.ids import random_uuid, uuid_text
+    from ottla.raft.voters import Endpoint, Voter, VoterSet
+    from ottla.server.ports.os_disk import OsDisk
+    from ottla.server.storage.formatting import format_directories
+    from ottla.server.storage.identity import IdentityError
+
+    rng = random.SystemRandom()
+    cluster_id = uuid_text(random_uuid(rng))
+    first = VoterSet(
+        Voter(node_id, random_uuid(rng), (Endpoint(CONTROLLER_LISTENER, *place),)) for node_id, place in voters.items()
+    )
+    for node_id in node_ids:
+        path = str(_data_of(directory, node_id))
+        try:
+            format_directories(
+                [(path, OsDisk(path))],
+                path,
+                node_id=node_id,
+                cluster_id=cluster_id,
+                voters=first,
+                now_ms=time.time_ns() // 1_000_000,
+                rng=rng,
+            )
+        except IdentityError as error:
+            raise CommandError(str(error), error.hint) from None
+
+
+def define_broker(directory: Path, rack: str | None = None, node_id: int | None = None) -> LocalNode:
+    """Write the file of one more broker, next to those that are there."""
+    nodes = found_nodes(directory)
+    others = [each for each in nodes if each.is_broker]
+    if not others:
+        raise CommandError(f"{directory} holds no local cluster", "`ottla up --brokers 3` makes one")
+    if node_id is None:
+        node_id = max(each.node_id for each in others) + 1
+        while not _is_unused(directory, node_id):  # who was here once is not to be taken for somebody new
+            node_id += 1
+    if node_id in [each.node_id for each in nodes]:
+        raise CommandError(f"there is a node {node_id} already")
+    _check_unused(directory, node_id)
+    host, _, last = max(others).address.rpartition(":")
+    (port,) = _ports(host.strip("[]"), int(last) + 1, 1)
+    controller = None
+    if not is_fixed(nodes) and any(each.is_controller for each in others):
+        last = max(each for each in others if each.is_controller).controller_address.rpartition(":")[2]
+        (other_port,) = _ports(host.strip("[]"), int(last) + 1, 1, taken=[port])
+        controller = f"{host}:{other_port}"
+    own = ("node.id", "process.roles", "listeners", "advertised.listeners", "log.dirs", "broker.rack")
+    shared = {name: value for name, value in others[0].values.items() if name not in own}
+    if rack is not None:
+        shared["broker.rack"] = rack
+    _write(directory, node_id, f"{host}:{port}", controller, shared)
+    _point_at_controllers(directory)
+    return next(each for each in found_nodes(directory) if each.node_id == node_id)
+
+
+def is_fixed(nodes: Iterable[LocalNode]) -> bool:
+    """Whether the voters are those of the files, as an older release wrote them."""
+    return any(_VOTERS_FIXED in each.values for each in nodes)
+
+
+def retire(node: LocalNode) -> Path:
+    """The node is none of the cluster any more: `ottla up` stops it and forgets it. Its data stays."""
+    path = node.path.with_suffix(".removed")
+    node.path.rename(path)
+    _point_at_controllers(node.path.parent)
+    return path
+
+
+def _point_at_controllers(directory: Path) -> None:
+    """Tell each node where controllers are found now; the rest of its file stays as it is."""
+    nodes = found_nodes(directory)
+    if is_fixed(nodes):
+        return
+    line = f"{_CONTROLLERS_AT}={','.join(each.controller_address for each in nodes if each.is_controller)}"
+    for node in nodes:
+        lines = node.path.read_text("utf-8", "surrogateescape").splitlines()
+        changed = [line if each.startswith(f"{_CONTROLLERS_AT}=") else each for each in lines]
+        if changed != lines:
+            _replace(node.path, changed)
+
+
+def _data_of(directory: Path, node_id: int) -> Path:
+    return (directory / f"node-{node_id}").absolute()
+
+
+def _is_unused(directory: Path, node_id: int) -> bool:
+    return not (_data_of(directory, node_id) / "meta.properties").exists()
+
+
+def _check_vacant(directory: Path, node_ids: Iterable[int]) -> None:
+    """A cluster is made in a directory of its own, as a node's data is."""
+    from ottla.server.ports.os_disk import OsDisk
+    from ottla.server.storage.identity import IdentityError
+    from ottla.server.storage.vacancy import check_vacant, shown
+
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise CommandError(f"{directory} is a file and no directory", _ELSEWHERE)
+    foreign = sorted(each.name for each in directory.iterdir() if not _OURS.fullmatch(each.name))
+    if foreign:
+        raise CommandError(f"{directory} holds no cluster, but {shown(foreign)}", _ELSEWHERE)
+    try:
+        check_vacant((str(_data_of(directory, node_id)) for node_id in node_ids), OsDisk)
+    except IdentityError as error:
+        raise CommandError(str(error), _ELSEWHERE) from None
+
+
+def _check_unused(directory: Path, node_id: int) -> None:
+    if not _is_unused(directory, node_id):
+        raise CommandError(
+            f"{_data_of(directory, node_id)} holds the data of a former node {node_id}",
+            "delete it if nobody needs it",
+        )
+
+
+def _shared(brokers: int, controllers_at: Iterable[str]) -> dict[str, str]:
+    values = {
+        _CONTROLLERS_AT: ",".join(controllers_at),
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "listener.security.protocol.map": f"{CONTROLLER_LISTENER}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    }
+    return values | (_REPLICATED if brokers >= int(_REPLICATED["default.replication.factor"]) else {})
+
+
+def _write(directory: Path, node_id: int, broker: str | None, controller: str | None, shared: dict[str, str]) -> None:
+    roles = [role for role, address in (("broker", broker), ("controller", controller)) if address is not None]
+    listeners = [
+        f"{name}://{address}" for name, address in (("PLAINTEXT", broker), (CONTROLLER_LISTENER, controller)) if address
+    ]
+    values = {"process.roles": ",".join(roles), "node.id": str(node_id), "listeners": ",".join(listeners)}
+    if broker is not None:
+        values["advertised.listeners"] = f"PLAINTEXT://{broker}"
+    values["log.dirs"] = str(_data_of(directory, node_id))
+    lines = [f"{name}={value}" for name, value in (values | shared).items()]
+    _replace(directory / f"node-{node_id}.properties", lines)
+
+
+def _replace(path: Path, lines: Sequence[str]) -> None:
+    draft = path.with_name(f".{path.name}")
+    draft.write_text("\n".join(lines) + "\n", "utf-8", "surrogateescape")
+    draft.rename(path)  # whoever sees it sees all of it
+
+
+def _pair(setting: str) -> tuple[str, str]:
+    name, equals, value = setting.partition("=")
+    if not equals:
+        raise CommandError(f"--set takes NAME=VALUE, not {setting!r}")
+    return name.strip(), value
+
+
+def _url_host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _ports(host: str, first: int, count: int, taken: Sequence[int] = ()) -> list[int]:
+    """Ports from `first` on (0: anywhere) that nobody listens on; all held at once, so that none is found twice."""
+    held: list[socket.socket] = []
+    try:
+        port = first
+        while len(held) < count:
+            if port > PORT_MAX:
+                raise CommandError(
+                    f"{count} nodes need {count} free ports on {host} from {first} on, and ports end at {PORT_MAX}",
+                    f"--listen {host}:9092 begins lower; port 0 takes any that are free",
+                )
+            try:
+                held.append(socket.create_server((host, port), family=_family(host)))
+                if held[-1].getsockname()[1] in taken:
+                    held.pop().close()
+            except OSError as error:
+                if not port or port - first > count + 100:
+                    raise CommandError(f"no free port on {host} from {first} on: {error.strerror}", _LISTEN) from None
+            port += 1 if first else 0
+        return [each.getsockname()[1] for each in held]
+    finally:
+        for each in held:
+            each.close()
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,0 +1,115 @@
+"""The processes of a local cluster: started, listened to, and ended with this one.
+
+Rules:
+- Each node is `ottla start` on its file, in a session of its own: Ctrl-C is for this process, which then ends them all
+  at once. Their standard input is ours and they end with it, so they do not outlive even a kill -9 of this process.
+- What a node says is passed on line by line, with its name before it. A node that ends is reported, not restarted:
+  a cluster goes on without it, and hiding its end would hide the reason, too.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from ottla.cli.nodes.local_cluster import LocalNode
+
+_STOP_S = 30.0
+
+
+class Event(NamedTuple):
+    """Something about a node: it is `ready`, `says` a line, or has `ended` with a code."""
+
+    name: str
+    what: str
+    text: str
+
+
+class Process:
+    """One node."""
+
+    def __init__(self, node: LocalNode, words: Sequence[str], events: queue.SimpleQueue[Event]) -> None:
+        self.node = node
+        self.is_ready = False
+        self._events = events
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "ottla", "start", str(node.path), "--until-eof", "--log-level", "WARNING", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"},
+            start_new_session=True,
+        )
+        self._threads = [
+            threading.Thread(target=each, name=node.name, daemon=True) for each in (self._listen, self._pass_on)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def ask_to_stop(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+
+    def wait(self, deadline_s: float) -> bool:
+        """Until it has ended; False if it had to be killed for that."""
+        try:
+            self._process.wait(max(0.0, deadline_s - time.monotonic()))
+            clean = True
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            clean = False
+        for thread in self._threads:
+            thread.join()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        return clean
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                word, _, rest = line.strip().partition(" ")
+                if word == "ready":
+                    self.is_ready = True
+                    self._events.put(Event(self.node.name, "ready", rest))
+        self._events.put(Event(self.node.name, "ended", str(self._process.wait())))
+
+    def _pass_on(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as lines:
+            for line in lines:
+                self._events.put(Event(self.node.name, "says", line.rstrip()))
+
+
+class Fleet:
+    """All of them. `events` is for one thread to read."""
+
+    def __init__(self, words: Sequence[str] = ()) -> None:
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.processes: dict[str, Process] = {}
+        self._words = words
+
+    def start(self, node: LocalNode) -> None:
+        self.processes[node.name] = Process(node, self._words, self.events)
+
+    def stop(self, names: Sequence[str] | None = None) -> bool:
+        """End them (all, unless told), at once; whether all stopped by themselves."""
+        ending = [self.processes[each] for each in (list(self.processes) if names is None else names)]
+        for process in ending:
+            process.ask_to_stop()
+        deadline_s = time.monotonic() + _STOP_S
+        clean = [process.wait(deadline_s) for process in ending]
+        for process in ending:
+            del self.processes[process.node.name]
+        return all(clean)

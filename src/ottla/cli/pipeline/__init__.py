@@ -1,0 +1,1 @@
+"""`ottla pipeline`: check, run and stop pipelines on Spark."""

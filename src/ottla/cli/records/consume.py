@@ -1,0 +1,203 @@
+"""`ottla consume`: records of a topic to stdout, from an offset, a time or the beginning, to the end or for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    Topic,
+    client_options,
+    parse_duration_ms,
+    parse_timestamp_ms,
+)
+from ottla.cli.terminal.outlet import stop_when_unread
+from ottla.cli.terminal.plain import CommandError, is_coloured
+from ottla.model.limits import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.client.cluster import Cluster
+    from ottla.client.consumer.offsets import Time
+    from ottla.client.consumer.ranges import ConsumedRecord, Span
+
+
+class OutputFormat(StrEnum):
+    """How records are shown."""
+
+    text = "text"
+    json = "json"
+    hex = "hex"
+    raw = "raw"
+    template = "template"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Topics and records")(consume)
+
+
+def consume(
+    topic: Topic,
+    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="From the first record.")] = False,
+    from_offset: Annotated[
+        int | None, typer.Option("--from-offset", "-o", min=0, max=INT64_MAX, help="From this offset.")
+    ] = None,
+    from_timestamp: Annotated[
+        str | None, typer.Option("--from-timestamp", help="Milliseconds since 1970 or 2026-01-31T12:00:00.")
+    ] = None,
+    since: Annotated[str | None, typer.Option("--since", "-s", help="From this long ago: 10m, 2h30m, 1d.")] = None,
+    last: Annotated[
+        int | None, typer.Option("--last", "-l", min=0, help="The last N records of each partition.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on when the end is reached.")] = False,
+    max_records: Annotated[int | None, typer.Option("--max", "-n", min=0, help="Stop after so many records.")] = None,
+    partition: Annotated[list[int], typer.Option("--partition", "-p", help="Only these partitions.")] = [],  # noqa: B006
+    fmt: Annotated[OutputFormat, typer.Option("--format", "-F", help="How to show records.")] = OutputFormat.text,
+    pattern: Annotated[
+        str | None, typer.Option("--template", "-t", help="'{partition} {offset} {key} {value}\\n'")
+    ] = None,
+    read_committed: Annotated[bool, typer.Option("--read-committed", help="Leave out aborted records.")] = False,
+    group: Annotated[
+        str | None, typer.Option("--group", "-g", help="As a member of this group, committing what was printed.")
+    ] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Print records of a topic.
+
+    Without a place to start: from the beginning to the present end; with --follow: from the present end on. With
+    --group: from where the group left off, until nothing has come for three seconds; a group that has committed nothing
+    begins at the present end, unless told --from-beginning.
+    """
+    if group is not None and (partition or last is not None or from_offset is not None or from_timestamp or since):
+        raise typer.BadParameter("a group decides where its members read: --group goes with --from-beginning at most")
+    start = _start(from_beginning, from_offset, from_timestamp, since, last, follow)
+    stop_when_unread()
+    show = formatter(fmt, pattern)
+    try:
+        if group is not None:
+            from ottla.cli.records.group_reading import Reading, print_group
+
+            reading = Reading(bootstrap, topic, group, from_beginning, follow, max_records, show)
+            asyncio.run(print_group(reading, read_committed=read_committed))
+            return
+        asyncio.run(
+            _consume(
+                bootstrap,
+                topic,
+                partition,
+                start,
+                last,
+                max_records,
+                show,
+                follow=follow,
+                read_committed=read_committed,
+            )
+        )
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None  # the usual way to end --follow
+
+
+def _start(
+    from_beginning: bool,
+    from_offset: int | None,
+    from_timestamp: str | None,
+    since: str | None,
+    last: int | None,
+    follow: bool,
+) -> int | Time:
+    from ottla.client.consumer.offsets import EARLIEST, LATEST, Time
+    from ottla.client.options import wall_clock_ms
+
+    if from_beginning + sum(each is not None for each in (from_offset, from_timestamp, since, last)) > 1:
+        raise typer.BadParameter(
+            "give only one of --from-beginning, --from-offset, --from-timestamp, --since and --last"
+        )
+    if from_offset is not None:
+        return from_offset
+    if from_timestamp is not None:
+        return Time(parse_timestamp_ms(from_timestamp, "--from-timestamp"))
+    if since is not None:
+        return Time(max(0, wall_clock_ms() - parse_duration_ms(since, "--since")))
+    return LATEST if follow and not from_beginning else EARLIEST
+
+
+def formatter(fmt: OutputFormat, pattern: str | None) -> Callable[[ConsumedRecord], bytes]:
+    """How `--format` and `--template` want a record to look."""
+    from ottla.cli.records import text as records
+
+    if pattern is not None:
+        if fmt not in (OutputFormat.text, OutputFormat.template):
+            raise typer.BadParameter(f"--format {fmt.value} and --template exclude each other")
+        return records.template(pattern)
+    if fmt is OutputFormat.template:
+        raise typer.BadParameter("--format template needs --template")
+    if fmt is OutputFormat.json:
+        return records.as_json
+    if fmt is OutputFormat.hex:
+        return records.as_hex
+    if fmt is OutputFormat.raw:
+        return records.as_raw
+    colour = is_coloured(sys.stdout)
+    return lambda record: records.as_text(record, colour=colour)
+
+
+async def _spans(
+    cluster: Cluster, topic: str, partitions: list[int], start: int | Time, last: int | None, follow: bool
+) -> list[Span]:
+    from ottla.client.consumer.offsets import EARLIEST, LATEST, list_offsets
+    from ottla.client.consumer.ranges import Span
+    from ottla.model.ids import TopicPartition
+
+    known = [each.index for each in (await cluster.topic(topic)).partitions]
+    wanted = list(dict.fromkeys(partitions)) or known
+    missing = sorted(set(wanted) - set(known))
+    if missing:
+        raise CommandError(f"topic {topic} has {len(known)} partitions, there is no {missing[0]}")
+    end = None if follow else LATEST
+    if last is None:
+        return [Span(topic, index, start, end) for index in wanted]
+    parts = [TopicPartition(topic, index) for index in wanted]
+    starts = await list_offsets(cluster, dict.fromkeys(parts, EARLIEST))
+    ends = await list_offsets(cluster, dict.fromkeys(parts, LATEST))
+    return [Span(topic, part.partition, max(starts[part].offset, ends[part].offset - last), end) for part in parts]
+
+
+async def _consume(
+    bootstrap: str,
+    topic: str,
+    partitions: list[int],
+    start: int | Time,
+    last: int | None,
+    max_records: int | None,
+    show: Callable[[ConsumedRecord], bytes],
+    *,
+    follow: bool,
+    read_committed: bool,
+) -> None:
+    from ottla.cli.terminal.output import err, note
+    from ottla.client.cluster import Cluster
+    from ottla.client.consumer.ranges import RangeReader, ReadOptions, decode_batch
+
+    out = sys.stdout.buffer
+    count = 0
+    async with Cluster(client_options(bootstrap)) as cluster:
+        spans = await _spans(cluster, topic, partitions, start, last, follow)
+        async with RangeReader(cluster, spans, ReadOptions(read_committed=read_committed)) as reader:
+            async for batch in reader.batches():
+                for record in decode_batch(batch):
+                    if max_records is not None and count >= max_records:
+                        break
+                    out.write(show(record))
+                    count += 1
+                out.flush()
+                if max_records is not None and count >= max_records:
+                    break
+    if err().is_terminal:
+        note(f"{count} {'record' if count == 1 else 'records'}")

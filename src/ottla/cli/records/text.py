@@ -1,0 +1,239 @@
+"""Records as text: how `produce` reads them and how `consume` shows them.
+
+Rules:
+- The JSON form goes both ways: what `consume --format json` prints, `produce --format json` takes. Bytes that are not
+  UTF-8 travel as base64 under `key_base64` and `value_base64`, in a header as `{"base64": ...}`.
+- Text is decoded with replacement characters, never refused: a look at a record must not fail.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from string import Formatter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ottla.cli.terminal.plain import CommandError, WrongUsage
+from ottla.model.limits import INT32_MAX, INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ottla.client.consumer.ranges import ConsumedRecord
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+_HEX_WIDTH = 16
+_TEMPLATE_HINT = "fields are {topic} {partition} {offset} {timestamp} {time} {key} {value} {headers}; {{ is a brace"
+_FIELDS = ("key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp", "topic", "offset")
+
+
+class Outgoing(NamedTuple):
+    """A record that `produce` read; None for the partition and timestamp means: choose."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    partition: int | None = None
+    timestamp: int | None = None
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def from_line(line: bytes, key_separator: bytes | None, null_marker: bytes | None) -> Outgoing:
+    """A line is a value, or `key<separator>value`; the null marker stands for no key or no value."""
+    key: bytes | None = None
+    value: bytes | None = line
+    if key_separator is not None:
+        key, found, value = line.partition(key_separator)
+        if not found:
+            raise CommandError(f"no {key_separator.decode(errors='replace')!r} between key and value in {line[:80]!r}")
+    if null_marker is not None:
+        key = None if key == null_marker else key
+        value = None if value == null_marker else value
+    return Outgoing(key, value)
+
+
+def from_json(line: bytes) -> Outgoing:
+    """One JSON object per line: key, value, headers, partition, timestamp; all but the value may be left out. Topic and
+    offset, which `consume` prints, are passed over."""
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise CommandError(f"not JSON: {error}: {line[:80]!r}") from None
+    try:
+        return _outgoing(found)
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        raise CommandError(f"not a record ({error}): {line[:80]!r}") from None
+
+
+def _outgoing(found: Any) -> Outgoing:
+    if not isinstance(found, dict):
+        raise TypeError("a record is a JSON object")
+    unknown = [name for name in found if name not in _FIELDS]
+    if unknown:
+        raise ValueError(f"there is no field {unknown[0]!r}, only {', '.join(_FIELDS)}")
+    if "value" not in found and "value_base64" not in found:
+        raise ValueError('it has no value; "value": null deletes what the key had')
+    for name in ("key", "value"):
+        if name in found and f"{name}_base64" in found:
+            raise ValueError(f"{name} and {name}_base64 exclude each other")
+    return Outgoing(
+        key=_field(found, "key"),
+        value=_field(found, "value"),
+        headers=tuple((name, _bytes(value)) for name, value in _headers(found.get("headers") or [])),
+        partition=_number(found, "partition", 0, INT32_MAX),
+        timestamp=_number(found, "timestamp", -1, INT64_MAX),
+    )
+
+
+def _number(found: dict[str, Any], name: str, lowest: int, highest: int) -> int | None:
+    number = found.get(name)
+    if number is None:
+        return None
+    if type(number) is not int:
+        raise TypeError(f"{name} is not a whole number")
+    if not lowest <= number <= highest:
+        raise ValueError(f"{name} is not between {lowest} and {highest}")
+    return number
+
+
+def _headers(found: Any) -> Iterable[tuple[str, Any]]:
+    """Of `{name: value}` or `[[name, value], ...]`."""
+    if isinstance(found, dict):
+        return found.items()
+    if not isinstance(found, list):
+        raise TypeError("headers are neither an object nor a list")
+    for each in found:
+        if not (isinstance(each, list) and len(each) == 2 and isinstance(each[0], str)):
+            raise TypeError("a header is not [name, value]")
+    return [(name, value) for name, value in found]
+
+
+def _field(found: dict[str, Any], name: str) -> bytes | None:
+    if f"{name}_base64" in found:
+        return base64.b64decode(found[f"{name}_base64"], validate=True)
+    return _bytes(found.get(name))
+
+
+def _bytes(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, dict) and list(value) == ["base64"]:
+        return base64.b64decode(value["base64"], validate=True)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+# --- showing ----------------------------------------------------------------------------------------------------------
+
+
+def text(data: bytes | None) -> str:
+    """Bytes as a person would read them."""
+    return "null" if data is None else data.decode("utf-8", errors="replace")
+
+
+def as_json(record: ConsumedRecord) -> bytes:
+    """One line of JSON."""
+    shown: dict[str, Any] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        **_json_field("key", record.key),
+        **_json_field("value", record.value),
+    }
+    if record.headers:
+        shown["headers"] = [[name, _json_bytes(value)] for name, value in record.headers]
+    return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
+
+
+def _json_field(name: str, data: bytes | None) -> dict[str, str | None]:
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode()}
+
+
+def _json_bytes(data: bytes | None) -> str | dict[str, str] | None:
+    """A header's value, which has no second name to put base64 under."""
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data or b"").decode()}
+
+
+def as_raw(record: ConsumedRecord) -> bytes:
+    """The value as it is, and a newline."""
+    return (record.value or b"") + b"\n"
+
+
+def as_hex(record: ConsumedRecord) -> bytes:
+    """Key and value as a hex dump."""
+    lines = [f"{record.topic}-{record.partition}@{record.offset}  {record.timestamp}"]
+    for name, data in [("key", record.key), ("value", record.value), *record.headers]:
+        lines.append(f"  {name}: {'null' if data is None else f'{len(data)} bytes'}")
+        lines.extend(_hex_lines(data or b""))
+    return "\n".join(lines).encode() + b"\n"
+
+
+def _hex_lines(data: bytes) -> list[str]:
+    lines = []
+    for position in range(0, len(data), _HEX_WIDTH):
+        row = data[position : position + _HEX_WIDTH]
+        letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"    {position:08x}  {row.hex(' '):<{_HEX_WIDTH * 3}} {letters}")
+    return lines
+
+
+def as_text(record: ConsumedRecord, *, colour: bool) -> bytes:
+    """One line for a person: place, time, key, value, headers."""
+    from ottla.cli.terminal.output import time_text
+
+    def paint(code: str, words: str) -> str:
+        return f"\x1b[{code}m{words}\x1b[0m" if colour else words
+
+    parts = [
+        paint("36", f"{record.topic}-{record.partition}@{record.offset}"),
+        paint("2", time_text(record.timestamp)),
+    ]
+    if record.key is not None:
+        parts.append(paint("33", text(record.key)))
+    parts.append(text(record.value) if record.value is not None else paint("2;3", "null"))
+    if record.headers:
+        parts.append(paint("2", "{" + ", ".join(f"{name}: {text(value)}" for name, value in record.headers) + "}"))
+    return "  ".join(parts).encode() + b"\n"
+
+
+def template(pattern: str) -> Callable[[ConsumedRecord], bytes]:
+    """A formatter for `{topic} {partition} {offset} {timestamp} {time} {key} {value} {headers}`; \\n and \\t work."""
+    from ottla.cli.terminal.output import time_text
+    from ottla.client.consumer.ranges import ConsumedRecord
+
+    pattern = pattern.replace("\\n", "\n").replace("\\t", "\t")
+
+    def fields(record: ConsumedRecord) -> dict[str, str | int]:
+        return {
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "time": time_text(record.timestamp),
+            "key": text(record.key),
+            "value": text(record.value),
+            "headers": ",".join(f"{name}={text(value)}" for name, value in record.headers),
+        }
+
+    nothing = fields(ConsumedRecord("", 0, 0, 0, None, None, (), 0))
+    try:
+        for _, name, width, _ in Formatter().parse(pattern):
+            if name is not None and (name not in nothing or "{" in (width or "")):
+                raise ValueError(f"there is no field {(width if name in nothing else name)!r}")
+        pattern.format_map(nothing)
+    except ValueError as error:
+        raise WrongUsage(f"the template cannot be used: {error}", _TEMPLATE_HINT) from None
+    return lambda record: pattern.format_map(fields(record)).encode()

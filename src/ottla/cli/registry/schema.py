@@ -1,0 +1,236 @@
+"""`ottla schema`: register, list, show, diff, check, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ottla.cli.options import Json
+from ottla.cli.registry.calls import DEFAULT_URL, Registry, RegistryError, Url
+from ottla.cli.registry.schema_text import Kind, diff_lines, parse_references, print_diff, print_schema, read_schema
+
+app = typer.Typer(help="Schemas: register, look at, compare, check, delete.", no_args_is_help=True)
+
+Subject = Annotated[str, typer.Argument(help="The subject; with -t or -k the topic.")]
+File = Annotated[str, typer.Argument(help="A file (.avsc, .json, .proto), or - for the standard input.")]
+Topic = Annotated[bool, typer.Option("--topic", "-t", help="SUBJECT is a topic: the schema of its values.")]
+Key = Annotated[bool, typer.Option("--key", "-k", help="SUBJECT is a topic: the schema of its keys.")]
+Type = Annotated[Kind | None, typer.Option("--type", help="When the file's extension does not tell.")]
+Refs = Annotated[list[str], typer.Option("--ref", help="NAME=SUBJECT:VERSION that it refers to; may be repeated.")]
+Normalize = Annotated[bool, typer.Option("--normalize", "-n", help="In its normal form, so that spelling is alike.")]
+
+LATEST = "latest"
+_SOFT_DELETED = (40404, 40406)
+
+
+@app.command()
+def register(
+    subject: Subject,
+    file: File,
+    topic: Topic = False,
+    key: Key = False,
+    kind: Type = None,
+    refs: Refs = [],  # noqa: B006
+    normalize: Normalize = False,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Register a schema as the next version of a subject; one that is there already keeps its version."""
+    from ottla.cli.terminal.output import done, print_json
+
+    name, registry, body = _subject(subject, topic, key), Registry(url), _body(file, kind, refs)
+    made = registry.post(body, "subjects", name, "versions", normalize=normalize)
+    found = registry.post(body, "subjects", name, normalize=normalize)
+    if as_json:
+        print_json({"subject": name, "version": found["version"], "id": made["id"]})
+    else:
+        done(f"{name} version {found['version']} has id {made['id']}")
+
+
+@app.command("list")
+def list_schemas(
+    prefix: Annotated[str, typer.Argument(help="Only subjects that begin so.")] = "",
+    deleted: Annotated[bool, typer.Option("--deleted", help="Those that are soft deleted as well.")] = False,
+    all_versions: Annotated[bool, typer.Option("--all", "-a", help="Every version, not only the latest.")] = False,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """List subjects with their latest version."""
+    from ottla.cli.terminal.output import print_rows
+
+    asked: dict[str, object] = {"subjectPrefix": prefix, "deleted": deleted, "latestOnly": not all_versions}
+    rows = [
+        {
+            "subject": each["subject"],
+            "version": each["version"],
+            "id": each["id"],
+            "type": each.get("schemaType", "AVRO"),
+            "references": [f"{ref['subject']}:{ref['version']}" for ref in each.get("references") or ()],
+        }
+        for each in Registry(url).get("schemas", **asked)
+    ]
+    rows.sort(key=lambda row: (row["subject"], row["version"]))
+    columns = ["subject", "version", "id", "type", "references"]
+    print_rows(rows, columns, as_json=as_json, right=["version", "id"])
+
+
+@app.command()
+def show(
+    subject: Annotated[str | None, typer.Argument(help="The subject; with -t or -k the topic.")] = None,
+    version: Annotated[str, typer.Argument(help="A version.")] = LATEST,
+    schema_id: Annotated[int | None, typer.Option("--id", help="By id instead.")] = None,
+    topic: Topic = False,
+    key: Key = False,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Show a schema: the text on stdout, what else is known of it on stderr."""
+    from ottla.cli.terminal.output import note, print_json
+
+    registry = Registry(url)
+    if (subject is None) == (schema_id is None):
+        raise typer.BadParameter("give a subject or --id")
+    if schema_id is not None:
+        found = {"id": schema_id, **registry.get("schemas", "ids", schema_id)}
+        users = registry.get("schemas", "ids", schema_id, "versions")
+        about = ", ".join(f"{each['subject']} version {each['version']}" for each in users) or "in no subject"
+    else:
+        name = _subject(subject or "", topic, key)
+        found = registry.get("subjects", name, "versions", version)
+        level = registry.get("config", name, defaultToGlobal=True)["compatibilityLevel"]
+        about = f"{name} version {found['version']}, {level}"
+    if as_json:
+        print_json(found)
+        return
+    kind = found.get("schemaType", "AVRO")
+    note(f"{kind} id {found['id']}: {about}")
+    for each in found.get("references") or ():
+        note(f"  {each['name']} is {each['subject']} version {each['version']}")
+    print_schema(kind, found["schema"])
+
+
+@app.command()
+def diff(
+    subject: Subject,
+    old: Annotated[str | None, typer.Argument(help="A version; or a file, to compare the latest with.")] = None,
+    new: Annotated[str, typer.Argument(help="A version or a file.")] = LATEST,
+    topic: Topic = False,
+    key: Key = False,
+    kind: Type = None,
+    refs: Refs = [],  # noqa: B006
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """What changed between two versions (the last two unless told), and whether the new one is compatible."""
+    from ottla.cli.terminal.output import print_json
+
+    name, registry = _subject(subject, topic, key), Registry(url)
+    if old is None:
+        versions = registry.get("subjects", name, "versions")
+        old = str(versions[-2:][0])
+    elif not _is_version(old):
+        old, new = LATEST, old
+    before = registry.get("subjects", name, "versions", old)
+    if _is_version(new):
+        after = registry.get("subjects", name, "versions", new)
+        label = f"version {after['version']}"
+    else:
+        after, label = _body(new, kind, refs), new
+    lines = diff_lines(
+        (f"{name} version {before['version']}", before.get("schemaType", "AVRO"), before["schema"]),
+        (f"{name} {label}", after.get("schemaType", "AVRO"), after["schema"]),
+    )
+    body = {name: value for name, value in after.items() if name in ("schema", "schemaType", "references")}
+    verdict = registry.post(body, "compatibility", "subjects", name, "versions", before["version"], verbose=True)
+    if as_json:
+        print_json({"diff": lines, **verdict})
+        return
+    print_diff(lines)
+    _print_verdict(verdict, registry, name, f"version {before['version']}")
+
+
+@app.command()
+def check(
+    subject: Subject,
+    file: File,
+    version: Annotated[str | None, typer.Option("--version", "-v", help="Against this one only.")] = None,
+    topic: Topic = False,
+    key: Key = False,
+    kind: Type = None,
+    refs: Refs = [],  # noqa: B006
+    normalize: Normalize = False,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Check a schema against what the subject's compatibility asks for; exit code 1 when it would be refused."""
+    from ottla.cli.terminal.output import print_json
+
+    name, registry = _subject(subject, topic, key), Registry(url)
+    place = ["compatibility", "subjects", name, "versions", *([] if version is None else [version])]
+    verdict = registry.post(_body(file, kind, refs), *place, verbose=True, normalize=normalize)
+    if as_json:
+        print_json(verdict)
+    else:
+        _print_verdict(verdict, registry, name, "what is registered" if version is None else f"version {version}")
+    if not verdict["is_compatible"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def delete(
+    subject: Subject,
+    version: Annotated[str | None, typer.Argument(help="Only this version.")] = None,
+    permanent: Annotated[bool, typer.Option("--permanent", help="For good: it cannot be brought back.")] = False,
+    topic: Topic = False,
+    key: Key = False,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Delete a subject or a version: softly (registering it again brings it back), or with --permanent for good."""
+    from ottla.cli.terminal.output import done, print_json
+
+    name, registry = _subject(subject, topic, key), Registry(url)
+    place = ["subjects", name, *([] if version is None else ["versions", version])]
+    gone: Any = None
+    try:
+        gone = registry.delete(*place)
+    except RegistryError as error:
+        if not (permanent and error.code in _SOFT_DELETED):
+            raise
+    if permanent:
+        gone = registry.delete(*place, permanent=True)
+    versions = gone if isinstance(gone, list) else [gone]
+    if as_json:
+        print_json({"subject": name, "versions": versions, "permanent": permanent})
+        return
+    how = " for good" if permanent else ""
+    done(f"deleted {name} version{'s' if len(versions) > 1 else ''} {', '.join(str(each) for each in versions)}{how}")
+
+
+def _subject(name: str, topic: bool, key: bool) -> str:
+    if topic and key:
+        raise typer.BadParameter("-t and -k exclude each other")
+    return f"{name}-key" if key else f"{name}-value" if topic else name
+
+
+def _body(file: str, kind: Kind | None, refs: list[str]) -> dict[str, Any]:
+    found, text = read_schema(file, kind)
+    body: dict[str, Any] = {"schema": text, "schemaType": found}
+    return {**body, "references": parse_references(refs)} if refs else body
+
+
+def _is_version(text: str) -> bool:
+    return text == LATEST or text.isdecimal()
+
+
+def _print_verdict(verdict: dict[str, Any], registry: Registry, subject: str, against: str) -> None:
+    from ottla.cli.terminal.output import err
+
+    level = registry.get("config", subject, defaultToGlobal=True)["compatibilityLevel"]
+    console = err()
+    good = verdict["is_compatible"]
+    console.print("[green]✓ compatible[/green]" if good else "[bold red]✗ incompatible[/bold red]", end="")
+    console.print(f" with {against} ({level})", markup=False)
+    for message in verdict.get("messages") or ():
+        console.print(f"  {message}", markup=False)

@@ -1,0 +1,1 @@
+"""What commands print, ask and fail with."""

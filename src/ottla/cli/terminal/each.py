@@ -1,0 +1,33 @@
+"""Commands over several things: what can be done is done, and what became of each is told.
+
+Rule: one line per thing, good or bad; the exit code is 1 if one of them failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ottla.cli.terminal.failures import hint_for
+from ottla.cli.terminal.output import done
+from ottla.cli.terminal.plain import print_error
+
+if TYPE_CHECKING:
+    from ottla.client.outcomes import Outcomes
+
+
+def tell(outcomes: Outcomes[Any, Any], said: Callable[[Any], str], noun: str = "") -> None:
+    """A line for each: what is `said` of those that went well, and why the others failed."""
+    for part in outcomes.found:
+        done(said(part))
+    end_with(outcomes, noun)
+
+
+def end_with(outcomes: Outcomes[Any, Any], noun: str = "", consequence: str = "") -> None:
+    """Tell what failed, after everything else was shown; ends the command if something did."""
+    for part, error in outcomes.failed.items():
+        print_error(f"{noun} {part}: {error}{consequence}".strip(), hint_for(error))
+    if outcomes.failed:
+        raise typer.Exit(1)

@@ -1,0 +1,58 @@
+"""How an error looks on a terminal: one red line, and a hint where one helps."""
+
+from ottla.cli.terminal.plain import CommandError, print_error
+from ottla.client.errors import ClientError, DeliveryFailed, NotConnected, OffsetOutOfRange, UnsupportedApi
+from ottla.log.files.checkpoint import CheckpointError
+from ottla.log.files.disk import StorageError
+from ottla.log.producers.snapshot import SnapshotError
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.wire.types import WireError
+
+EXPECTED = (
+    CommandError,
+    ClientError,
+    ApiError,
+    WireError,
+    StorageError,
+    CheckpointError,
+    SnapshotError,
+    OSError,
+)
+
+_HINTS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` shows what there is",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "`ottla topic describe` shows it, `ottla topic alter` changes it",
+    ErrorCode.INVALID_CONFIG: "`ottla config get` lists the settings and their values",
+    ErrorCode.KAFKA_STORAGE_ERROR: "the broker cannot write to its disk: is it full? Its log says more",
+    ErrorCode.MESSAGE_TOO_LARGE: "raise max.message.bytes of the topic with `ottla topic alter`",
+}
+
+
+def hint_for(error: BaseException) -> str | None:
+    """What the user could do next."""
+    if isinstance(error, CommandError):
+        return error.hint
+    if isinstance(error, NotConnected):
+        return "is a node running? `ottla up` starts one; --bootstrap HOST:PORT names another"
+    if isinstance(error, UnsupportedApi):
+        return "`ottla api` shows what the broker serves"
+    if isinstance(error, OffsetOutOfRange):
+        return "`--from-beginning` starts at the first record there is"
+    if isinstance(error, ApiError):
+        return _HINTS.get(error.code)
+    if isinstance(error, DeliveryFailed) and error.__cause__ is not None:
+        return hint_for(error.__cause__)
+    return None
+
+
+def report(error: BaseException) -> int:
+    """Print the error to stderr and return the exit code."""
+    print_error(message_of(error), hint_for(error))
+    return error.exit_code if isinstance(error, CommandError) else 1
+
+
+def message_of(error: BaseException) -> str:
+    """What happened, without numbers of the operating system."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__

@@ -1,0 +1,1 @@
+"""The blocking client: the asyncio client for code without an event loop."""

@@ -1,0 +1,1 @@
+"""Reading: the consumer, its positions and commits, range reads, Arrow."""

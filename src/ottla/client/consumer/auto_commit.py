@@ -1,0 +1,143 @@
+"""When a consumer commits: on demand, by the clock, and before partitions go away.
+
+Rules:
+- Commits of one consumer do not overtake each other: a commit waits for the automatic one that is under way.
+- An automatic commit that fails is logged, not raised. What was not committed is read again by whoever comes next: at
+  least once, as promised.
+- Only what changed is committed automatically.
+- A commit has an outcome per partition: what was stored counts as committed, whatever became of the others.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ottla.client.consumer.assigned_partitions import Place
+from ottla.client.consumer.group_metadata import GroupMetadata
+from ottla.client.consumer.group_offsets import GroupOffsets, OffsetAndMetadata
+from ottla.client.consumer.options import ConsumerOptions
+from ottla.client.errors import ClientError, CommitFailed
+from ottla.client.options import ClientOptions
+from ottla.client.outcomes import Outcomes
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+Positions = dict[TopicPartition, OffsetAndMetadata]
+
+
+class Committer:
+    """The commits of one consumer that has a group."""
+
+    def __init__(
+        self,
+        offsets: GroupOffsets,
+        options: ConsumerOptions,
+        client_options: ClientOptions,
+        member: Callable[[], GroupMetadata],
+        forfeit: Callable[[GroupMetadata], None],
+    ) -> None:
+        self.offsets = offsets
+        self._options = options
+        self._client_options = client_options
+        self._member = member
+        self._forfeit = forfeit  # told which member the group no longer knows
+        # What was handed out and is held by somebody on the way to the caller: nothing is committed beyond it.
+        self.held: Callable[[], Mapping[TopicPartition, int]] = dict
+        self._task: asyncio.Task[None] | None = None
+        self._due_at_s: float | None = None
+
+    async def commit(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Sequence[Place]
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+        """Store the positions that the caller asks for, and note at the places which were."""
+        for place in places:
+            if place.partition in positions:
+                place.asked = positions[place.partition].offset
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        return await self._store(positions, places)
+
+    def commit_when_due(self, places: Sequence[Place]) -> None:
+        """The automatic commit: in the background, one at a time, of what earlier polls handed out."""
+        if not self._options.enable_auto_commit:
+            return
+        now_s = asyncio.get_running_loop().time()
+        if self._due_at_s is not None and now_s >= self._due_at_s and (self._task is None or self._task.done()):
+            self._due_at_s = None
+            changed = self.positions(place for place in places if place.committed != place.position)
+            if changed:
+                self._task = asyncio.create_task(self._store_quietly(changed, places))
+        if self._due_at_s is None:
+            self._due_at_s = now_s + self._options.auto_commit_interval_ms / 1000
+
+    async def commit_last(self, places: Sequence[Place]) -> None:
+        """The automatic commit of partitions that are about to go away."""
+        if not self._options.enable_auto_commit:
+            return
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        await self._store_quietly(
+            self.positions(place for place in places if place.committed != place.position), places
+        )
+
+    def positions(self, places: Iterable[Place]) -> Positions:
+        """What a commit of these places stores; those without a position yet are left out."""
+        found = {
+            place.partition: OffsetAndMetadata(place.position, place.leader_epoch)
+            for place in places
+            if place.position is not None
+        }
+        for partition, offset in self.held().items():
+            if partition in found and offset < found[partition].offset:
+                found[partition] = OffsetAndMetadata(offset)
+        return found
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _store(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Sequence[Place]
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._client_options.api_timeout_ms / 1000
+        outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes()
+        left = dict(positions)
+        topic_ids = {place.partition: place.topic_id for place in places}
+        while left:
+            outcomes.add(await self._store_as_member(left, topic_ids))
+            # KIP-848: the epoch moved while the commit was under way; the heartbeat brings the new one.
+            left = {each: positions[each] for each, error in outcomes.failed.items() if _is_stale_epoch(error)}
+            if not left or loop.time() > deadline_s:
+                break
+            await asyncio.sleep(self._client_options.retry_backoff_ms / 1000)
+        for place in places:
+            stored = outcomes.found.get(place.partition)
+            if stored is not None:
+                place.committed = stored.offset
+        return outcomes
+
+    async def _store_as_member(
+        self, positions: Positions, topic_ids: Mapping[TopicPartition, bytes]
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+        try:
+            member = self._member()
+        except CommitFailed as error:
+            return Outcomes(failed=dict.fromkeys(positions, error))
+        outcomes = await self.offsets.commit(positions, member, topic_ids)
+        if any(isinstance(error, CommitFailed) for error in outcomes.failed.values()):
+            self._forfeit(member)
+        return outcomes
+
+    async def _store_quietly(self, positions: Positions, places: Sequence[Place]) -> None:
+        try:
+            (await self._store(positions, places)).all()
+        except (ApiError, ClientError) as error:
+            log.warning("group %s: automatic commit failed: %s", self._options.group_id, error)
+
+
+def _is_stale_epoch(error: Exception) -> bool:
+    return isinstance(error, ApiError) and error.code == ErrorCode.STALE_MEMBER_EPOCH

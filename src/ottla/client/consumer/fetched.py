@@ -1,0 +1,186 @@
+"""What a Fetch answer holds for a cursor: which batches, and where the cursor would be behind them. Pure.
+
+Rules:
+- To read an answer moves nothing. The cursor moves when its owner takes over what was found (`Fetcher.collect`), so an
+  answer that was read and then lost for whatever reason is simply asked for again.
+- Batches arrive whole: a `RawBatch` says which part of it was asked for.
+- Control batches are skipped, and with `read_committed` so are those of aborted transactions.
+- Every batch is checked against its CRC unless told otherwise. What comes before one that is damaged is good: the
+  damage is told when the cursor stands right before it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, repeat
+from typing import NamedTuple
+
+from ottla.client.consumer.offsets import Time
+from ottla.client.errors import LogTruncated, check
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID, TopicPartition
+from ottla.records import batch as batches_of
+from ottla.records.batch import NO_LEADER_EPOCH, BatchHeader
+from ottla.records.committed import AbortedFilter
+from ottla.records.record import Columns, Headers, columns
+from ottla.wire.messages.records.fetch import FetchResponse
+
+PartitionAnswer = FetchResponse.FetchableTopicResponse.PartitionData
+UNKNOWN_POSITION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How to fetch; Kafka's names and defaults, units last."""
+
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 50 * limits.MIB
+    max_partition_bytes: int = limits.MIB
+    read_committed: bool = False
+    check_crc: bool = True
+
+
+class RawBatch(NamedTuple):
+    """One batch as it came from the broker, and the part of it that was asked for."""
+
+    partition: TopicPartition
+    header: BatchHeader
+    data: memoryview
+    start: int
+    end: int | None
+
+
+class ConsumedRecord(NamedTuple):
+    """A record and where it was read."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    leader_epoch: int
+
+
+_consumed_record = partial(tuple.__new__, ConsumedRecord)
+
+
+class Cursor:
+    """How far one partition has been fetched, and up to where it is wanted. With a `time` instead of a position, the
+    leader is asked for the offset first."""
+
+    __slots__ = (
+        "busy",
+        "end",
+        "failure",
+        "is_dropped",
+        "last_epoch",
+        "partition",
+        "position",
+        "replica",
+        "retries",
+        "time",
+        "topic_id",
+        "tried",
+    )
+
+    def __init__(
+        self, partition: TopicPartition, start: int | Time, end: int | None = None, topic_id: bytes = NO_ID
+    ) -> None:
+        self.partition = partition
+        self.topic_id = topic_id  # as soon as it is known; the position is one of that topic, and of no other
+        self.time = start if isinstance(start, Time) else None
+        self.position = UNKNOWN_POSITION if isinstance(start, Time) else start
+        self.end = end
+        self.last_epoch = NO_LEADER_EPOCH  # of the last batch fetched; lets the broker see a truncated log
+        self.retries = 0
+        self.busy = False  # something is asked for it, or has come and was not collected
+        self.failure: Exception | None = None  # why its leader is to be looked for
+        self.is_dropped = False  # nobody wants it any more
+        self.tried: tuple[int, int] | None = None  # the leader, and its epoch, of the last attempt
+        self.replica: tuple[int, float] | None = None  # a broker to be asked instead of the leader, and until when
+
+    @property
+    def done(self) -> bool:
+        return self.end is not None and self.position >= self.end
+
+
+class Fetched(NamedTuple):
+    """What was found for one cursor: batches (perhaps none), or an error. `next_offset` is behind everything in it,
+    skipped batches included; of a cursor that had a time only, it is the offset that belongs to it."""
+
+    cursor: Cursor
+    batches: list[RawBatch]
+    next_offset: int
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    size_bytes: int = 0
+    error: Exception | None = None
+    next_epoch: int = NO_LEADER_EPOCH
+
+
+def read_answer(cursor: Cursor, answer: PartitionAnswer, options: ReadOptions) -> Fetched:
+    """The wanted batches of one partition's answer. Raises if there is nothing but an error for this cursor."""
+    check(answer.error_code)
+    diverging = answer.diverging_epoch
+    if diverging.end_offset >= 0:
+        raise LogTruncated(cursor.partition, cursor.position, diverging.epoch, diverging.end_offset)
+    position, epoch = cursor.position, cursor.last_epoch
+    taken: list[RawBatch] = []
+    size_bytes = 0
+    if answer.records:
+        view = memoryview(answer.records)
+        filtered = AbortedFilter(_aborted(answer)) if options.read_committed else None
+        try:
+            for at, header in batches_of.headers(view):
+                if cursor.end is not None and position >= cursor.end:
+                    break
+                if header.next_offset <= position:
+                    continue
+                data = view[at : at + header.size_bytes]
+                if options.check_crc:
+                    batches_of.check(data, 0, header)
+                aborted = filtered is not None and filtered.is_aborted(header, data)
+                if not header.is_control and not aborted:
+                    taken.append(RawBatch(cursor.partition, header, data, position, cursor.end))
+                    size_bytes += header.size_bytes
+                position, epoch = header.next_offset, header.leader_epoch
+        except Exception:
+            if position == cursor.position:
+                raise
+        if position == cursor.position:
+            # A broker sends at least one whole batch from the asked offset on; anything else would loop for ever.
+            raise ApiError(
+                ErrorCode.CORRUPT_MESSAGE, f"no whole batch came for offset {position} of {cursor.partition}"
+            )
+    return Fetched(
+        cursor,
+        taken,
+        position,
+        answer.high_watermark,
+        answer.last_stable_offset,
+        size_bytes,
+        next_epoch=epoch,
+    )
+
+
+def _aborted(answer: PartitionAnswer) -> list[tuple[int, int]]:
+    return [(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()]
+
+
+def decode_batch(raw: RawBatch) -> Iterator[ConsumedRecord]:
+    """The records of a fetched batch that lie in the wanted range."""
+    found = chain.from_iterable(map(partial(_rows, raw), columns(raw.data)))
+    header, start, end = raw.header, raw.start, raw.end
+    if start <= header.base_offset and (end is None or end >= header.next_offset):
+        return found
+    return (record for record in found if record.offset >= start and (end is None or record.offset < end))
+
+
+def _rows(raw: RawBatch, found: Columns) -> Iterator[ConsumedRecord]:
+    topic, partition = raw.partition
+    rows = zip(repeat(topic), repeat(partition), *found, repeat(raw.header.leader_epoch), strict=False)
+    return map(_consumed_record, rows)

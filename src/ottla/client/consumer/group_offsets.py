@@ -1,0 +1,269 @@
+"""Committed offsets of one group: OffsetCommit and OffsetFetch.
+
+Rules:
+- Versions that name topics by id are used when every id is known, older ones otherwise.
+- Every partition has its own outcome, as the coordinator gives it: those that were stored count, whatever became of the
+  others. What passes is asked for again: all together where the coordinator is at fault (`Coordinator.call`), else
+  without those that are done.
+- `CommitFailed` means that the group has gone on without this member.
+- That a partition has no committed offset is something the coordinator says. A partition whose answer is an error, or
+  missing, is not one without an offset: whoever took it for one would begin elsewhere, and skip records.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from ottla.client.checks import checked_offset
+from ottla.client.cluster import Cluster
+from ottla.client.consumer.group_metadata import GroupMetadata
+from ottla.client.coordinator import Coordinator
+from ottla.client.errors import ClientError, CommitFailed, check, error_code
+from ottla.client.outcomes import Outcomes
+from ottla.client.retried_parts import settle
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID, TopicPartition
+from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+_COMMIT_BY_ID_SINCE = 10
+_FETCH_BY_ID_SINCE = 10
+_GONE_ON = (
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.FENCED_MEMBER_EPOCH,
+)
+_GONE_ON_TEXT = "the group has rebalanced without this member: its partitions may be another's"
+_STALE_TOPIC = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_UNANSWERED = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator gave no answer for this partition")
+
+
+class OffsetAndMetadata(NamedTuple):
+    """A committed position: the next offset to read, the epoch of the record before it, and a note."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+def asked_positions(
+    offsets: Mapping[TopicPartition, int | tuple[int, int, str]],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Positions that a caller wants to be committed."""
+    asked = {
+        TopicPartition(*partition): OffsetAndMetadata(place) if isinstance(place, int) else OffsetAndMetadata(*place)
+        for partition, place in offsets.items()
+    }
+    for partition, place in asked.items():
+        checked_offset(partition, place.offset)
+    return asked
+
+
+class GroupOffsets:
+    """The offsets that one group keeps at its coordinator."""
+
+    def __init__(self, cluster: Cluster, coordinator: Coordinator, group_id: str) -> None:
+        self._cluster = cluster
+        self._coordinator = coordinator
+        self._group_id = group_id
+
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        member: GroupMetadata,
+        topic_ids: Mapping[TopicPartition, bytes] | None = None,
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+        """Store positions in the name of a member (or of nobody, outside a group's own assignment). Where the id of the
+        topic is known in which they were read, they are not stored for another one of its name."""
+
+        async def attempt(partitions: list[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+            outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes()
+            try:
+                found = await self._topic_ids(partitions)
+                ids = {each: _known(topic_ids, each) or found[each.topic] for each in partitions}
+                for is_named in (False, True):  # one request has ids, or has not
+                    some = {each: offsets[each] for each in partitions if (ids[each] == NO_ID) == is_named}
+                    if some:
+                        outcomes.add(await self._commit_once(some, ids, member))
+            except (ApiError, ClientError) as error:
+                left = [each for each in partitions if each not in outcomes.found and each not in outcomes.failed]
+                outcomes.failed.update(dict.fromkeys(left, error))
+            return outcomes
+
+        return await settle(self._cluster, offsets, attempt, is_over=_is_stale_topic)
+
+    async def _commit_once(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        ids: Mapping[TopicPartition, bytes],
+        member: GroupMetadata,
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+        topics: dict[tuple[str, bytes], OffsetCommitRequest.Topic] = {}
+        for partition, place in sorted(offsets.items()):
+            name, index = partition
+            topic = OffsetCommitRequest.Topic(name=name, topic_id=ids[partition], partitions=[])
+            topic = topics.setdefault((name, ids[partition]), topic)
+            topic.partitions.append(
+                OffsetCommitRequest.Topic.Partition(
+                    partition_index=index,
+                    committed_offset=place.offset,
+                    committed_leader_epoch=place.leader_epoch,
+                    committed_metadata=place.metadata,
+                )
+            )
+        request = OffsetCommitRequest(
+            group_id=self._group_id,
+            generation_id_or_member_epoch=member.generation_id,
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            topics=list(topics.values()),
+        )
+        names = {topic_id: name for name, topic_id in topics}
+        at_most = _COMMIT_BY_ID_SINCE - 1 if NO_ID in names else None
+        answer = await self._coordinator.call(request, OffsetCommitResponse, error_of=_common_error, at_most=at_most)
+        outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes(failed=dict.fromkeys(offsets, _UNANSWERED))
+        for told in answer.topics:
+            name = told.name or names.get(told.topic_id, "")
+            for each in told.partitions:
+                partition, code = TopicPartition(name, each.partition_index), error_code(each.error_code)
+                if partition not in offsets:
+                    continue
+                if code in _STALE_TOPIC:
+                    self._cluster.metadata.mark_stale(name)
+                if code in _GONE_ON:
+                    outcomes.failed[partition] = CommitFailed(code, _GONE_ON_TEXT)
+                elif code:
+                    outcomes.failed[partition] = ApiError(code)
+                else:
+                    outcomes.failed.pop(partition, None)
+                    outcomes.found[partition] = offsets[partition]
+        return outcomes
+
+    async def fetch_all(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Everything that is committed."""
+        return (await self.fetch_all_each()).all()
+
+    async def fetch_all_each(self) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+        """The same, with an outcome per partition. Topics that are gone have none."""
+        group = OffsetFetchRequest.Group(group_id=self._group_id, topics=None)
+        request = OffsetFetchRequest(group_id=self._group_id, topics=None, groups=[group], require_stable=True)
+        # Before topics had ids in it: the answer then names topics that this client has never heard of.
+        answer = await self._coordinator.call(
+            request, OffsetFetchResponse, error_of=_group_error, at_most=_FETCH_BY_ID_SINCE - 1
+        )
+        check(_group_error(answer))
+        outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes()
+        for partition, place, code in _places(answer, {}):
+            if code and code not in _STALE_TOPIC:
+                outcomes.failed[partition] = ApiError(code)
+            elif not code and place.offset >= 0:
+                outcomes.found[partition] = place
+        passing = [partition for partition, error in outcomes.failed.items() if self._cluster.passes(error)]
+        later = await self.fetch(passing)
+        for partition in passing:
+            del outcomes.failed[partition]
+        outcomes.found.update({partition: place for partition, place in later.found.items() if place is not None})
+        outcomes.failed.update(later.failed)
+        return outcomes
+
+    async def fetch(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndMetadata | None]:
+        """What is committed; None where nothing is."""
+        return await settle(self._cluster, partitions, self.fetch_once)
+
+    async def fetch_once(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata | None]:
+        """The same, but that a partition's own failure is not waited out."""
+        return (await self.fetch_with_ids(partitions))[1]
+
+    async def fetch_with_ids(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[Mapping[str, bytes], Outcomes[TopicPartition, OffsetAndMetadata | None]]:
+        """The same, and the ids of the topics for which the offsets were committed, as far as they are known."""
+        wanted: dict[str, list[int]] = {}
+        for topic, index in partitions:
+            wanted.setdefault(topic, []).append(index)
+        asked = [TopicPartition(topic, index) for topic, indexes in wanted.items() for index in indexes]
+        outcomes: Outcomes[TopicPartition, OffsetAndMetadata | None] = Outcomes()
+        if not wanted:
+            return {}, outcomes
+        try:
+            ids = await self._topic_ids(asked)
+            answer = await self._ask_for(wanted, ids)
+            check(_group_error(answer))
+        except (ApiError, ClientError) as error:
+            return {}, Outcomes(failed=dict.fromkeys(asked, error))
+        outcomes.failed.update(dict.fromkeys(asked, _UNANSWERED))
+        names = {topic_id: name for name, topic_id in ids.items()}
+        for partition, place, code in _places(answer, names):
+            if partition not in outcomes.failed:
+                continue
+            if code in _STALE_TOPIC:
+                self._cluster.metadata.mark_stale(partition.topic)
+            if code:
+                outcomes.failed[partition] = ApiError(code)
+            else:
+                del outcomes.failed[partition]
+                outcomes.found[partition] = place if place.offset >= 0 else None
+        return ids, outcomes
+
+    async def _ask_for(self, wanted: Mapping[str, list[int]], ids: Mapping[str, bytes]) -> OffsetFetchResponse:
+        by_id = OffsetFetchRequest.Group.Topics
+        group = OffsetFetchRequest.Group(
+            group_id=self._group_id,
+            topics=[by_id(name=name, topic_id=ids[name], partition_indexes=each) for name, each in wanted.items()],
+        )
+        request = OffsetFetchRequest(
+            group_id=self._group_id,
+            topics=[OffsetFetchRequest.Topic(name=name, partition_indexes=each) for name, each in wanted.items()],
+            groups=[group],
+            require_stable=True,
+        )
+        at_most = _FETCH_BY_ID_SINCE - 1 if NO_ID in ids.values() else None
+        return await self._coordinator.call(request, OffsetFetchResponse, error_of=_group_error, at_most=at_most)
+
+    async def _topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, bytes]:
+        """As far as they are known; for others the coordinator says what is wrong with them."""
+        names = dict.fromkeys(name for name, _ in partitions)
+        known = self._cluster.metadata.topics
+        unknown = [name for name in names if self._cluster.metadata.fresh(name) is None]
+        if unknown:
+            await self._cluster.refresh(unknown)
+        return {name: known[name].topic_id if name in known else NO_ID for name in names}
+
+
+def _known(topic_ids: Mapping[TopicPartition, bytes] | None, partition: TopicPartition) -> bytes | None:
+    topic_id = NO_ID if topic_ids is None else topic_ids.get(partition, NO_ID)
+    return None if topic_id == NO_ID else topic_id
+
+
+def _places(
+    answer: OffsetFetchResponse, names: Mapping[bytes, str]
+) -> Iterator[tuple[TopicPartition, OffsetAndMetadata, ErrorCode]]:
+    """The partitions of an answer of any version."""
+    for old in answer.topics:
+        for at in old.partitions:
+            place = OffsetAndMetadata(at.committed_offset, at.committed_leader_epoch, at.metadata or "")
+            yield TopicPartition(old.name, at.partition_index), place, error_code(at.error_code)
+    for new in (topic for group in answer.groups for topic in group.topics):
+        name = new.name or names.get(new.topic_id, "")
+        for each in new.partitions:
+            place = OffsetAndMetadata(each.committed_offset, each.committed_leader_epoch, each.metadata or "")
+            yield TopicPartition(name, each.partition_index), place, error_code(each.error_code)
+
+
+def _common_error(answer: OffsetCommitResponse) -> ErrorCode:
+    """What is wrong with the coordinator: it then says so of every partition."""
+    codes = {error_code(each.error_code) for topic in answer.topics for each in topic.partitions}
+    code = codes.pop() if len(codes) == 1 else ErrorCode.NONE
+    return ErrorCode.NONE if code in _STALE_TOPIC else code
+
+
+def _group_error(answer: OffsetFetchResponse) -> ErrorCode:
+    codes = [answer.error_code, *(group.error_code for group in answer.groups)]
+    return next((error_code(code) for code in codes if code), ErrorCode.NONE)
+
+
+def _is_stale_topic(error: Exception) -> bool:
+    """A topic that was deleted will not come back by asking again."""
+    return isinstance(error, ApiError) and error.code in _STALE_TOPIC

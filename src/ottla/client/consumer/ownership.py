@@ -1,0 +1,74 @@
+"""What a consumer owns, and how that changes: places come and go, and the listener hears of it.
+
+Rules:
+- A member changes its partitions only inside `poll`: whatever was handed out before has then been dealt with, so the
+  commit before a revocation is exact.
+- Revoked: commit, tell the listener, let go, in this order. Lost: let go without a commit, then tell.
+- The listener's errors go to the caller of `poll`, after the change is complete.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from ottla.client.consumer.assigned_partitions import Place
+from ottla.client.consumer.options import RebalanceListener
+from ottla.model.ids import TopicPartition
+
+BeforeRevoking = Callable[[Sequence[TopicPartition]], Awaitable[None]]
+
+
+class Ownership:
+    """The places of one consumer."""
+
+    def __init__(self, before_revoking: BeforeRevoking) -> None:
+        self.places: dict[TopicPartition, Place] = {}
+        self.listener: RebalanceListener | None = None
+        self._before_revoking = before_revoking
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """What is owned, in order."""
+        return sorted(self.places)
+
+    def put_last(self, partition: TopicPartition) -> None:
+        """Others come first next time."""
+        self.places[partition] = self.places.pop(partition)
+
+    async def revoke(self, partitions: Iterable[TopicPartition]) -> None:
+        """The group takes partitions away: the last chance to commit."""
+        gone = sorted(each for each in partitions if each in self.places)
+        if not gone:
+            return
+        try:
+            await self._before_revoking(gone)
+            if self.listener is not None:
+                await _finish(self.listener.on_revoked(gone))
+        finally:
+            self._drop(gone)
+
+    async def lose(self) -> None:
+        """The group went on without this member: everything is gone already."""
+        gone = self.partitions
+        if gone:
+            self._drop(gone)
+            if self.listener is not None:
+                await _finish(self.listener.on_lost(gone))
+
+    async def give(self, partitions: Iterable[TopicPartition]) -> None:
+        """New partitions; their positions are looked up afterwards, unless the listener seeks."""
+        new = sorted(each for each in partitions if each not in self.places)
+        for partition in new:
+            self.places[partition] = Place(partition)
+        if self.listener is not None:
+            await _finish(self.listener.on_assigned(new))
+
+    def _drop(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            place = self.places.pop(partition, None)
+            if place is not None:
+                place.move(None)
+
+
+async def _finish(result: Awaitable[None] | None) -> None:
+    if inspect.isawaitable(result):
+        await result

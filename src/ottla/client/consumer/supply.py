@@ -1,0 +1,138 @@
+"""What a consumer hands out comes from here: positions are found, records fetched, and put into the consumer's places.
+
+Rules:
+- Every place is supplied by itself: one without a position, without a leader, of a topic that does not exist, or with
+  records that cannot be read holds up no other.
+- What passes is waited out, and the place's `failure` says what it is meanwhile. What does not pass is told to the
+  caller once for every time that it happens (`raise_failure`), after what is good was handed out; then it is tried
+  again.
+- A place whose next records cannot be read is set aside for a while after every try: whoever polls again and again
+  waits for the records of the others meanwhile, and lets the loop run.
+- A position that the log does not have is reset, if the options say where to.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from ottla.client.cluster import Cluster
+from ottla.client.consumer.assigned_partitions import Place
+from ottla.client.consumer.fetching import Cursor, Fetcher
+from ottla.client.consumer.group_offsets import GroupOffsets
+from ottla.client.consumer.options import ConsumerOptions
+from ottla.client.consumer.starting_offsets import Locating
+from ottla.client.errors import LogTruncated, OffsetOutOfRange
+from ottla.client.outcomes import named
+from ottla.model.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+class Supply:
+    """Keeps the places of one consumer supplied."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        options: ConsumerOptions,
+        group: GroupOffsets | None,
+        places: dict[TopicPartition, Place],
+        wake: Callable[[object], None],
+    ) -> None:
+        self._cluster = cluster
+        self._options = options
+        self._places = places
+        self._wake = wake
+        self._fetcher = Fetcher(
+            cluster, options.read_options(), patient=True, wake=wake, rack_id=options.client_rack or ""
+        )
+        self._locating = Locating(cluster, group, options.reset, self.fail, wake)
+        self.has_news = False  # failures of which the caller has not heard
+
+    async def close(self) -> None:
+        await self._locating.close()
+        await self._fetcher.close()
+
+    def take_in(self) -> None:
+        """Put what has come into the places."""
+        for fetched in self._fetcher.collect():
+            place = self._places.get(fetched.cursor.partition)
+            if place is None or place.cursor is not fetched.cursor:
+                continue  # it was moved since, or is another's by now
+            if fetched.error is None:
+                place.add(fetched)
+            elif place.has_records:
+                place.failure, place.is_told = fetched.error, True  # asked for again behind them
+            else:
+                self._recover(place, fetched.error)
+
+    def start(self) -> None:
+        """Find positions, and ask for what is not paused and not buffered well enough."""
+        wanted: list[Cursor] = []
+        lost: list[Place] = []
+        full = False
+        enough_bytes = self._options.max_partition_fetch_bytes
+        for place in self._places.values():
+            if place.cursor is None:
+                lost.append(place)
+            elif place.paused or (place.failure is not None and place.has_records):
+                continue
+            elif place.buffered_bytes >= enough_bytes:
+                full = True
+            elif not place.cursor.busy:
+                wanted.append(place.cursor)
+        if lost:
+            self._locating.start(lost)
+            wanted += [place.cursor for place in lost if place.cursor is not None and not place.paused]
+        if wanted:
+            # A long poll for the others would keep the busy partitions waiting behind it.
+            self._fetcher.start(wanted, hurried=full)
+
+    def fail(self, place: Place, error: Exception) -> None:
+        """Something is wrong with a place that the caller has to know."""
+        place.failure, place.is_told = error, False
+        self.has_news = True
+
+    def set_aside(self, place: Place, error: Exception) -> None:
+        """The next records of this place cannot be read."""
+        self.fail(place, error)
+        place.is_set_aside = True
+        place.tries += 1
+        wait_s = self._cluster.options.backoff_ms(place.tries) / 1000
+        asyncio.get_running_loop().call_later(wait_s, self._try_again, place)
+
+    def _try_again(self, place: Place) -> None:
+        place.is_set_aside = False
+        self._wake(None)
+
+    def raise_failure(self) -> None:
+        """Tell the caller what it has not heard of: the first of it, by whose text it knows how many there are."""
+        if not self.has_news:
+            return
+        self.has_news = False
+        untold = [each for each in self._places.values() if each.failure is not None and not each.is_told]
+        for place in untold:
+            place.is_told = True
+        for place in untold:
+            assert place.failure is not None
+            raise named(place.failure, place.partition, len(untold) - 1)
+
+    def failures(self) -> dict[TopicPartition, Exception]:
+        """What keeps places from being read at the moment."""
+        found: dict[TopicPartition, Exception] = {}
+        for partition, place in sorted(self._places.items()):
+            searched = None if place.cursor is None else place.cursor.failure
+            if (error := place.failure or searched) is not None:
+                found[partition] = error
+        return found
+
+    def _recover(self, place: Place, error: Exception) -> None:
+        reset = self._options.reset
+        if isinstance(error, LogTruncated) and reset is not None:
+            log.warning("%s; going on from there", error)
+            place.move(error.end_offset, topic_id=place.topic_id)
+        elif isinstance(error, OffsetOutOfRange) and reset is not None:
+            log.warning("%s; going on from %s", error, self._options.auto_offset_reset)
+            place.move(reset)
+        else:
+            self.fail(place, error)

@@ -1,0 +1,1 @@
+"""Writing: the producer, its batches, its sender, transactions."""

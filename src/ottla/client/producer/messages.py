@@ -1,0 +1,67 @@
+"""Batches as a Produce request, and its answer by partitions.
+
+Topics go by id since version 13; where the id of one is not known, because the broker that we asked is too old to tell,
+the whole request goes by names, in an older version.
+"""
+
+from typing import NamedTuple
+
+from ottla.client.metadata import Metadata
+from ottla.client.producer.accumulator import Batch, PartitionQueue
+from ottla.client.producer.options import ProducerOptions
+from ottla.model.ids import NO_ID
+from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
+
+_BY_ID_SINCE = 13
+TopicData = ProduceRequest.TopicProduceData
+PartitionAnswer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
+Sent = list[tuple[PartitionQueue, Batch]]
+
+
+class Produce(NamedTuple):
+    """A request, and the names behind its topic ids."""
+
+    message: ProduceRequest
+    names: dict[bytes, str]
+
+    def version_max(self, at_most: int | None) -> int | None:
+        """The newest version that can carry it, if that is not the newest of all."""
+        return min(at_most or _BY_ID_SINCE, _BY_ID_SINCE - 1) if NO_ID in self.names else at_most
+
+    def names_in(self, version: int) -> dict[bytes, str] | None:
+        """What the ids in the answer mean; None in a version that has names."""
+        return self.names if version >= _BY_ID_SINCE else None
+
+
+def produce(sent: Sent, metadata: Metadata, options: ProducerOptions) -> Produce:
+    """A request with these batches, which are sealed."""
+    topics: dict[str, TopicData] = {}
+    names: dict[bytes, str] = {}
+    for queue, batch in sent:
+        name, index = queue.partition
+        topic = topics.get(name)
+        if topic is None:
+            info = metadata.topics.get(name)
+            topic_id = info.topic_id if info is not None else NO_ID
+            topic = topics[name] = TopicData(name=name, topic_id=topic_id, partition_data=[])
+            names[topic_id] = name
+        assert batch.data is not None
+        topic.partition_data.append(TopicData.PartitionProduceData(index=index, records=memoryview(batch.data)))
+    message = ProduceRequest(
+        transactional_id=options.transactional_id,
+        acks=options.acks,
+        timeout_ms=options.request_timeout_ms,
+        topic_data=list(topics.values()),
+    )
+    return Produce(message, names)
+
+
+def by_partition(
+    reply: ProduceResponse, names: dict[bytes, str] | None
+) -> dict[tuple[str | None, int], PartitionAnswer]:
+    """What became of each (topic, partition)."""
+    return {
+        (topic.name if names is None else names.get(topic.topic_id), each.index): each
+        for topic in reply.responses
+        for each in topic.partition_responses
+    }

@@ -1,0 +1,473 @@
+"""Transactions of a producer: records of many partitions and a group's offsets become visible together or not at all.
+
+States of the transactional id, as this client sees them:
+
+    unknown --init--> idle --begin--> open --commit--> idle
+                                      open --(a record failed, the broker refused)--> broken --abort--> idle
+    any --(another producer took the id)--> fenced, for good
+    any end that was interrupted --> unknown: the next `begin` takes the id anew, which ends what was left open
+
+Rules:
+- Where the cluster has finalised transaction.version 2 (KIP-890), partitions and groups join by being written to, and
+  every end returns the next epoch. Otherwise they are added first (AddPartitionsToTxn, AddOffsetsToTxn), and older
+  request versions are used throughout, because the version of a request is what tells the broker the rules.
+- Nothing is sent at the end of a transaction that nothing was written in.
+- `commit` delivers what waits first; if a record of the transaction failed, it aborts and raises that failure.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import TracebackType
+from typing import NamedTuple, TypeVar
+
+from ottla.client.cluster import Cluster
+from ottla.client.connection import Connection
+from ottla.client.consumer.group_metadata import GroupMetadata
+from ottla.client.consumer.group_offsets import OffsetAndMetadata, asked_positions
+from ottla.client.coordinator import Coordinator, CoordinatorKind
+from ottla.client.errors import ClientError, ProducerFenced, TransactionAborted, UnsupportedApi, error_code
+from ottla.client.producer.accumulator import ProducerId
+from ottla.client.producer.options import ProducerOptions
+from ottla.client.producer.sender import Sender
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.wire.message import Request, Response
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from ottla.wire.messages.txns.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from ottla.wire.messages.txns.add_partitions_to_txn import Topic as AddedTopic
+from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.txns.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+R = TypeVar("R", bound=Response)
+# Positions to commit: the next offset to read, or (offset, leader epoch, metadata) such as `OffsetAndMetadata`.
+Offsets = Mapping[TopicPartition, "int | tuple[int, int, str]"]
+
+# The partitions that were refused.
+Errors = Mapping[TopicPartition, ErrorCode]
+
+_FEATURE, _IMPLICIT_LEVEL = "transaction.version", 2
+# The first versions in which writing is joining, and in which the end returns an epoch.
+IMPLICIT_SINCE: dict[type[Request], int] = {ProduceRequest: 12, TxnOffsetCommitRequest: 5, EndTxnRequest: 5}
+_ADD_PARTITIONS_MAX = 3  # later versions are for brokers
+_FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+
+
+class State(Enum):
+    """Where the transactional id stands."""
+
+    UNKNOWN = "unknown"
+    IDLE = "idle"
+    OPEN = "open"
+    BROKEN = "broken"
+    ENDING = "ending"
+    FENCED = "fenced"
+
+
+class OpenTransaction(NamedTuple):
+    """A transactional id as one producer took it, in a form that another process can use.
+
+    It ends the transaction that the first one left open (`client.handover`), or goes on with the id (`adopt`).
+    """
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    implicit: bool  # writing was joining: the rules by which the transaction was opened are those that end it
+
+
+class Transactions:
+    """The transactional id of one producer; the sender's `Gate`."""
+
+    def __init__(self, cluster: Cluster, sender: Sender, options: ProducerOptions) -> None:
+        assert options.transactional_id is not None
+        self.transactional_id = options.transactional_id
+        self.produce_version_max: int | None = None
+        self.aborting = False
+        self.is_open = False  # the state is OPEN; looked at for every record
+        self._timeout_ms = options.transaction_timeout_ms
+        self._cluster = cluster
+        self._sender = sender
+        self._coordinator = Coordinator(cluster, self.transactional_id, CoordinatorKind.TRANSACTION)
+        self._groups: dict[str, Coordinator] = {}
+        self._state = State.UNKNOWN
+        self._failure: Exception | None = None  # why the transaction can only be aborted
+        self._implicit = False  # writing is joining
+        self._written = False  # the brokers know of the present transaction
+        self._hole = False  # the sequence cannot go on with the present epoch
+        self._partitions: dict[TopicPartition, None] = {}  # those that joined explicitly
+        self._joining: dict[TopicPartition, None] = {}
+        self._adding: asyncio.Task[None] | None = None
+        sender.gate = self
+
+    def close(self) -> None:
+        if self._adding is not None:
+            self._adding.cancel()
+        self._coordinator.close()
+        for coordinator in self._groups.values():
+            coordinator.close()
+
+    # --- states -------------------------------------------------------------------------------------------------
+
+    def _move(self, state: State) -> None:
+        self._state = state
+        self.is_open = state is State.OPEN
+
+    def check_open(self) -> None:
+        """Raise what keeps records from being sent, if anything does."""
+        if self._state is State.FENCED:
+            raise self._fenced()
+        if self._failure is not None:
+            raise self._failure
+        if self._state is not State.OPEN:
+            raise RuntimeError("no transaction is open: use `async with producer.transaction()`")
+
+    def _fenced(self) -> ProducerFenced:
+        return ProducerFenced(
+            ErrorCode.PRODUCER_FENCED,
+            f"another producer uses the transactional id {self.transactional_id!r}, or the transaction timed out",
+        )
+
+    def _raise(self, code: ErrorCode, during: str, of: str = "") -> None:
+        """The coordinator refused for good."""
+        if code in _FENCED:
+            self._move(State.FENCED)
+            self._sender.fail_waiting(self._fenced())
+            raise self._fenced()
+        error = ApiError(code, f"{during} of {self.transactional_id!r}: {of}{code.message}")
+        if self._state is State.OPEN:
+            self._move(State.BROKEN)
+            self._failure = error
+        raise error
+
+    def _raise_first(self, errors: Errors, during: str) -> None:
+        """The same, of partitions, if one was refused: all of them go with it."""
+        at, code = _deciding(errors)
+        if code:
+            others = len(errors) - 1
+            more = f" (and {others} other{'s' if others > 1 else ''})" if others else ""
+            self._raise(code, during, f"{at}{more}: ")
+
+    async def init(self) -> None:
+        """Take the transactional id, unless that was done."""
+        if self._state is State.FENCED:
+            raise self._fenced()
+        if self._state is not State.UNKNOWN:
+            return
+        request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms)
+        answer = await self._coordinator.call(request, InitProducerIdResponse, error_of=lambda each: each.error_code)
+        if answer.error_code:
+            self._raise(error_code(answer.error_code), "start")
+        self._implicit = joins_by_writing(await self._coordinator.connection())
+        self.produce_version_max = None if self._implicit else IMPLICIT_SINCE[ProduceRequest] - 1
+        self._sender.identity = ProducerId(answer.producer_id, answer.producer_epoch)
+        self._hole = False
+        self._move(State.IDLE)
+
+    async def begin(self) -> None:
+        if self._state is State.UNKNOWN:
+            # What an interrupted end left under way must not fall into the new transaction.
+            if self._adding is not None:
+                self._adding.cancel()
+                await asyncio.wait([self._adding])
+            await self._sender.discard(TransactionAborted("the transaction was interrupted"))
+        await self.init()
+        if self._state is not State.IDLE:
+            raise RuntimeError("a transaction is open already")
+        self._failure, self._written, self.aborting = None, False, False
+        self._partitions.clear()
+        self._move(State.OPEN)
+
+    async def commit(self) -> None:
+        try:
+            if self._state in (State.OPEN, State.BROKEN):
+                await self._sender.flush()
+            if self._failure is None:
+                self.check_open()
+                await self._end(committed=True)
+                return
+        except BaseException:
+            self._interrupted()
+            raise
+        failure = self._failure
+        await self.abort()
+        raise failure
+
+    async def hand_over(self) -> OpenTransaction:
+        """Deliver what waits, and leave the transaction open for somebody else to end; it is no longer ours."""
+        try:
+            await self._sender.flush()
+            self.check_open()
+            return self._snapshot()
+        finally:
+            self._interrupted()
+
+    def _snapshot(self) -> OpenTransaction:
+        return OpenTransaction(self.transactional_id, *self._sender.identity, self._implicit)
+
+    async def take(self) -> OpenTransaction:
+        """Take the transactional id, for somebody else to adopt."""
+        await self.init()
+        return self._snapshot()
+
+    def adopt(self, taken: OpenTransaction) -> None:
+        """Go on with an id that somebody else took (`take`), and with which nothing was written since."""
+        assert taken.transactional_id == self.transactional_id
+        if self._state is not State.UNKNOWN:
+            raise RuntimeError("this producer has taken its transactional id already")
+        self._implicit = taken.implicit
+        self.produce_version_max = None if self._implicit else IMPLICIT_SINCE[ProduceRequest] - 1
+        self._sender.identity = ProducerId(taken.producer_id, taken.epoch)
+        self._move(State.IDLE)
+
+    async def abort(self) -> None:
+        """Make all of it invisible; what was not sent yet is not sent."""
+        if self._state is State.FENCED:
+            raise self._fenced()
+        if self._state not in (State.OPEN, State.BROKEN):
+            raise RuntimeError("no transaction is open")
+        self._move(State.BROKEN)
+        self.aborting = True
+        try:
+            await self._sender.discard(TransactionAborted("the transaction was aborted"))
+            await self._end(committed=False)
+        except BaseException:
+            self._interrupted()
+            raise
+
+    def _interrupted(self) -> None:
+        """Nobody knows how it ended: taking the id anew settles it one way or the other."""
+        if self._state in (State.OPEN, State.BROKEN, State.ENDING):
+            self._move(State.UNKNOWN)
+            self._failure, self.aborting = None, True
+
+    async def _end(self, *, committed: bool) -> None:
+        self._move(State.ENDING)
+        if self._adding is not None:  # the end must not overtake it
+            await asyncio.wait([self._adding])
+        if self._written:
+            await self._end_txn(committed=committed)
+        self._failure, self.aborting = None, False
+        renew = self._hole and not (self._implicit and self._written)
+        self._hole = False
+        self._move(State.UNKNOWN if renew else State.IDLE)
+
+    async def _end_txn(self, *, committed: bool) -> None:
+        producer_id, epoch = self._sender.identity
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            committed=committed,
+        )
+        answer = await self._call(self._coordinator, request, EndTxnResponse, lambda each: each.error_code)
+        if answer.error_code:
+            self._raise(error_code(answer.error_code), "commit" if committed else "abort")
+        if self._implicit:
+            self._sender.identity = ProducerId(answer.producer_id, answer.producer_epoch)
+
+    async def _call(
+        self, coordinator: Coordinator, request: Request, answer: type[R], error_of: Callable[[R], int]
+    ) -> R:
+        since = IMPLICIT_SINCE.get(type(request))
+        at_most = since - 1 if since is not None and not self._implicit else None
+        return await coordinator.call(request, answer, error_of=error_of, at_most=at_most)
+
+    # --- what the sender asks -----------------------------------------------------------------------------------
+
+    def admits(self, partition: TopicPartition) -> bool:
+        if self._implicit:
+            self._written = True
+            return True
+        if partition in self._partitions:
+            return True
+        self._joining[partition] = None
+        if self._adding is None:
+            self._adding = asyncio.create_task(self._add_partitions())
+        return False
+
+    def failed(self, error: Exception, *, hole: bool) -> None:
+        self._hole |= hole
+        if self._state is State.OPEN:
+            self._move(State.BROKEN)
+            self._failure = error
+
+    async def _add_partitions(self) -> None:
+        try:
+            while self._joining and not self.aborting:
+                joining, self._joining = self._joining, {}
+                await self._add(joining)
+                self._partitions |= joining
+        except (ApiError, ClientError) as error:
+            self.failed(error, hole=False)
+            self._sender.fail_waiting(error)
+        finally:
+            self._joining.clear()
+            self._adding = None
+            self._sender.wake()
+
+    async def _add(self, partitions: dict[TopicPartition, None]) -> None:
+        producer_id, epoch = self._sender.identity
+        topics: dict[str, AddedTopic] = {}
+        for name, index in partitions:
+            topics.setdefault(name, AddedTopic(name=name, partitions=[])).partitions.append(index)
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=producer_id,
+            v3_and_below_producer_epoch=epoch,
+            v3_and_below_topics=list(topics.values()),
+        )
+        self._written = True  # from here on there may be something to end
+        answer = await self._coordinator.call(
+            request,
+            AddPartitionsToTxnResponse,
+            error_of=lambda each: _deciding(_added_errors(each))[1],
+            at_most=_ADD_PARTITIONS_MAX,
+        )
+        self._raise_first(_added_errors(answer), "transaction")
+
+    # --- offsets ------------------------------------------------------------------------------------------------
+
+    async def send_offsets(self, offsets: Offsets, group: GroupMetadata) -> None:
+        """Commit positions of a group with the transaction."""
+        self.check_open()
+        positions = asked_positions(offsets)
+        if not positions:
+            return
+        producer_id, epoch = self._sender.identity
+        self._written = True
+        if not self._implicit:
+            joining = AddOffsetsToTxnRequest(
+                transactional_id=self.transactional_id,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                group_id=group.group_id,
+            )
+            added = await self._call(self._coordinator, joining, AddOffsetsToTxnResponse, lambda each: each.error_code)
+            if added.error_code:
+                self._raise(error_code(added.error_code), "transaction")
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group.group_id,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            generation_id=group.generation_id,
+            member_id=group.member_id,
+            group_instance_id=group.group_instance_id,
+            topics=_offset_topics(positions),
+        )
+        coordinator = self._groups.get(group.group_id)
+        if coordinator is None:
+            coordinator = Coordinator(self._cluster, group.group_id, CoordinatorKind.GROUP)
+            self._groups[group.group_id] = coordinator
+        answer = await self._call(
+            coordinator, request, TxnOffsetCommitResponse, lambda each: _deciding(_offset_errors(each))[1]
+        )
+        self._raise_first(_offset_errors(answer), "offsets")
+
+
+class Transaction:
+    """One transaction, as a block: `async with producer.transaction() as txn`. Records are sent by the producer."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._ended = False
+
+    async def __aenter__(self) -> "Transaction":
+        await self._transactions.begin()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._ended:
+            return
+        if error is None:
+            await self.commit()
+            return
+        try:
+            await self.abort()
+        except ProducerFenced as fenced:
+            raise fenced from error
+        except (ApiError, ClientError):
+            # What the caller has to know is why the block ended. The transaction is ended with the next one's begin,
+            # or by the coordinator when it times out.
+            return
+
+    async def send_offsets(self, offsets: Offsets, group: GroupMetadata | str) -> None:
+        """Commit a group's positions if and when the transaction commits.
+
+        `group` is `consumer.group_metadata()`, so that a consumer that was thrown out of its group cannot commit; or
+        the plain id of a group whose members nobody checks.
+        """
+        await self._transactions.send_offsets(offsets, GroupMetadata(group) if isinstance(group, str) else group)
+
+    async def commit(self) -> None:
+        """Deliver what waits and commit, before the end of the block."""
+        self._ended = True
+        await self._transactions.commit()
+
+    async def abort(self) -> None:
+        """Abort, before the end of the block."""
+        self._ended = True
+        await self._transactions.abort()
+
+
+def joins_by_writing(connection: Connection) -> bool:
+    """Whether the cluster follows KIP-890's second part, and this client can."""
+    answer = connection.api_versions
+    level = (
+        next((each.max_version_level for each in answer.finalized_features if each.name == _FEATURE), 0)
+        if answer
+        else 0
+    )
+    try:
+        return level >= _IMPLICIT_LEVEL and all(
+            connection.version_of(api) >= since for api, since in IMPLICIT_SINCE.items()
+        )
+    except UnsupportedApi:
+        return False
+
+
+def _deciding(errors: Errors) -> tuple[TopicPartition | None, ErrorCode]:
+    """The partition whose error decides: one that will not pass, rather than one that may (to ask again would not help,
+    since all are asked for together), or one that was only not tried because of another's."""
+
+    def weight(code: ErrorCode) -> int:
+        return 2 if code == ErrorCode.OPERATION_NOT_ATTEMPTED else int(code.retriable)
+
+    return min(errors.items(), key=lambda each: weight(each[1]), default=(None, ErrorCode.NONE))
+
+
+def _added_errors(answer: AddPartitionsToTxnResponse) -> Errors:
+    return {
+        TopicPartition(topic.name, each.partition_index): error_code(each.partition_error_code)
+        for topic in answer.results_by_topic_v3_and_below
+        for each in topic.results_by_partition
+        if each.partition_error_code
+    }
+
+
+def _offset_errors(answer: TxnOffsetCommitResponse) -> Errors:
+    return {
+        TopicPartition(topic.name, each.partition_index): error_code(each.error_code)
+        for topic in answer.topics
+        for each in topic.partitions
+        if each.error_code
+    }
+
+
+def _offset_topics(positions: Mapping[TopicPartition, OffsetAndMetadata]) -> list[TxnOffsetCommitRequest.Topic]:
+    topics: dict[str, TxnOffsetCommitRequest.Topic] = {}
+    for (name, index), (offset, leader_epoch, metadata) in sorted(positions.items()):
+        topics.setdefault(name, TxnOffsetCommitRequest.Topic(name=name, partitions=[])).partitions.append(
+            TxnOffsetCommitRequest.Topic.Partition(
+                partition_index=index,
+                committed_offset=offset,
+                committed_leader_epoch=leader_epoch,
+                committed_metadata=metadata,
+            )
+        )
+    return list(topics.values())

@@ -1,0 +1,83 @@
+"""Transactions as compaction meets them on its way through a log, from the oldest record on.
+
+What it decides (KIP-98, KIP-534):
+- data of an aborted transaction goes at once;
+- an abort or commit marker stays as long as data of its transaction was met before it; when none is left, the marker
+  may go, but only after its delete horizon, so that a consumer in the middle of the transaction still learns how it
+  ended;
+- the transaction index of the new segment gets an entry for every abort marker that stays because of its data.
+
+Rules: batches are shown in offset order, each once. One instance is carried through all segments of a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ottla.log.files.txn_index import AbortedTxn
+from ottla.records.batch import BatchHeader, Buffer
+from ottla.records.control import ControlType, control_type
+from ottla.records.record import records
+
+
+class _Aborted:
+    __slots__ = ("data_seen", "txn")
+
+    def __init__(self, txn: AbortedTxn) -> None:
+        self.txn = txn
+        self.data_seen = False
+
+
+class CleanedTxns:
+    __slots__ = ("_aborted", "_committed", "_next", "_open", "kept")
+
+    def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
+        self._aborted = sorted(set(aborted), key=lambda txn: (txn.first_offset, txn.last_offset))
+        self._next = 0
+        self._open: dict[int, _Aborted] = {}  # by producer id
+        self._committed: set[int] = set()  # producers whose current transaction commits and has data
+        self.kept: list[AbortedTxn] = []  # for the transaction index of the segment being written
+
+    def take_kept(self) -> list[AbortedTxn]:
+        """The index entries gathered since the last call."""
+        kept, self.kept = self.kept, []
+        return kept
+
+    def data(self, header: BatchHeader) -> bool:
+        """A data batch was met; True if it belongs to an aborted transaction."""
+        self._begin(header.last_offset)
+        if not header.is_transactional:
+            return False
+        aborted = self._open.get(header.producer_id)
+        if aborted is None:
+            self._committed.add(header.producer_id)
+            return False
+        aborted.data_seen = True
+        return True
+
+    def control(self, view: Buffer, pos: int, header: BatchHeader) -> bool:
+        """A control batch was met; True if nothing before it needs it any more."""
+        self._begin(header.last_offset)
+        record = next(iter(records(view, pos)), None)
+        if record is None:
+            return True  # a batch that was emptied in an earlier round
+        kind = control_type(record.key)
+        if kind is ControlType.ABORT:
+            aborted = self._open.pop(header.producer_id, None)
+            if aborted is None or not aborted.data_seen:
+                return True
+            self.kept.append(aborted.txn)
+            return False
+        if kind is ControlType.COMMIT:
+            if header.producer_id not in self._committed:
+                return True
+            self._committed.remove(header.producer_id)
+        return False
+
+    def _begin(self, offset: int) -> None:
+        """Open the aborted transactions that start at or before `offset`."""
+        waiting = self._aborted
+        while self._next < len(waiting) and waiting[self._next].first_offset <= offset:
+            txn = waiting[self._next]
+            self._open.setdefault(txn.producer_id, _Aborted(txn))
+            self._next += 1

@@ -1,0 +1,1 @@
+"""The files of a partition directory, and the disk port below them."""

@@ -1,0 +1,1 @@
+"""Data directories read without a node: dump and verify."""

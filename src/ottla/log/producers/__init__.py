@@ -1,0 +1,1 @@
+"""What a partition knows of its idempotent and transactional producers."""

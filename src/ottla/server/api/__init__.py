@@ -1,0 +1,1 @@
+"""What all handlers use: the context of a request, dispatch, and the pieces that several APIs share."""

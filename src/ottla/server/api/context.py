@@ -1,0 +1,194 @@
+"""What a handler may touch: the node's services, and the facts of the connection it answers.
+
+`Services` exists once per node; a `Context` once per connection. `request_version` and `client_id` belong to the
+request being handled and are overwritten by the next one: a handler whose answer waits reads them before it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from ottla.model.config import Config
+from ottla.server.txns.guards import Guards
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+    from random import Random
+
+    from ottla.server.api.dispatch import Served
+    from ottla.server.api.forwarding import Forwarding
+    from ottla.server.coordination.coordinators import GroupCoordinators
+    from ottla.server.coordination.on_demand import Coordination
+    from ottla.server.dead_letters.dead_letters import Placed
+    from ottla.server.fetch.sessions import Sessions
+    from ottla.server.fetch.spark_readers import SparkReaders
+    from ottla.server.loop.clocks import Clocks
+    from ottla.server.loop.slices import Slices
+    from ottla.server.loop.waiters import Waiters
+    from ottla.server.peers.peers import Peers
+    from ottla.server.quorum.active_controller import ActiveController
+    from ottla.server.quorum.broker_liveness import Liveness
+    from ottla.server.quorum.controller_link import ControllerChannel
+    from ottla.server.quorum.metadata_host import MetadataHost
+    from ottla.server.quorum.quorum import Quorum
+    from ottla.server.replication.replication import Replication
+    from ottla.server.settings.configs import Configs
+    from ottla.server.shares.coordinators import ShareCoordinators
+    from ottla.server.shares.share_partitions import SharePartitions
+    from ottla.server.shares.states import ShareStates
+    from ottla.server.storage.batch_looks import Looking
+    from ottla.server.storage.cold_reads import ColdReads
+    from ottla.server.storage.late_writes import Writer
+    from ottla.server.storage.partitions import Partitions
+    from ottla.server.storage.syncing import Syncer
+    from ottla.server.txns.coordinators import TransactionCoordinators
+
+
+# Stands between the connections and the handlers of a node under test: answers in their place, or calls them.
+Intercept: TypeAlias = "Callable[[Served, Any, Context], Any]"
+
+
+@dataclass(slots=True)
+class Services:
+    """Node-wide; built by `server/node.py`."""
+
+    node_id: int
+    cluster_id: str
+    configs: Configs
+    metadata: MetadataHost
+    quorum: Quorum
+    controller: ActiveController
+    channel: ControllerChannel
+    forwarding: Forwarding
+    liveness: Liveness
+    peers: Peers
+    inter_broker_listener: str  # the listener by which brokers talk to each other
+    partitions: Partitions
+    waiters: Waiters
+    cold: ColdReads
+    syncer: Syncer
+    writer: Writer
+    looking: Looking
+    sessions: Sessions
+    spark_readers: SparkReaders
+    clocks: Clocks
+    now_ms: Callable[[], int]  # the time of day, which may be set: for what is written down
+    steady_ms: Callable[[], int]  # a clock that nobody sets: for what is measured or waited for
+    clock_s: Callable[[], float]  # how long one's own turn of the event loop takes; stands still in the simulator
+    rng: Random
+    advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
+    coordination: Coordination
+    slices: Slices
+    executor: Executor | None = None  # for `workers.in_worker`
+    intercept: Intercept | None = None
+    replication: Replication | None = None  # None where there are no partitions
+    guards: Guards = field(default_factory=Guards)
+    letters: list[Placed] = field(default_factory=list)  # dead letters that the append being made led to
+
+    @property
+    def groups(self) -> GroupCoordinators:
+        return self.coordination.parts.groups
+
+    @property
+    def shares(self) -> ShareCoordinators:
+        return self.coordination.parts.shares
+
+    @property
+    def share_states(self) -> ShareStates:
+        return self.coordination.parts.share_states
+
+    @property
+    def share_partitions(self) -> SharePartitions:
+        return self.coordination.parts.share_partitions
+
+    @property
+    def txns(self) -> TransactionCoordinators:
+        return self.coordination.parts.txns
+
+
+class Peer(NamedTuple):
+    """Who is at the other end of a connection, and which door they came through."""
+
+    listener: str
+    local_address: tuple[str, int]
+    remote_address: tuple[str, int]
+    controller: bool = False  # a listener of controllers, not of brokers
+
+
+def _nobody() -> None:
+    """Nothing waits."""
+
+
+def _never() -> bool:
+    return False
+
+
+class Context:
+    __slots__ = (
+        "client_id",
+        "cluster_id",
+        "configs",
+        "connection",
+        "controller",
+        "go_on",
+        "has_left",
+        "holds",
+        "is_nudged",
+        "metadata",
+        "node_id",
+        "now_ms",
+        "partitions",
+        "request_version",
+        "services",
+        "steady_ms",
+        "turns_kept",
+        "when_closed",
+    )
+
+    def __init__(self, services: Services, connection: Peer) -> None:
+        self.services = services
+        self.configs = services.configs
+        self.node_id = services.node_id
+        self.cluster_id = services.cluster_id
+        self.metadata = services.metadata
+        self.controller = services.controller
+        self.partitions = services.partitions
+        self.now_ms = services.now_ms
+        self.steady_ms = services.steady_ms
+        self.connection = connection
+        self.holds = 0  # why the connection does not go on to the next request; almost always none
+        self.turns_kept = 0  # how many of these are requests, or parts of one, that are yet to be carried out
+        self.go_on: Callable[[], None] = _nobody
+        self.has_left: Callable[[], bool] = _never  # asked by long work that only the client wants
+        self.is_nudged = False  # whether a fetch that waits is ended by the next one (a follower's session)
+        self.request_version = 0
+        self.client_id = ""
+        self.when_closed: dict[Hashable, Callable[[], None]] = {}  # what to do when the connection is gone
+
+    def hold(self) -> None:
+        """The request stays where it is, in the receive buffer, and those behind it wait until `let_go`.
+
+        A request that cannot be carried out at once keeps its turn in this way (`turns.keep_turn`), and one whose
+        records wait for a slow disk is counted as memory until they are written (`writing.held_until_written`).
+        """
+        self.holds += 1
+
+    def let_go(self) -> None:
+        self.holds -= 1
+        if not self.holds:
+            self.go_on()
+
+    @property
+    def groups(self) -> GroupCoordinators:
+        return self.services.groups
+
+    @property
+    def settings(self) -> Config:
+        """The broker's settings as they are now, dynamic changes included."""
+        return self.configs.broker
+
+    def advertised(self, listener: str) -> tuple[str, int]:
+        """The address to tell a client of `listener`: what the operator set, else the address it dialled itself."""
+        return self.services.advertised(listener) or self.connection.local_address

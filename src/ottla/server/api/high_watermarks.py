@@ -1,0 +1,59 @@
+"""Where partitions end, whoever leads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ottla.cluster.entities import NO_LEADER
+from ottla.model.errors import ApiError
+from ottla.model.ids import TopicPartition
+from ottla.replica.reading import LATEST
+from ottla.server.loop.later import Later, gather
+from ottla.server.peers.peer_requests import ask
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
+
+if TYPE_CHECKING:
+    from ottla.server.api.context import Services
+
+Ends = dict[TopicPartition, int]
+_CONSUMER = -1
+
+
+def high_watermarks(services: Services, partitions: Iterable[TopicPartition]) -> Later[Ends]:
+    """The high watermarks; those that cannot be had now are left out."""
+    here: Ends = {}
+    elsewhere: dict[int, list[TopicPartition]] = {}
+    for where in partitions:
+        topic = services.metadata.state.topics.get(where.topic)
+        known = topic is not None and 0 <= where.partition < len(topic.partitions)
+        leader = topic.partitions[where.partition].leader if topic is not None and known else NO_LEADER
+        if leader == services.node_id:
+            partition = services.partitions.get(*where)
+            if partition is not None:
+                here[where] = partition.high_watermark
+        elif leader != NO_LEADER:
+            elsewhere.setdefault(leader, []).append(where)
+    asked = [ask(services, node_id, _request(wanted), "offsets").map(_read) for node_id, wanted in elsewhere.items()]
+    return gather(asked).map(lambda found: {where: end for each in (here, *found) for where, end in each.items()})
+
+
+def _request(wanted: list[TopicPartition]) -> ListOffsetsRequest:
+    topics: dict[str, list[ListOffsetsRequest.Topic.Partition]] = {}
+    for name, index in wanted:
+        topics.setdefault(name, []).append(ListOffsetsRequest.Topic.Partition(partition_index=index, timestamp=LATEST))
+    return ListOffsetsRequest(
+        replica_id=_CONSUMER,
+        topics=[ListOffsetsRequest.Topic(name=name, partitions=each) for name, each in topics.items()],
+    )
+
+
+def _read(answer: Any) -> Ends:
+    if isinstance(answer, ApiError):
+        return {}
+    return {
+        TopicPartition(topic.name, each.partition_index): each.offset
+        for topic in answer.topics
+        for each in topic.partitions
+        if not each.error_code
+    }

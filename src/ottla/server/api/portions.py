@@ -1,0 +1,148 @@
+"""Portions: a request of very many items is handled as several requests of some, one after the other.
+
+Most APIs say the same of each of their items (topics, partitions, groups, resources) and what they say of one does not
+depend on the others. How many a client names is its own affair; how long the loop is held up by them is not. Such a
+request is divided, its portions are handled with the others' work in between, and their answers are put together again.
+Nothing else of the connection is handled meanwhile, so that requests keep their order (see `Sliced`). What changes
+something is handled wholly even if the client leaves after the first portion, as Kafka does with a request that it has
+read; what only reads is given up. The one difference: whoever names an item twice in a request that is divided may be
+told what becomes of it twice.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
+
+from ottla.server.api.context import Context
+from ottla.server.loop.later import FAILED, Answer, Large, Sliced
+from ottla.wire.message import Request, Response, Struct, fields
+
+RequestT = TypeVar("RequestT", bound=Request)
+ResponseT = TypeVar("ResponseT", bound=Response)
+S = TypeVar("S", bound=Struct)
+
+
+def _one(_: Any) -> int:
+    return 1
+
+
+class Portions(NamedTuple):
+    """Where the independent items of a request are, and where their answers: "topics", or, of items in items,
+    "topics.partitions". Where versions differ in it, the first of several lists that has something counts.
+    """
+
+    of: str | tuple[str, ...]
+    into: str | tuple[str, ...]
+    items: int  # handled at once, by their weight
+    weigh: Callable[[Any], int] = _one
+    changes: bool = True  # False: it only reads
+
+
+def in_portions(
+    portions: Portions, handler: Callable[[RequestT, Context], Answer[ResponseT]]
+) -> Callable[[RequestT, Context], Answer[ResponseT]]:
+    """The handler, for requests of any size."""
+    of = portions.of if isinstance(portions.of, tuple) else (portions.of,)
+    into = portions.into if isinstance(portions.into, tuple) else (portions.into,)
+    paths = [(asked.split("."), told.split(".")) for asked, told in zip(of, into, strict=True)]
+
+    @wraps(handler)
+    def handle(request: RequestT, context: Context) -> Answer[ResponseT]:
+        for asked, told in paths:
+            found = getattr(request, asked[0])
+            if found:
+                if weight(found, asked[1:], portions) <= portions.items:
+                    break
+                making = _handle_all(portions, asked, told, handler, request, context, context.request_version)
+                return Sliced(making, changes=portions.changes)
+        return handler(request, context)
+
+    return handle
+
+
+def weight(found: Sequence[Any], path: list[str], portions: Portions) -> int:
+    if path:
+        return sum(1 + weight(getattr(each, path[0]) or (), path[1:], portions) for each in found)
+    return len(found) if portions.weigh is _one else sum(map(portions.weigh, found))
+
+
+async def _handle_all(
+    portions: Portions,
+    asked: list[str],
+    told: list[str],
+    handler: Callable[[RequestT, Context], Any],
+    request: RequestT,
+    context: Context,
+    version: int,
+) -> Any:
+    slices = context.services.slices
+    whole: Response | None = None
+    for some, _ in divided(getattr(request, asked[0]), asked[1:], portions):
+        if whole is not None:
+            await slices.turn()
+        context.request_version = version
+        answer = handler(_with(request, asked[0], some), context)
+        if not isinstance(answer, Response):
+            answer = await answer
+        if isinstance(answer, Large):
+            answer = answer.response
+        if answer is FAILED or getattr(answer, "error_code", False):  # of all its items
+            return answer
+        assert isinstance(answer, Response), "what else could it be"
+        if whole is None:
+            whole = answer
+        else:
+            put_together(getattr(whole, told[0]), getattr(answer, told[0]), told[1:])
+    return Large(whole)
+
+
+def divided(found: Sequence[Any], path: list[str], portions: Portions) -> Iterator[tuple[list[Any], int]]:
+    """Lists of items that are handled at once, each with its weight."""
+    some: list[Any] = []
+    total = 0
+    for each in found:
+        for part, more in _parts(each, path, portions):
+            if some and total + more > portions.items:
+                yield some, total
+                some, total = [], 0
+            some.append(part)
+            total += more
+    if some:
+        yield some, total
+
+
+def _parts(each: Any, path: list[str], portions: Portions) -> Iterator[tuple[Any, int]]:
+    """An item, or, if it has too many of its own, parts of it."""
+    if not path:
+        yield each, portions.weigh(each)
+        return
+    within = getattr(each, path[0]) or []
+    own = 1 + weight(within, path[1:], portions)
+    if own <= portions.items:
+        yield each, own
+        return
+    for some, part_weight in divided(within, path[1:], portions):
+        yield _with(each, path[0], some), 1 + part_weight
+
+
+def _with(whole: S, name: str, value: list[Any]) -> S:
+    part = copy.copy(whole)
+    setattr(part, name, value)
+    return part
+
+
+def put_together(had: list[Any], more: list[Any], path: list[str]) -> None:
+    """Puts what is answered to the next portion behind what was answered before."""
+    if path and had and more and _is_same(had[-1], more[0], path[0]):
+        put_together(getattr(had[-1], path[0]), getattr(more[0], path[0]), path[1:])
+        more = more[1:]
+    had.extend(more)
+
+
+def _is_same(one: Any, other: Any, inner: str) -> bool:
+    """Whether both tell of parts of the same item."""
+    names = [field.name for field in fields(type(one)) if field.name != inner]
+    return all(getattr(one, name) == getattr(other, name) for name in names)

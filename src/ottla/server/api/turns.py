@@ -1,0 +1,55 @@
+"""Requests that keep their turn: what cannot be carried out at once, and must be before those behind it are looked at.
+
+The connection is held meanwhile (`Context.hold`), so the request stays in the receive buffer: nothing is copied, its
+memory counts as that of a request, and nobody overtakes it. It is carried out even if its connection is gone by then;
+that is what Kafka does, and with acks=0 clients rely on it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ottla.server.api.context import Context
+from ottla.server.loop.later import FAILED, NO_ANSWER, Answer, Disconnect, Later
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def keep_turn(context: Context, awaited: Later[T], carry_out: Callable[[T], Answer[Any]]) -> Later[Any]:
+    """The answer that `carry_out` gives, once there is what it needs."""
+    later: Later[Any] = Later()
+    context.hold()
+    context.turns_kept += 1
+
+    def go_on(value: T) -> None:
+        try:
+            if value is FAILED:
+                later.fail()
+            else:
+                _pass_on(carry_out(value), later)
+        except Disconnect as reason:
+            log.info("closing %s: %s", context.connection.remote_address, reason)
+            later.fail()
+        except Exception:
+            log.exception("a request of %s that kept its turn failed", context.connection.remote_address)
+            later.fail()
+        finally:
+            context.turns_kept -= 1
+            context.let_go()
+
+    awaited.then(go_on)
+    return later
+
+
+def _pass_on(answer: Answer[Any], later: Later[Any]) -> None:
+    if answer is None:
+        later.set(NO_ANSWER)
+    elif isinstance(answer, Later):
+        later.on_abandon = answer.abandon
+        answer.then(lambda response: None if later.done else later.set(response))
+    else:
+        later.set(answer)

@@ -1,0 +1,182 @@
+"""The batches of a produce that must be looked into before they are appended (`log/look.py`).
+
+Short looks are taken at once (`first_look`). For the others the request keeps its turn on the connection, which is
+held: one batch after the other is looked into by a worker (`server/storage/batch_looks.py`) and appended as soon as
+that is done. The request's other batches are in their logs by then; what follows on the connection waits, as it does
+with Kafka.
+
+Meanwhile anything may have happened: the batch goes through the same door as all others (is the partition there, is it
+led here, is it the next of its producer) with what was found in it. If its topic has other settings by now there is
+another look. A transaction's batch asks the coordinator again, so that nothing comes between its word and the append.
+
+What the batches of one request unpack to is bounded, and how many records they have. A batch that is too large by
+itself is refused (MESSAGE_TOO_LARGE); one that only found too little left of its request's share is to be sent again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from ottla.log.look import TIME_REFUSED, Look, dated_ahead, needed, unpacked_bytes_max
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.records.batch import CODEC_MASK, BatchHeader, check, check_client, read_header
+from ottla.replica.partition import Partition
+from ottla.server.api.context import Context
+from ottla.server.loop.later import Later
+from ottla.server.txns.admitted import WITHOUT_ID, Admitted
+from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
+
+TopicData = ProduceRequest.TopicProduceData
+PartitionResponse = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Unlooked(NamedTuple):
+    partition: Partition
+    header: BatchHeader
+    topic: TopicData
+    data: TopicData.PartitionProduceData
+    answers: list[PartitionResponse]
+    at: int  # where its answer belongs
+
+
+# Appends one of them with what was found in it. If it needs another look it is put into the list.
+Append = Callable[[TopicData, Admitted, Look, list[Unlooked]], PartitionResponse]
+
+
+def first_look(
+    partition: Partition, records: memoryview, header: BatchHeader, context: Context
+) -> tuple[bool, Look | None]:
+    """Whether the batch can be appended (or refused) now, and what was found in it, if that matters."""
+    where = partition.log
+    config, now_ms = where.config, context.now_ms()
+    if (
+        not partition.is_leader
+        or not needed(config, header)
+        or header.size_bytes > where.batch_bytes_max
+        or (header.max_timestamp - now_ms > config.timestamp_after_max_ms and not config.log_append_time)
+    ):
+        return True, None
+    try:
+        check(records, 0, header)
+        check_client(header)
+    except ApiError:
+        return True, None
+    look = context.services.looking.here(records, header, config, now_ms, where.name)
+    return look is not None, look
+
+
+def name_dated(error: ApiError, partition: Partition, records: memoryview, now_ms: int, context: Context) -> ApiError:
+    """The refusal of a batch that is dated too far ahead, with the records that are, if there are few in it.
+
+    The header has decided; this is to tell it as Kafka does.
+    """
+    header = read_header(records)
+    if len(records) > limits.DATED_BYTES_MAX:
+        return error
+    if not context.services.looking.allow(limits.LOOKED_AT_UNPACKED_BYTES // 4):
+        return error
+    found = dated_ahead(records, header, partition.log.config, now_ms)
+    return ApiError(error.code, TIME_REFUSED, tuple(found)) if found else error
+
+
+class Rest:
+    """Those of one request, one after the other. `done` when the last is appended or refused."""
+
+    def __init__(
+        self, waiting: list[Unlooked], request: ProduceRequest, context: Context, version: int, append: Append
+    ) -> None:
+        self.done: Later[None] = Later()
+        self._waiting = deque(waiting)
+        self._request = request
+        self._context = context
+        self._version = version
+        self._append = append
+        self._left_bytes = unpacked_bytes_max(sum(each.header.size_bytes for each in waiting))
+        self._left_records = limits.LOOKED_INTO_RECORDS_MAX
+
+    def begin(self) -> Later[None]:
+        self._next()
+        return self.done
+
+    def _next(self) -> None:
+        while self._waiting:
+            each = self._waiting[0]
+            if each.header.count <= self._left_records or self._left_records == limits.LOOKED_INTO_RECORDS_MAX:
+                self._look(each)
+                return
+            self._turn_away(each)
+        self.done.set(None)
+
+    def _look(self, each: Unlooked) -> None:
+        packed = each.header.attributes & CODEC_MASK
+        alone_bytes = unpacked_bytes_max(each.header.size_bytes)
+        limit_bytes = min(alone_bytes, self._left_bytes) if packed else alone_bytes
+
+        def looked(look: Look) -> None:
+            self._left_records -= each.header.count
+            if packed:
+                self._left_bytes -= limit_bytes if look.beyond_limit else look.unpacked_bytes
+            if look.beyond_limit and limit_bytes < alone_bytes:
+                self._turn_away(each)
+                self._next()
+            else:
+                self._admit(each, look)
+
+        assert each.data.records is not None
+        now_ms, where = self._context.now_ms(), each.partition.log
+        make = partial(Look, each.data.records, each.header, where.config, now_ms, where.name)
+        self._context.services.looking.take(make, limit_bytes, self._surely(looked))
+
+    def _turn_away(self, each: Unlooked) -> None:
+        if each.header.producer_id >= 0:
+            each.partition.log.producers.turned_away(each.header)
+        answer = each.answers[each.at]
+        answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS
+        answer.error_message = "The request's other batches hold too many records; send this one again."
+        self._waiting.popleft()
+
+    def _admit(self, each: Unlooked, look: Look) -> None:
+        alone = TopicData(name=each.topic.name, topic_id=each.topic.topic_id, partition_data=[each.data])
+        settle = self._surely(partial(self._settle, each, alone, look))
+        if not each.header.is_transactional:
+            settle(WITHOUT_ID)
+            return
+        from ottla.server.txns.admission import admission
+
+        request = ProduceRequest(
+            transactional_id=self._request.transactional_id,
+            acks=self._request.acks,
+            timeout_ms=self._request.timeout_ms,
+            topic_data=[alone],
+        )
+        admission(request, self._context, self._version).then(settle)
+
+    def _settle(self, each: Unlooked, alone: TopicData, look: Look, admitted: Admitted) -> None:
+        again: list[Unlooked] = []
+        each.answers[each.at] = self._append(alone, admitted, look, again)
+        if again:  # its topic has other settings by now
+            self._waiting[0] = again[0]._replace(answers=each.answers, at=each.at)
+        else:
+            self._waiting.popleft()
+        self._next()
+
+    def _surely(self, step: Callable[[T], None]) -> Callable[[T], None]:
+        """The step; if it fails there is no answer, but nobody waits for it for ever."""
+
+        def attempt(value: T) -> None:
+            try:
+                step(value)
+            except Exception:
+                log.exception("a batch of %s that was looked into failed", self._context.connection.remote_address)
+                self.done.fail()
+
+        return attempt

@@ -1,0 +1,1 @@
+"""The runtime of coordinators: machines on the partitions of an internal topic."""

@@ -1,0 +1,318 @@
+"""Host: one coordinator's machine, run on one partition of its internal topic that this node leads.
+
+- The machine is loaded by replaying the partition, in slices so that a long journal never holds up the loop; until then
+  the answer is COORDINATOR_LOAD_IN_PROGRESS.
+- A reply leaves when its records are below the high watermark: they are on all replicas that are in sync. Who waits for
+  that too long is told COORDINATOR_NOT_AVAILABLE, as is everybody while too few replicas are in sync.
+- Everything is appended under the leader epoch in which the host took up the partition. A host that lost the lead can
+  write nothing that counts, known to it or not; when it learns of it everybody who waits is told NOT_COORDINATOR.
+- When what was appended is cut off (a write or a sync failed), the machine knows too much: it is thrown away and loaded
+  anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ottla.log.files.disk import StorageError, in_a_hurry
+from ottla.log.producers.producers import Origin
+from ottla.machine.keyed import Entry, Marker, batch_of, entries_of
+from ottla.machine.kit import Journaled, Loaded
+from ottla.machine.runner import Runner
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.records.batch import headers
+from ottla.replica.partition import ACKS_ALL, Partition
+from ottla.server.loop.later import Later
+
+if TYPE_CHECKING:
+    from ottla.server.coordination.hosts import Coordinators
+
+log = logging.getLogger(__name__)
+
+MachineT = TypeVar("MachineT", bound=Journaled[Any, Any])
+# What the journal's refusals mean to whoever asked the coordinator; all others are told as they are.
+_MEANINGS = {
+    # Nobody who asks a coordinator expects these; Kafka's clients are told of an unexpected error.
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.UNKNOWN_LEADER_EPOCH: ErrorCode.NOT_COORDINATOR,
+}
+
+
+def _nothing(_: Any) -> None:
+    """Whom nobody asked."""
+
+
+class Host(Generic[MachineT]):
+    """One machine on one partition."""
+
+    def __init__(self, owner: Coordinators[MachineT], partition: Partition) -> None:
+        self.partition = partition
+        self.index = partition.index
+        self.leader_epoch = partition.leader_epoch
+        self.active = False
+        self._owner = owner
+        self._services = owner.services
+        self._timer: Any = None
+        self._timer_ms: int | None = None
+        self._closed = False
+        self._lost = False  # the journal has another leader, or the same in another epoch
+        self._begin()
+
+    @property
+    def machine(self) -> MachineT:
+        return self._machine
+
+    def _begin(self) -> None:
+        """An empty machine, about to be loaded."""
+        self.active = False
+        self._machine = self._owner.make_machine(self.index)
+        self._runner: Runner[Any, Any] = Runner(
+            self._machine, self._append, _nothing, self._perform, self._services.slices.soon
+        )
+        self._cuts = self.partition.cuts
+        self._load_from = self.partition.log.log_start_offset
+        self._read: Iterator[Entry | Marker] = iter(())  # what has been read and is yet to be applied
+        self._beginning: Iterator[Loaded] | None = None  # once everything is
+        self._put_off = False  # it could not begin, and will try again
+        self._watching = False
+
+    # --- loading
+
+    def load_some(self) -> bool:
+        """Do one slice; True when the machine is up to date and answers. Raises Cold, and nothing has changed."""
+        if self._put_off:
+            return True
+        if self._beginning is None:
+            left = self._apply_some(limits.COORDINATOR_LOAD_RECORDS)
+            log_ = self.partition.log
+            if left and self._load_from < log_.next_offset:
+                self._read_some()
+                left = self._apply_some(left)
+            if not left or self._load_from < log_.next_offset:
+                return False
+            self._runner.next_offset = log_.next_offset
+            self._beginning = self._machine.beginning()
+        return self._begin_with(next(self._beginning))
+
+    def _read_some(self) -> None:
+        log_ = self.partition.log
+        with in_a_hurry(log_.directory):
+            read = log_.read(self._load_from, limits.COORDINATOR_LOAD_BYTES, max_offset=log_.next_offset)
+            data = memoryview(read.slice.read() if read.slice is not None else b"")
+        if read.slice is None:
+            self._load_from = log_.next_offset  # nothing is left of the rest
+        self._read = self._entries(data)
+
+    def _apply_some(self, most: int) -> int:
+        """How many more might have been."""
+        for entry in islice(self._read, most):
+            self._machine.apply(entry)
+            most -= 1
+        return most
+
+    def _entries(self, data: memoryview) -> Iterator[Entry | Marker]:
+        for position, header in headers(data):
+            yield from entries_of(data[position : position + header.size_bytes], header, self._owner.types)
+            self._load_from = header.next_offset
+
+    def _begin_with(self, command: Loaded) -> bool:
+        if command.last is None:
+            beginning, self.active = self._beginning, True
+            self._committed()
+            if self._beginning is not beginning:  # the journal was cut, and is read anew
+                return True
+        self._carry_out(command, self._begun)
+        return self.active or self._put_off
+
+    def _begun(self, answer: Any) -> None:
+        """What is to be done first could not be written: without it nothing would go on by itself."""
+        if isinstance(answer, ApiError) and not self._put_off:
+            self.active, self._put_off = False, True
+            self._owner.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._begin_again)
+
+    def _begin_again(self) -> None:
+        if not self._closed and not self.active:
+            self.reload("could not be taken up")
+
+    # --- commands
+
+    def submit(self, command: Any, reply: Callable[[Any], None]) -> None:
+        """`reply` is called once, with the value or an ApiError."""
+        if not self.active:
+            reply(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        else:
+            self._carry_out(command, reply)
+
+    def _carry_out(self, command: Any, reply: Callable[[Any], None]) -> None:
+        try:
+            self._runner.submit(command, self._services.clocks.moment(), reply)
+        except StorageError as error:
+            self._services.partitions.storage_failed(self.partition, error)
+            reply(ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)))
+        except Exception:
+            if self._runner.broken:
+                self._give_up(command)
+            raise
+        if self._lost:
+            self._owner.resign(self)
+            return
+        self._committed()
+        self._arm()
+
+    def _give_up(self, command: Any) -> None:
+        if isinstance(command, Loaded):
+            self.active = False  # the next attempt would fare no better
+        else:
+            self.reload("could not be followed")
+
+    def ask(self, command: Any) -> Later[Any]:
+        """The reply; an ApiError arrives as a value. Whoever cannot take it hurts nobody else who waits."""
+        later: Later[Any] = Later()
+
+        def answer(value: Any) -> None:
+            if later.done:
+                return
+            try:
+                later.set(value)
+            except Exception:
+                log.exception("an answer of %s could not be given", self.partition.name)
+
+        self.submit(command, answer)
+        return later
+
+    def write_marker(self, batch: bytearray, marker: Marker, transaction_version: int) -> None:
+        """The end of a transaction that has entries in this journal. Raises ApiError, StorageError."""
+        self.partition.append(
+            batch,
+            now_ms=self._services.now_ms(),
+            acks=ACKS_ALL,
+            leader_epoch=self.leader_epoch,
+            origin=Origin.COORDINATOR,
+            transaction_version=transaction_version,
+        )
+        self._appended()
+        if self._beginning is not None:  # else it will be read
+            self._machine.apply(marker)
+            self._runner.next_offset = self.partition.log.next_offset
+            self._committed()
+
+    def _append(self, entries: Sequence[Entry]) -> int:
+        now_ms = self._services.now_ms()
+        batch = memoryview(batch_of(entries, now_ms))
+        try:
+            self.partition.append(
+                batch, now_ms=now_ms, acks=ACKS_ALL, leader_epoch=self.leader_epoch, origin=Origin.COORDINATOR
+            )
+        except ApiError as error:
+            meaning = _MEANINGS.get(error.code)
+            if meaning is None:
+                raise
+            self._lost = meaning == ErrorCode.NOT_COORDINATOR
+            log.log(
+                logging.WARNING if meaning == ErrorCode.UNKNOWN_SERVER_ERROR else logging.INFO,
+                "what somebody wanted of the coordinator of %s is refused: %s",
+                self.partition.name,
+                error,
+            )
+            raise ApiError(meaning) from error
+        self._appended()
+        return self.partition.log.next_offset
+
+    def _appended(self) -> None:
+        if self.partition.counts_at_once:
+            self._services.waiters.notify(self.partition)
+        if self.partition.needs_sync:
+            self._services.syncer.request(self.partition)
+
+    def _perform(self, effect: Any) -> None:
+        self._owner.perform(effect, self)
+
+    # --- commits and timers
+
+    def _committed(self) -> bool:
+        """Releases what the high watermark has passed; True if nothing waits for it any more."""
+        if self.partition.cuts != self._cuts:
+            self.reload("was cut")  # what the machine knows was taken back: a write or a sync failed
+            return True
+        self._runner.commit(self.partition.high_watermark)
+        done = self._runner.committed_offset >= self._runner.next_offset
+        if not done and not self._watching:
+            self._watching = True
+            self._watch()
+        return done
+
+    def _watch(self) -> None:
+        """Until the high watermark has moved far enough, or somebody has waited too long."""
+        since_ms = self._runner.waits_since_ms
+        waited_ms = 0 if since_ms is None else self._services.steady_ms() - since_ms
+        left_ms = max(self._owner.write_timeout_ms() - waited_ms, 1)
+        self._services.waiters.watch(Later(), [self.partition], self._moved, left_ms)
+
+    def _moved(self, changed: Partition | None) -> bool:
+        if self._closed:
+            return True
+        if self._committed():
+            self._watching = False
+            return True
+        if changed is None:
+            before_ms = self._services.steady_ms() - self._owner.write_timeout_ms()
+            self._runner.give_up(before_ms, ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            self._watch()
+            return True
+        return False
+
+    def reload(self, why: str) -> None:
+        """What the machine knows is not what the journal says."""
+        log.warning("%s %s: its coordinator begins anew", self.partition.name, why)
+        self._runner.resign(ApiError(ErrorCode.NOT_COORDINATOR))
+        self._disarm()
+        self._begin()
+        self._owner.load_soon(self)
+
+    def _arm(self) -> None:
+        deadline_ms = self._runner.next_deadline_ms
+        if deadline_ms is None or self._closed or not self.active:
+            self._disarm()
+            return
+        if self._timer_ms is None or deadline_ms < self._timer_ms:
+            self._disarm()
+            self._timer_ms = deadline_ms
+            delay_ms = deadline_ms - self._services.steady_ms()
+            self._timer = self._owner.loop.call_later(max(0, delay_ms) / 1000, self._wake)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._timer_ms = None
+
+    def _wake(self) -> None:
+        self._timer = self._timer_ms = None
+        try:
+            self._runner.wake(self._services.clocks.moment())
+        except StorageError as error:
+            self._services.partitions.storage_failed(self.partition, error)
+        except ApiError as error:  # refused by the machine or the journal: due again soon
+            log.info("a timer of %s has to wait: %s", self.partition.name, error)
+        except Exception:  # a mistake of ours in one command; the other timers go on
+            log.exception("a timer of %s failed", self.partition.name)
+            if self._runner.broken:
+                self.reload("could not be followed")
+        if self._lost:
+            self._owner.resign(self)
+            return
+        self._committed()
+        self._arm()
+
+    def close(self, error: ApiError) -> None:
+        self._closed = True
+        self.active = False
+        self._disarm()
+        self._runner.resign(error)

@@ -1,0 +1,215 @@
+"""Coordinators: the machines of one internal topic, one on each of its partitions that this node leads.
+
+Whoever asks names a key (a group, a transactional id); its hash says which partition, hence which machine, is in
+charge. With the lead of a partition its coordinator comes here and goes again: `follow` takes up and lets go of them as
+the cluster's state says. What a node does not lead it answers with NOT_COORDINATOR; `leader_of` knows who does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from ottla.cluster.entities import NO_LEADER
+from ottla.log.files.disk import Cold, StorageError
+from ottla.machine.keyed import Types
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.java import java_abs, java_hash
+from ottla.server.api.context import Services
+from ottla.server.coordination.host import Host, MachineT
+from ottla.server.loop.later import Answer, Later
+from ottla.server.quorum.internal_topics import create_topic
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Coordinators(Generic[MachineT]):
+    """All machines of one internal topic on this node."""
+
+    def __init__(
+        self,
+        loop: Any,
+        services: Services,
+        topic: str,
+        types: Types,
+        make_machine: Callable[[int], MachineT],
+        write_timeout_ms: Callable[[], int],
+    ) -> None:
+        self.loop = loop
+        self.services = services
+        self.topic = topic
+        self.types = types
+        self.make_machine = make_machine
+        self.write_timeout_ms = write_timeout_ms  # how long a reply waits for its records to be on all replicas
+        self._performers: dict[type, Callable[[Any, Host[MachineT]], None]] = {}
+        self._hosts: dict[int, Host[MachineT]] = {}
+        self._creating: list[Later[ApiError | None]] = []  # who waits for the topic
+        self._again: Any = None  # the timer of the next attempt to take up what could not be opened
+
+    def follow(self) -> None:
+        """Take up the partitions that this node leads now (at the start: all it does), let go of those it does not."""
+        found = self.services.metadata.state.topics.get(self.topic)
+        own = self.services.node_id
+        led = {each.index for each in found.partitions if each.leader == own} if found is not None else set()
+        for index, host in tuple(self._hosts.items()):
+            if index not in led or not self.services.partitions.holds(host.partition):
+                self.resign(host)
+            else:
+                host.leader_epoch = host.partition.leader_epoch
+        for index in sorted(led):
+            if index not in self._hosts:
+                partition = self.services.partitions.get(self.topic, index)
+                if partition is not None:
+                    host = self._hosts[index] = Host(self, partition)
+                    if partition.log.log_start_offset == partition.log.next_offset:
+                        self.load(host)  # there is nothing to read
+                    else:
+                        self.load_soon(host)
+                elif self._again is None:
+                    self._again = self.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._follow_again)
+
+    def resign(self, host: Host[MachineT]) -> None:
+        """This node is not the one any more; everybody who waits is told."""
+        if self._hosts.get(host.index) is host:
+            del self._hosts[host.index]
+        host.close(ApiError(ErrorCode.NOT_COORDINATOR))
+
+    def resign_all(self) -> None:
+        for host in tuple(self._hosts.values()):
+            self.resign(host)
+
+    def _follow_again(self) -> None:
+        """A disk failed: what is left half done in a journal must go on although nobody asks."""
+        self._again = None
+        self.follow()
+
+    def load_soon(self, host: Host[MachineT]) -> None:
+        """When it is its turn: a node that takes up many journals reads some of one of them per turn of the loop."""
+        self.services.slices.soon(partial(self.load, host))
+
+    def load(self, host: Host[MachineT]) -> None:
+        """Does one slice, and the others bit by bit."""
+        if self._hosts.get(host.index) is not host or host.active:  # it may have begun anew in the middle of it
+            return
+        try:
+            if not host.load_some():
+                self.load_soon(host)
+        except Cold as cold:
+            self.services.cold.warm(cold, host, partial(self.load_soon, host))
+        except StorageError as error:
+            self.services.partitions.storage_failed(host.partition, error)
+            self.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self.load_soon, host)
+        except Exception:
+            log.exception("%s cannot be read: what it coordinates is not available", host.partition.name)
+
+    def on_effect(self, kind: type, perform: Callable[[Any, Host[MachineT]], None]) -> None:
+        """Who carries out effects of this type."""
+        self._performers[kind] = perform
+
+    def perform(self, effect: Any, host: Host[MachineT]) -> None:
+        self._performers[type(effect)](effect, host)
+
+    def ensure_topic(self) -> Later[ApiError | None]:
+        """Creates the internal topic on first use: None when it is there, or why it cannot be made now."""
+        later: Later[ApiError | None] = Later()
+        if self.topic in self.services.metadata.state.topics:
+            later.set(None)
+            return later
+        self._creating.append(later)
+        if len(self._creating) == 1:  # whoever asks meanwhile waits for the same
+            self._create()
+        return later
+
+    def _create(self) -> None:
+        """For a while; a controller that is slow to answer will hardly have forgotten when somebody asks again."""
+        waiting = self._creating
+        not_now = ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+        def settle(error: ApiError | None) -> None:
+            if self._creating is waiting:
+                self._creating = []
+            if error is not None:
+                log.info("%s is not there yet: %s", self.topic, error)
+            # Whatever it is, it may be over in a moment: there are more brokers then, or other settings.
+            told = None if error is None else not_now
+            for later in waiting:
+                later.set(told)
+            waiting.clear()
+
+        create_topic(self.services, self.topic).then(settle)
+        if waiting:
+            self.loop.call_later(limits.INTERNAL_TOPIC_WAIT_MS / 1000, settle, not_now)
+
+    def partition_of(self, key: str) -> int:
+        """The partition in charge of a key: Java's hash of the string, as Kafka does it."""
+        found = self.services.metadata.state.topics.get(self.topic)
+        if found is None:
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
+        return java_abs(java_hash(key)) % len(found.partitions)
+
+    def leader_of(self, key: str) -> int:
+        """The node that coordinates a key. Raises COORDINATOR_NOT_AVAILABLE while there is none."""
+        found = self.services.metadata.state.topics.get(self.topic)
+        leader = NO_LEADER if found is None else found.partitions[self.partition_of(key)].leader
+        if leader == NO_LEADER:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return leader
+
+    def elsewhere(self, key: str) -> int | None:
+        """The other node that coordinates a key; None if it is this one, or nobody."""
+        try:
+            leader = self.leader_of(key)
+        except ApiError:
+            return None
+        return None if leader == self.services.node_id else leader
+
+    def host_of(self, key: str) -> Host[MachineT]:
+        host = self._hosts.get(self.partition_of(key))
+        if host is None:
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
+        return host
+
+    def host_at(self, index: int) -> Host[MachineT] | None:
+        return self._hosts.get(index)
+
+    def hosts(self) -> Iterator[Host[MachineT]]:
+        """In order of their partitions."""
+        for index in sorted(self._hosts):
+            yield self._hosts[index]
+
+    def submit(self, key: str, command: Any) -> Later[Any]:
+        """The reply of the machine in charge of `key`; an ApiError arrives as a value."""
+        try:
+            return self.host_of(key).ask(command)
+        except ApiError as error:
+            refused: Later[Any] = Later()
+            refused.set(error)
+            return refused
+
+    def submit_to_all(self, command: Any) -> None:
+        """To every machine that is loaded; one that is not yet sees the world as it is then."""
+        for host in tuple(self._hosts.values()):
+            if host.active:
+                host.submit(command, _nothing)
+
+    def ask(self, key: str, command: Any, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
+        """`submit`, with the reply made into a response; at once where the reply is there at once."""
+        reply = self.submit(key, command)
+        if reply.done:
+            value = reply.taken()
+            return refuse(value) if isinstance(value, ApiError) else respond(value)
+        return reply.map(lambda value: refuse(value) if isinstance(value, ApiError) else respond(value))
+
+    def close(self) -> None:
+        if self._again is not None:
+            self._again.cancel()
+        self.resign_all()
+
+
+def _nothing(_: Any) -> None:
+    """Whom nobody asked."""

@@ -1,0 +1,1 @@
+"""Fetch: sessions, what is read for consumers, followers and share groups."""

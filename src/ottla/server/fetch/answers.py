@@ -1,0 +1,114 @@
+"""What answers to consumers and to followers have in common: a partition's part, the whole, and what errors say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_ID
+from ottla.replica.partition import READ_COMMITTED, Fetch, Partition
+from ottla.server.api.context import Context
+from ottla.server.api.leader_hints import leader_of, reachable
+from ottla.server.fetch.sessions import Wanted
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+
+TopicData = FetchResponse.FetchableTopicResponse
+PartitionData = TopicData.PartitionData
+# What one partition has to say.
+Found = tuple[Wanted, PartitionData]
+
+FIRST_VERSION_BY_ID = 13
+FIRST_VERSION_WITH_REPLICA_STATE = 15
+FIRST_VERSION_WITH_LEADER = 16
+# Consumers up to this version do not know KAFKA_STORAGE_ERROR; Kafka tells them what makes them look for the leader.
+LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
+_ANOTHER_LEADS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def replica_of(request: FetchRequest, version: int) -> tuple[int, int]:
+    """(id, broker epoch) of the follower that fetches; a negative id is a consumer's."""
+    if version >= FIRST_VERSION_WITH_REPLICA_STATE:
+        return request.replica_state.replica_id, request.replica_state.replica_epoch
+    return request.replica_id, -1
+
+
+def find(context: Context, wanted: Wanted, by_id: bool) -> Partition:
+    partitions = context.partitions
+    if by_id:
+        return partitions.find_by_id(wanted.topic, wanted.index)  # type: ignore[arg-type]  # by_id: an id
+    return partitions.find(wanted.topic, wanted.index)  # type: ignore[arg-type]  # else a name
+
+
+def told(index: int, fetched: Fetch, isolation: int) -> PartitionData:
+    data = PartitionData(
+        partition_index=index,
+        error_code=0,
+        high_watermark=fetched.high_watermark,
+        last_stable_offset=fetched.last_stable_offset,
+        log_start_offset=fetched.log_start_offset,
+        aborted_transactions=[
+            PartitionData.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+            for producer_id, first_offset in fetched.aborted
+        ]
+        if isolation == READ_COMMITTED
+        else None,
+        records=fetched.records if fetched.records is not None else b"",
+    )
+    if fetched.diverging is not None:
+        data.diverging_epoch.epoch, data.diverging_epoch.end_offset = fetched.diverging
+    return data
+
+
+def nothing_yet(index: int, partition: Partition, isolation: int) -> PartitionData:
+    """No records, and how far the partition is."""
+    watermarks = partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset
+    return told(index, Fetch(None, *watermarks, [], None), isolation)
+
+
+def refusal(
+    index: int, code: ErrorCode, aborted: list[PartitionData.AbortedTransaction] | None = None
+) -> PartitionData:
+    return PartitionData(
+        partition_index=index, error_code=code, high_watermark=-1, aborted_transactions=aborted, records=b""
+    )
+
+
+def whole(
+    found: Iterable[Found], by_id: bool, session_id: int, version: int, context: Context, *, follower: bool = False
+) -> FetchResponse:
+    topics: list[TopicData] = []
+    last: str | bytes | None = None
+    failed = False
+    for wanted, data in found:
+        failed = failed or data.error_code != 0
+        if wanted.topic != last:
+            last = wanted.topic
+            name, topic_id = ("", last) if by_id else (last, NO_ID)
+            topics.append(TopicData(topic=name, topic_id=topic_id, partitions=[]))  # type: ignore[arg-type]
+        topics[-1].partitions.append(data)
+    response = FetchResponse(responses=topics, session_id=session_id)
+    if failed:
+        _explain(response, by_id, version, context, follower=follower)
+    return response
+
+
+def _explain(response: FetchResponse, by_id: bool, version: int, context: Context, *, follower: bool) -> None:
+    """What a client of this version can make of the errors, and who leads where it believed in another leader.
+
+    Followers know where the others are.
+    """
+    leaders: set[int] = set()
+    for topic in response.responses:
+        for data in topic.partitions:
+            if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version <= LAST_VERSION_WITHOUT_STORAGE_ERROR:
+                data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            elif data.error_code in _ANOTHER_LEADS and version >= FIRST_VERSION_WITH_LEADER:
+                leader = leader_of(context, topic.topic_id if by_id else topic.topic, data.partition_index)
+                if leader is not None:
+                    data.current_leader.leader_id, data.current_leader.leader_epoch = leader
+                    leaders.add(leader.id)
+    if leaders and not follower:
+        response.node_endpoints = [
+            FetchResponse.NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
+            for broker, host, port in reachable(context, leaders)
+        ]

@@ -1,0 +1,1 @@
+"""Group coordination: what the handlers of group APIs share."""

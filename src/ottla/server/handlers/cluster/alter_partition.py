@@ -1,0 +1,82 @@
+"""AlterPartition (key 56): a leader says which replicas are in sync with it.
+
+v2 without broker epochs   v3 with them (KIP-903)
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, IsrOutcome, Member
+from ottla.model import limits
+from ottla.model.errors import ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.api.portions import Portions
+from ottla.server.loop.later import Answer
+from ottla.wire.messages.cluster.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+_Asked = AlterPartitionRequest.TopicData.PartitionData
+_Topic = AlterPartitionResponse.TopicData
+_FIRST_WITH_EPOCHS = 3
+
+
+@handles(
+    AlterPartitionRequest,
+    on="controller",
+    portions=Portions("topics.partitions", "topics.partitions", limits.METADATA_RECORDS_PER_SLICE),
+)
+def alter_partition(request: AlterPartitionRequest, context: Context) -> Answer[AlterPartitionResponse]:
+    changes = tuple(
+        IsrChange(
+            topic.topic_id,
+            each.partition_index,
+            each.leader_epoch,
+            each.partition_epoch,
+            _members(each, context.request_version),
+            each.leader_recovery_state,
+        )
+        for topic in request.topics
+        for each in topic.partitions
+    )
+    return context.controller.ask(
+        AlterPartition(request.broker_id, request.broker_epoch, changes),
+        _response,
+        lambda error: AlterPartitionResponse(error_code=error.code, topics=[]),
+    )
+
+
+def _members(asked: _Asked, version: int) -> tuple[Member, ...]:
+    if version < _FIRST_WITH_EPOCHS:
+        return tuple(map(Member, asked.new_isr))
+    return tuple(Member(each.broker_id, each.broker_epoch) for each in asked.new_isr_with_epochs)
+
+
+def _response(outcomes: list[IsrOutcome]) -> AlterPartitionResponse:
+    topics = [
+        _Topic(topic_id=topic_id, partitions=[_partition(each) for each in group])
+        for topic_id, group in groupby(outcomes, key=lambda outcome: outcome.topic_id)
+    ]
+    return AlterPartitionResponse(error_code=ErrorCode.NONE, topics=topics)
+
+
+def _partition(outcome: IsrOutcome) -> _Topic.PartitionData:
+    state = outcome.state
+    if state is None:
+        return _Topic.PartitionData(
+            partition_index=outcome.index,
+            error_code=outcome.error,
+            leader_id=0,
+            leader_epoch=0,
+            isr=[],
+            partition_epoch=0,
+        )
+    return _Topic.PartitionData(
+        partition_index=outcome.index,
+        error_code=ErrorCode.NONE,
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=list(state.isr),
+        leader_recovery_state=state.recovering,
+        partition_epoch=state.partition_epoch,
+    )

@@ -1,0 +1,58 @@
+"""ApiVersions (key 18): which APIs this node serves, in which versions, and the cluster's features.
+
+An unknown version of this request is answered in version 0 with UNSUPPORTED_VERSION (KIP-511): see `Connection`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ottla.cluster.features import KRAFT_VERSION, SUPPORTED_FEATURES
+from ottla.model.errors import ErrorCode
+from ottla.server.api.api_table import SERVED, SERVED_TO_CONTROLLERS
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+# What Kafka accepts as a client's name and version; versions 0 to 2 do not carry them.
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+FIRST_VERSION_WITH_SOFTWARE = 3
+PRODUCE = 0
+# Kafka serves Produce from version 3 but says 0, because librdkafka before 2.11 takes a higher minimum for an old
+# broker that knows no compression (KAFKA-18659). A client that really sends an older version is disconnected.
+TOLD_MINIMUM = {PRODUCE: 0}
+
+
+@handles(ApiVersionsRequest, on="both")
+def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
+    if context.request_version >= FIRST_VERSION_WITH_SOFTWARE and not (
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    served = SERVED_TO_CONTROLLERS if context.connection.controller else SERVED
+    return ApiVersionsResponse(
+        error_code=0,
+        api_keys=[
+            ApiVersionsResponse.ApiVersion(api_key=key, min_version=TOLD_MINIMUM.get(key, low), max_version=high)
+            for key, (low, high) in served.items()
+        ],
+        supported_features=[
+            ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+            # Before version 4 a minimum of 0 could not be told: such features are left out.
+            if low > 0 or context.request_version >= 4
+        ],
+        finalized_features_epoch=context.metadata.features_epoch,
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in _finalized(context).items()
+        ],
+    )
+
+
+def _finalized(context: Context) -> Mapping[str, int]:
+    """The features of the cluster, and that of the quorum, which has its own records; 0 there means without."""
+    features = context.metadata.state.features
+    level = context.services.quorum.kraft_version
+    return {**features, KRAFT_VERSION: level} if level else features

@@ -1,0 +1,63 @@
+"""AssignReplicasToDirs (key 73): a broker says in which directory it keeps which replica (KIP-858)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ottla.cluster.commands.assign_directories import AssignReplicasToDirs, Placement
+from ottla.model import limits
+from ottla.model.errors import ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.api.portions import Portions
+from ottla.server.loop.later import Answer
+from ottla.wire.messages.cluster.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
+
+_Directory = AssignReplicasToDirsResponse.DirectoryData
+
+
+@handles(
+    AssignReplicasToDirsRequest,
+    on="controller",
+    portions=Portions(
+        "directories.topics.partitions", "directories.topics.partitions", limits.METADATA_RECORDS_PER_SLICE
+    ),
+)
+def assign_replicas_to_dirs(
+    request: AssignReplicasToDirsRequest, context: Context
+) -> Answer[AssignReplicasToDirsResponse]:
+    placements = tuple(
+        Placement(directory.id, topic.topic_id, each.partition_index)
+        for directory in request.directories
+        for topic in directory.topics
+        for each in topic.partitions
+    )
+
+    def respond(errors: list[ErrorCode]) -> AssignReplicasToDirsResponse:
+        waiting = iter(errors)
+        directories = [
+            _Directory(id=directory.id, topics=[_topic(topic, waiting) for topic in directory.topics])
+            for directory in request.directories
+        ]
+        return AssignReplicasToDirsResponse(error_code=ErrorCode.NONE, directories=directories)
+
+    return context.controller.ask(
+        AssignReplicasToDirs(request.broker_id, request.broker_epoch, placements),
+        respond,
+        lambda error: AssignReplicasToDirsResponse(error_code=error.code, directories=[]),
+    )
+
+
+def _topic(
+    asked: AssignReplicasToDirsRequest.DirectoryData.TopicData, errors: Iterator[ErrorCode]
+) -> _Directory.TopicData:
+    return _Directory.TopicData(
+        topic_id=asked.topic_id,
+        partitions=[
+            _Directory.TopicData.PartitionData(partition_index=each.partition_index, error_code=next(errors))
+            for each in asked.partitions
+        ],
+    )

@@ -1,0 +1,34 @@
+"""BrokerHeartbeat (key 63): a broker lives, and asks to be unfenced, fenced, or to stop."""
+
+from __future__ import annotations
+
+from ottla.cluster.commands.heartbeat import BrokerHeartbeat
+from ottla.model.errors import ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.loop.later import Answer
+from ottla.wire.messages.cluster.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+
+
+@handles(BrokerHeartbeatRequest, on="controller")
+def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) -> Answer[BrokerHeartbeatResponse]:
+    context.services.liveness.heard(request.broker_id, request.broker_epoch, context)
+    command = BrokerHeartbeat(
+        request.broker_id,
+        request.broker_epoch,
+        request.current_metadata_offset,
+        want_fence=request.want_fence,
+        want_shut_down=request.want_shut_down,
+        offline_directories=tuple(request.offline_log_dirs),
+        cordoned=None if request.cordoned_log_dirs is None else tuple(request.cordoned_log_dirs),
+    )
+    return context.controller.ask(
+        command,
+        lambda reply: BrokerHeartbeatResponse(
+            error_code=ErrorCode.NONE,
+            is_caught_up=reply.caught_up,
+            is_fenced=reply.fenced,
+            should_shut_down=reply.should_shut_down,
+        ),
+        lambda error: BrokerHeartbeatResponse(error_code=error.code, should_shut_down=False),
+    )

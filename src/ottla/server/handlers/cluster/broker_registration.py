@@ -1,0 +1,36 @@
+"""BrokerRegistration (key 62): a broker that starts gets its epoch."""
+
+from __future__ import annotations
+
+from ottla.cluster.commands.register_broker import RegisterBroker
+from ottla.cluster.entities import Broker
+from ottla.cluster.registration import endpoints_of, features_of
+from ottla.model.errors import ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.loop.later import Answer
+from ottla.wire.messages.cluster.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+
+
+@handles(BrokerRegistrationRequest, on="controller", few=True)
+def broker_registration(request: BrokerRegistrationRequest, context: Context) -> Answer[BrokerRegistrationResponse]:
+    if request.cluster_id != context.cluster_id:
+        return BrokerRegistrationResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    if request.is_migrating_zk_broker:
+        return BrokerRegistrationResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
+    broker = Broker(
+        id=request.broker_id,
+        epoch=-1,
+        incarnation_id=request.incarnation_id,
+        endpoints=endpoints_of(request.listeners),
+        features=features_of(request.features),
+        rack=request.rack,
+        fenced=True,
+        directories=tuple(request.log_dirs),
+        cordoned=None,  # its first heartbeat says
+    )
+    return context.controller.ask(
+        RegisterBroker(broker, request.previous_broker_epoch),
+        lambda epoch: BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=epoch),
+        lambda error: BrokerRegistrationResponse(error_code=error.code),
+    )

@@ -1,0 +1,38 @@
+"""ControllerRegistration (key 70): a controller says where it listens and what it supports (KIP-919)."""
+
+from __future__ import annotations
+
+from ottla.cluster.commands.start import RegisterController
+from ottla.cluster.entities import Controller
+from ottla.cluster.features import controllers_registered
+from ottla.cluster.registration import endpoints_of, features_of
+from ottla.model.errors import ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.loop.later import Answer
+from ottla.wire.messages.cluster.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+)
+
+
+@handles(ControllerRegistrationRequest, on="controller", few=True)
+def controller_registration(
+    request: ControllerRegistrationRequest, context: Context
+) -> Answer[ControllerRegistrationResponse]:
+    controller = Controller(
+        request.controller_id,
+        request.incarnation_id,
+        endpoints_of(request.listeners),
+        features_of(request.features),
+    )
+    if context.controller.active and not controllers_registered(context.controller.view.state.metadata_version):
+        return ControllerRegistrationResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            error_message="The current MetadataVersion is too old to support controller registrations.",
+        )
+    return context.controller.ask(
+        RegisterController(controller),
+        lambda _: ControllerRegistrationResponse(error_code=ErrorCode.NONE, error_message=None),
+        lambda error: ControllerRegistrationResponse(error_code=error.code, error_message=error.message),
+    )

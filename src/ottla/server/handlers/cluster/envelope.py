@@ -1,0 +1,117 @@
+"""Envelope (key 58): a broker passes a client's request on, because the active controller may be here (KIP-590).
+
+Requests of many clients come over one connection: whatever is wrong with one of them is said to the broker, which
+closes the connection of the client that sent it, and no other.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Awaitable, Iterable
+from struct import Struct
+from struct import error as StructError
+from typing import Any
+
+from ottla.model.errors import ErrorCode
+from ottla.server.api import dispatch
+from ottla.server.api.context import Context, Peer
+from ottla.server.api.dispatch import handles
+from ottla.server.loop.later import FAILED, Answer, Disconnect, Large
+from ottla.server.quorum.controller_link import is_refused_by_role
+from ottla.wire.message import Request, Response
+from ottla.wire.messages.cluster.envelope import EnvelopeRequest, EnvelopeResponse
+from ottla.wire.types import Crowded, WireError
+from ottla.wire.varint import skip_tags
+
+log = logging.getLogger(__name__)
+
+_HEAD = Struct(">hhih")  # key, version, correlation id, length of the client id
+_LENGTH_BYTES = 4
+
+
+@handles(EnvelopeRequest, on="controller")
+def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeResponse]:
+    if not context.controller.active:
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    frame = memoryview(request.request_data)
+    try:
+        key, version, correlation_id, client_id_size = _HEAD.unpack_from(frame)
+        route = dispatch.route(key, version)
+        if route is None or not route.endpoint.forwarded:
+            return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+        position = 10 + max(client_id_size, 0)
+        inner = Context(context.services, _client(request, context.connection))
+        inner.client_id, inner.request_version = bytes(frame[10:position]).decode(), version
+        if route.flexible_request:
+            tags = frame[position]
+            position = skip_tags(frame, position + 1, tags) if tags else position + 1
+        asked, _ = route.decode(frame, position)
+    except Crowded:
+        assert route is not None, "it was about to be decoded"
+        return _crowded(route, frame, position, inner, correlation_id)
+    except (WireError, StructError, IndexError, ValueError) as error:
+        log.info("a request in an envelope is malformed: %s", error)
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return _served(route, asked, inner, correlation_id)
+
+
+async def _crowded(
+    route: dispatch.Route, frame: memoryview, position: int, inner: Context, correlation_id: int
+) -> EnvelopeResponse:
+    """A request of very many elements: its bytes are a copy, so they stay."""
+    try:
+        asked = await inner.services.slices.finish(route.decode_in_steps(frame, position))
+    except WireError as error:
+        log.info("a request in an envelope is malformed: %s", error)
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    inner.request_version = route.version
+    answer = _served(route, asked, inner, correlation_id)
+    return answer if isinstance(answer, EnvelopeResponse) else await answer
+
+
+def _served(
+    route: dispatch.Route, asked: Request, inner: Context, correlation_id: int
+) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
+    try:
+        answer: Any = route.handler(asked, inner)
+        if not isinstance(answer, Response):
+            return _sealed_later(answer, route, correlation_id, inner)
+        return _sealed(answer, route.reply(answer, correlation_id))
+    except Disconnect as reason:
+        log.info("a request in an envelope is refused: %s", reason)
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    except Exception:
+        return _failed()
+
+
+async def _sealed_later(answer: Any, route: dispatch.Route, correlation_id: int, inner: Context) -> EnvelopeResponse:
+    try:
+        if not isinstance(answer, Large):
+            answer = await answer
+        if answer is FAILED:
+            return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        if not isinstance(answer, Large):
+            return _sealed(answer, route.reply(answer, correlation_id))
+        steps = route.reply_in_steps(answer.response, correlation_id)
+        return _sealed(answer.response, await inner.services.slices.finish(steps))
+    except Exception:
+        return _failed()
+
+
+def _failed() -> EnvelopeResponse:
+    log.exception("a request in an envelope failed")
+    return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _sealed(answer: Response, parts: Iterable[Any]) -> EnvelopeResponse:
+    if is_refused_by_role(answer):  # the lead was lost meanwhile: whoever forwarded this finds the next one
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    frame = b"".join(bytes(part) for part in parts)
+    return EnvelopeResponse(response_data=frame[_LENGTH_BYTES:], error_code=0)
+
+
+def _client(request: EnvelopeRequest, forwarder: Peer) -> Peer:
+    """The client behind the broker; where it comes in is of no importance here."""
+    address = str(ipaddress.ip_address(bytes(request.client_host_address)))
+    return Peer(forwarder.listener, forwarder.local_address, (address, 0), controller=True)

@@ -1,0 +1,103 @@
+"""FindCoordinator (key 10): which node coordinates a group, a transactional id, or a group's share of a partition.
+
+v4 many keys at once   v6 share partitions, named `group:topic id:partition`
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.api.portions import Portions
+from ottla.server.coordination.hosts import Coordinators
+from ottla.server.loop.later import Answer, Later, gather
+from ottla.server.shares.coordinators import is_share_partition
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+Coordinator = FindCoordinatorResponse.Coordinator
+
+GROUP = 0
+TRANSACTION = 1
+SHARE = 2
+_FIRST_VERSION_OF_MANY = 4
+_FIRST_VERSION_OF_SHARES = 6
+_NOBODY = (-1, "", -1)
+_NO_ERROR = ApiError(ErrorCode.NONE, "")
+
+
+@handles(FindCoordinatorRequest, portions=Portions("coordinator_keys", "coordinators", limits.ITEMS_PER_SLICE))
+def find_coordinator(request: FindCoordinatorRequest, context: Context) -> Answer[FindCoordinatorResponse]:
+    if context.request_version >= _FIRST_VERSION_OF_MANY:
+        found = [_find(key, request.key_type, context) for key in request.coordinator_keys]
+        return gather(found).map(lambda them: FindCoordinatorResponse(coordinators=them)).soonest()
+    return _find(request.key, request.key_type, context).map(_alone).soonest()
+
+
+def _alone(one: Coordinator) -> FindCoordinatorResponse:
+    code = ErrorCode(one.error_code)
+    return FindCoordinatorResponse(
+        error_code=code,
+        # Kafka's own answer where there is nothing to tell.
+        error_message=one.error_message or (code.message if code else code.name),
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
+    )
+
+
+def _find(key: str, key_type: int, context: Context) -> Later[Coordinator]:
+    try:
+        coordinators = _coordinators(key, key_type, context)
+    except ApiError as error:
+        refused: Later[Coordinator] = Later()
+        refused.set(_answer(key, _NOBODY, error))
+        return refused
+
+    def found(error: ApiError | None) -> Coordinator:
+        try:
+            if error is not None:
+                raise error
+            return _answer(key, _place(coordinators.leader_of(key), context))
+        except ApiError as refusal:
+            return _answer(key, _NOBODY, ApiError(refusal.code, ""))  # to many, Kafka explains nothing
+
+    return coordinators.ensure_topic().map(found)
+
+
+def _place(node_id: int, context: Context) -> tuple[int, str, int]:
+    """A node, and where a client of this listener finds it. Raises COORDINATOR_NOT_AVAILABLE."""
+    listener = context.connection.listener
+    if node_id == context.node_id:
+        return node_id, *context.advertised(listener)
+    broker = context.metadata.state.brokers.get(node_id)
+    for endpoint in broker.endpoints if broker is not None and not broker.fenced else ():
+        if endpoint.name == listener:
+            return node_id, endpoint.host, endpoint.port
+    raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _answer(key: str, place: tuple[int, str, int], error: ApiError = _NO_ERROR) -> Coordinator:
+    node_id, host, port = place
+    return Coordinator(
+        key=key,
+        node_id=node_id,
+        host=host,
+        port=port,
+        error_code=error.code,
+        error_message=error.code.message if error.message is None else error.message,
+    )
+
+
+def _coordinators(key: str, key_type: int, context: Context) -> Coordinators[Any]:
+    if key_type == GROUP:
+        return context.services.groups
+    if key_type == TRANSACTION:
+        return context.services.txns
+    if key_type == SHARE:
+        if context.request_version >= _FIRST_VERSION_OF_SHARES and is_share_partition(key):
+            return context.services.shares
+        raise ApiError(ErrorCode.INVALID_REQUEST, "")
+    raise ApiError(ErrorCode.INVALID_REQUEST)

@@ -1,0 +1,57 @@
+"""LeaveGroup (key 13): members leave a classic group at once instead of timing out.
+
+Up to v2 one member leaves, and its error is that of the whole answer   v3 many, by member id or by instance id
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from ottla.groups.classic.leave import Leave, Leaver
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.api.portions import Portions
+from ottla.server.loop.later import Answer
+from ottla.wire.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
+
+log = logging.getLogger(__name__)
+
+_FIRST_VERSION_OF_MANY = 3
+
+
+@handles(LeaveGroupRequest, portions=Portions("members", "members", limits.LEAVERS_PER_SLICE))
+def leave_group(request: LeaveGroupRequest, context: Context) -> Answer[LeaveGroupResponse]:
+    if not request.group_id:
+        return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    is_many = context.request_version >= _FIRST_VERSION_OF_MANY
+    leavers = (
+        tuple(Leaver(each.member_id, each.group_instance_id) for each in request.members)
+        if is_many
+        else (Leaver(request.member_id, None),)
+    )
+    for member in request.members:
+        if member.reason:
+            who = member.member_id or member.group_instance_id
+            log.debug("%s leaves %s: %s", who, request.group_id, member.reason)
+
+    def respond(outcomes: Sequence[ErrorCode]) -> LeaveGroupResponse:
+        if not is_many:
+            return LeaveGroupResponse(error_code=outcomes[0])
+        return LeaveGroupResponse(error_code=ErrorCode.NONE, members=_members(leavers, outcomes))
+
+    def refuse(error: ApiError) -> LeaveGroupResponse:
+        if error.code is ErrorCode.UNKNOWN_MEMBER_ID:  # no such group, hence no such members
+            return respond([error.code] * len(leavers))
+        return LeaveGroupResponse(error_code=error.code)
+
+    return context.groups.ask(request.group_id, Leave(request.group_id, leavers), respond, refuse)
+
+
+def _members(leavers: Sequence[Leaver], outcomes: Sequence[ErrorCode]) -> list[LeaveGroupResponse.MemberResponse]:
+    return [
+        LeaveGroupResponse.MemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=error)
+        for (member_id, instance_id), error in zip(leavers, outcomes, strict=True)
+    ]

@@ -1,0 +1,185 @@
+"""OffsetFetch (key 9): how far groups have read.
+
+v1-7 one group, its topics and an error at the top   v8 many groups at once   v9 member and epoch   v10 topics by id
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import Any
+
+from ottla.cluster.state import ClusterState
+from ottla.groups.offsets.fetch import FetchedOffset, FetchedOffsets, FetchOffsets
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID, TopicPartition
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.api.portions import Portions
+from ottla.server.loop.later import Answer, Later, gather
+from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+AskedGroup = OffsetFetchRequest.Group
+AskedTopic = AskedGroup.Topics
+GroupAnswer = OffsetFetchResponse.Group
+TopicAnswer = GroupAnswer.Topics
+PartitionAnswer = TopicAnswer.Partitions
+OldTopicAnswer = OffsetFetchResponse.Topic
+OldPartitionAnswer = OldTopicAnswer.Partition
+
+_MANY = limits.OFFSETS_PER_SLICE
+_FIRST_VERSION_OF_MANY = 8
+_FIRST_VERSION_BY_ID = 10
+_FIRST_VERSION_WITH_ERROR = 2
+
+
+@handles(OffsetFetchRequest, portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE, changes=False))
+def offset_fetch(request: OffsetFetchRequest, context: Context) -> Answer[OffsetFetchResponse]:
+    version = context.request_version
+    if version >= _FIRST_VERSION_OF_MANY:
+        asked = request.groups
+    else:
+        topics = request.topics
+        wanted = (
+            None if topics is None else [AskedTopic(name=t.name, partition_indexes=t.partition_indexes) for t in topics]
+        )
+        asked = [AskedGroup(group_id=request.group_id, topics=wanted)]
+    state = context.metadata.state
+    questions = [_Question(group, version, state) for group in asked]
+    known = gather([each.ask(request.require_stable, context) for each in questions])
+    return context.services.slices.answer_of(known, lambda replies: _response(questions, replies, version))
+
+
+class _Question:
+    """What is asked about one group."""
+
+    def __init__(self, group: AskedGroup, version: int, state: ClusterState) -> None:
+        self._group = group
+        self._version = version
+        self._state = state
+        self._by_id = version >= _FIRST_VERSION_BY_ID
+        self._partition_answer = PartitionAnswer if version >= _FIRST_VERSION_OF_MANY else OldPartitionAnswer
+
+    def ask(self, require_stable: bool, context: Context) -> Later[FetchedOffsets | ApiError]:
+        """For few partitions by their names; who wants many looks for them in all there are, bit by bit."""
+        group = self._group
+        partitions = None
+        if group.topics is not None and sum(1 + len(t.partition_indexes) for t in group.topics) <= _MANY:
+            partitions = tuple(
+                TopicPartition(name, index)
+                for topic in group.topics
+                if (name := self._name(topic)) is not None
+                for index in topic.partition_indexes
+            )
+        command = FetchOffsets(group.group_id, partitions, group.member_id, group.member_epoch, require_stable)
+        return context.groups.submit(group.group_id, command)
+
+    def answer(self, reply: FetchedOffsets | ApiError) -> Generator[None, None, GroupAnswer]:
+        group, code = self._group, ErrorCode.NONE
+        if isinstance(reply, ApiError):
+            code = reply.code
+            # The oldest version has no place for the group's error but its partitions.
+            failed = group.topics or [] if self._version < _FIRST_VERSION_WITH_ERROR else []
+            topics = yield from self._failed(failed, code)
+        elif group.topics is None:
+            topics = yield from self._all(reply)
+        else:
+            topics = yield from self._named(group.topics, reply)
+        return GroupAnswer(group_id=group.group_id, topics=topics, error_code=code)
+
+    def _all(self, reply: FetchedOffsets) -> Generator[None, None, list[TopicAnswer]]:
+        topics: dict[str, TopicAnswer] = {}
+        for number, partition in enumerate(reply.kept, 1):
+            name = partition.topic
+            if not self._by_id or name in self._state.topics:  # else nobody could tell which one is meant
+                topic = topics.get(name)
+                if topic is None:
+                    topic = topics[name] = self._topic(name)
+                topic.partitions.append(self._told(reply.of(partition)))
+            if number % _MANY == 0:
+                yield
+        return list(topics.values())
+
+    def _named(self, asked: Iterable[AskedTopic], reply: FetchedOffsets) -> Generator[None, None, list[TopicAnswer]]:
+        """The topics are there even if no partition of them was asked for."""
+        topics: dict[str, TopicAnswer] = {}
+        unknown: list[AskedTopic] = []
+        pause = _Pause()
+        for each in asked:
+            name = self._name(each)
+            if name is None:
+                unknown.append(each)
+                continue
+            topic = topics.get(name)
+            if topic is None:
+                topic = topics[name] = self._topic(name)
+            for some in _some(each.partition_indexes):
+                topic.partitions += [self._told(reply.of(TopicPartition(name, index))) for index in some]
+                if pause.is_due(len(some)):
+                    yield
+        failed = yield from self._failed(unknown, ErrorCode.UNKNOWN_TOPIC_ID)
+        return [*topics.values(), *failed]
+
+    def _failed(self, asked: Iterable[AskedTopic], code: ErrorCode) -> Generator[None, None, list[TopicAnswer]]:
+        answers: list[TopicAnswer] = []
+        pause = _Pause()
+        for each in asked:
+            topic = TopicAnswer(name=each.name, topic_id=each.topic_id, partitions=[])
+            answers.append(topic)
+            for some in _some(each.partition_indexes):
+                topic.partitions += [self._told(FetchedOffset(TopicPartition("", index), error=code)) for index in some]
+                if pause.is_due(len(some)):
+                    yield
+        return answers
+
+    def _name(self, topic: AskedTopic) -> str | None:
+        """None: nobody knows the topic with that id."""
+        if not self._by_id:
+            return topic.name
+        found = self._state.topic_by_id.get(topic.topic_id)
+        return None if found is None else found.name
+
+    def _topic(self, name: str) -> TopicAnswer:
+        known = self._state.topics.get(name)
+        return TopicAnswer(name=name, topic_id=known.id if known is not None else NO_ID, partitions=[])
+
+    def _told(self, offset: FetchedOffset) -> Any:
+        return self._partition_answer(
+            partition_index=offset.partition.partition,
+            committed_offset=offset.offset,
+            committed_leader_epoch=offset.leader_epoch,
+            metadata=offset.metadata,
+            error_code=offset.error,
+        )
+
+
+def _response(
+    questions: Sequence[_Question], replies: Sequence[FetchedOffsets | ApiError], version: int
+) -> Generator[None, None, OffsetFetchResponse]:
+    groups = []
+    for question, reply in zip(questions, replies, strict=True):
+        groups.append((yield from question.answer(reply)))
+    if version >= _FIRST_VERSION_OF_MANY:
+        return OffsetFetchResponse(groups=groups)
+    (group,) = groups
+    topics = [OldTopicAnswer(name=topic.name, partitions=list[Any](topic.partitions)) for topic in group.topics]
+    return OffsetFetchResponse(topics=topics, error_code=group.error_code)
+
+
+class _Pause:
+    """When others have a turn, by what has been told since they had the last one."""
+
+    def __init__(self) -> None:
+        self._told = 0
+
+    def is_due(self, more: int) -> bool:
+        self._told += 1 + more
+        if self._told <= _MANY:
+            return False
+        self._told = 0
+        return True
+
+
+def _some(indexes: list[int]) -> Iterator[list[int]]:
+    """Bit by bit; of none, none once."""
+    return (indexes[first : first + _MANY] for first in range(0, max(len(indexes), 1), _MANY))

@@ -1,0 +1,1 @@
+"""Handlers of APIs about the metadata quorum."""

@@ -1,0 +1,13 @@
+"""BeginQuorumEpoch (key 53): a leader of the quorum announces itself. See `raft.following`."""
+
+from __future__ import annotations
+
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.loop.later import Answer
+from ottla.wire.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+
+
+@handles(BeginQuorumEpochRequest, on="controller")
+def begin_quorum_epoch(request: BeginQuorumEpochRequest, context: Context) -> Answer[BeginQuorumEpochResponse]:
+    return context.services.quorum.ask(request)

@@ -1,0 +1,13 @@
+"""EndQuorumEpoch (key 54): the leader of the quorum leaves. See `raft.following`."""
+
+from __future__ import annotations
+
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.loop.later import Answer
+from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+
+
+@handles(EndQuorumEpochRequest, on="controller")
+def end_quorum_epoch(request: EndQuorumEpochRequest, context: Context) -> Answer[EndQuorumEpochResponse]:
+    return context.services.quorum.ask(request)

@@ -1,0 +1,13 @@
+"""UpdateRaftVoter (key 82): a voter tells where it is reached now. See `raft.membership`."""
+
+from __future__ import annotations
+
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.loop.later import Answer
+from ottla.wire.messages.quorum.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+
+
+@handles(UpdateRaftVoterRequest, on="controller")
+def update_raft_voter(request: UpdateRaftVoterRequest, context: Context) -> Answer[UpdateRaftVoterResponse]:
+    return context.services.quorum.ask(request)

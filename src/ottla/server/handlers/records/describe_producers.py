@@ -1,0 +1,60 @@
+"""DescribeProducers (key 61): who writes idempotently or transactionally to a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import check_topic_name
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.api.portions import Portions
+from ottla.server.loop.later import Answer
+from ottla.wire.messages.records.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+
+TopicAnswer = DescribeProducersResponse.TopicResponse
+PartitionAnswer = TopicAnswer.PartitionResponse
+
+
+@handles(
+    DescribeProducersRequest,
+    portions=Portions("topics.partition_indexes", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE),
+)
+def describe_producers(request: DescribeProducersRequest, context: Context) -> Answer[DescribeProducersResponse]:
+    return context.services.slices.answer(_response(request, context))
+
+
+def _response(request: DescribeProducersRequest, context: Context) -> Generator[None, None, DescribeProducersResponse]:
+    topics = []
+    for topic in request.topics:
+        answer = TopicAnswer(name=topic.name, partitions=[])
+        for index in topic.partition_indexes:
+            answer.partitions.append((yield from _describe(topic.name, index, context)))
+        topics.append(answer)
+    return DescribeProducersResponse(topics=topics)
+
+
+def _describe(topic: str, index: int, context: Context) -> Generator[None, None, PartitionAnswer]:
+    try:
+        check_topic_name(topic)
+        producers = list(context.partitions.find(topic, index).log.producer_states())
+    except ApiError as error:
+        return PartitionAnswer(
+            partition_index=index, error_code=error.code, error_message=error.text, active_producers=[]
+        )
+    answer = PartitionAnswer(partition_index=index, error_code=ErrorCode.NONE, active_producers=[])
+    for number, producer in enumerate(producers, 1):
+        answer.active_producers.append(
+            PartitionAnswer.ProducerState(
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.txn_first_offset,
+            )
+        )
+        if number % limits.PRODUCERS_DESCRIBED_PER_SLICE == 0:
+            yield
+    return answer

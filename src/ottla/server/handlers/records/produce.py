@@ -1,0 +1,327 @@
+"""Produce (key 0): append one record batch to each of the named partitions.
+
+Everything up to the append happens before the handler returns, or while the connection is held (`Context.hold`), so
+batches of one connection stay in order. The answer waits only where it must: acks=all until the high watermark has
+passed the batch, `ottla.fsync.before.ack` until the bytes are on disk, a slow disk until they are written
+(`server/storage/late_writes.py`). A partition that is not led here any more answers NOT_LEADER_OR_FOLLOWER to all who
+wait, and names the leader (KIP-951). With acks=0 there is no answer; an error then closes the connection, as Kafka
+does.
+
+A transaction's batch is appended when the coordinator has let it in, and one that must be looked into when that is done
+(`server/api/unlooked_batches.py`). Mostly both are at once. A request that names very many partitions is handled in
+portions (`server/api/wide_produce.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.log.files.disk import StorageError
+from ottla.machine.stepped import in_one_go
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import INTERNAL_TOPICS
+from ottla.records.batch import check_request
+from ottla.replica.partition import ACKS_ALL, Partition
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.api.leader_hints import leader_of, reachable
+from ottla.server.api.turns import keep_turn
+from ottla.server.api.unlooked_batches import Rest, Unlooked, first_look, name_dated
+from ottla.server.api.wide_produce import is_wide, produce_in_portions, without_duplicates
+from ottla.server.loop.later import Answer, Disconnect, Later
+from ottla.server.storage.late_writes import held_until_written
+from ottla.server.txns.admitted import FIRST_VERSION_BY_ID, WITHOUT_ID, Admitted
+from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
+
+if TYPE_CHECKING:
+    from ottla.log.look import Look
+    from ottla.server.dead_letters.dead_letters import Away, Placed
+
+TopicData = ProduceRequest.TopicProduceData
+TopicResponse = ProduceResponse.TopicProduceResponse
+PartitionResponse = TopicResponse.PartitionProduceResponse
+RecordError = PartitionResponse.BatchIndexAndErrorMessage
+FIRST_VERSION_WITH_LEADER = 10
+
+
+class Pending(NamedTuple):
+    """A partition whose answer waits."""
+
+    partition: Partition | Away
+    cuts: int  # how often its end had been cut off
+    end: int  # what its high watermark must reach, or, without `all_replicas`, what counts here (`own_end`)
+    answer: PartitionResponse
+    all_replicas: bool
+
+
+# Kafka tells where the log starts with every refusal by the log, but not with these.
+_LOG_START_UNTOLD = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+
+
+@handles(ProduceRequest)
+def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse]:
+    version = context.request_version
+    topic_data = request.topic_data
+    if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
+        if is_wide(topic_data):
+            return produce_in_portions(request, context, lambda some: _admit(some, context, version))
+        request.topic_data = in_one_go(without_duplicates(topic_data))
+    return _admit(request, context, version)
+
+
+def _admit(request: ProduceRequest, context: Context, version: int) -> Answer[ProduceResponse]:
+    if request.transactional_id is None:
+        return _produce(request, context, version, WITHOUT_ID)
+    # The first of a transaction loads what transactions need: a node that starts has no use for it.
+    from ottla.server.txns.admission import admission
+
+    admitted = admission(request, context, version)
+    if admitted.done:
+        return _produce(request, context, version, admitted.taken())
+    return keep_turn(context, admitted, lambda said: _produce(request, context, version, said))
+
+
+def _produce(request: ProduceRequest, context: Context, version: int, admitted: Admitted) -> Answer[ProduceResponse]:
+    pending: list[Pending] = []
+    unlooked: list[Unlooked] = []
+    topics, failed = _append_all(request.topic_data, request.acks, context, version, admitted, pending, unlooked)
+    if not unlooked:
+        return _answer(topics, failed, pending, request, context, version)
+
+    def append(topic: TopicData, admitted: Admitted, look: Look, again: list[Unlooked]) -> PartitionResponse:
+        (alone,), _ = _append_all([topic], request.acks, context, version, admitted, pending, again, look)
+        return alone.partition_responses[0]
+
+    def answer(_: None) -> Answer[ProduceResponse]:
+        failed = any(each.error_code for topic in topics for each in topic.partition_responses)
+        return _answer(topics, failed, pending, request, context, version)
+
+    return keep_turn(context, Rest(unlooked, request, context, version, append).begin(), answer)
+
+
+def _append_all(
+    topic_data: list[TopicData],
+    acks: int,
+    context: Context,
+    version: int,
+    admitted: Admitted,
+    pending: list[Pending],
+    unlooked: list[Unlooked],
+    look: Look | None = None,
+) -> tuple[list[TopicResponse], bool]:
+    """What there is to say of each batch, and whether one was refused; `look` is what was found in the only one."""
+    topics: list[TopicResponse] = []
+    failed = False
+    for topic in topic_data:
+        answers: list[PartitionResponse] = []
+        for data in topic.partition_data:
+            try:
+                if not -1 <= acks <= 1:
+                    raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
+                if version >= FIRST_VERSION_BY_ID:
+                    partition = context.partitions.find_by_id(topic.topic_id, data.index)
+                else:
+                    partition = context.partitions.find(topic.name, data.index)
+                header = check_request(data.records if data.records is not None else b"", version)
+                guard = None
+                if header.is_transactional:
+                    admitted.check(partition, header)
+                    guard = partial(admitted.check_first, partition, header)
+                found = look
+                if partition.log.looks_inside and (look is None or look.config is not partition.log.config):
+                    assert data.records is not None, "check_request refuses null records"
+                    ready, found = first_look(partition, data.records, header, context)
+                    if not ready:
+                        unlooked.append(Unlooked(partition, header, topic, data, answers, len(answers)))
+                        answers.append(PartitionResponse(index=data.index, error_code=0, base_offset=-1))
+                        continue
+                answer = _append(partition, data.records, acks, context, pending, guard, found)
+                if answer.error_code:
+                    failed = True
+                answers.append(answer)
+            except ApiError as error:
+                failed = True
+                answers.append(_refusal(data.index, error))
+            except StorageError as error:
+                context.services.letters.clear()
+                failed = True
+                context.partitions.storage_failed(partition, error)
+                answers.append(_refusal(data.index, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))))
+        topics.append(TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
+    return topics, failed
+
+
+def _answer(
+    topics: list[TopicResponse],
+    failed: bool,
+    pending: list[Pending],
+    request: ProduceRequest,
+    context: Context,
+    version: int,
+) -> Answer[ProduceResponse]:
+    if pending:
+        unwritten = [(each.partition, each.end) for each in pending if isinstance(each.partition, Partition)]
+        if any(partition.log.unwritten for partition, _ in unwritten):
+            held_until_written(context, unwritten)
+    if request.acks == 0:
+        if failed:
+            raise Disconnect("a produce with acks=0 failed")
+        return None
+    response = ProduceResponse(responses=topics)
+    if pending:
+        return _when_durable(response, pending, request.timeout_ms, version, context)
+    if failed:
+        _name_leaders(response, version, context)
+    return response
+
+
+def _append(
+    partition: Partition,
+    records: memoryview | None,
+    acks: int,
+    context: Context,
+    pending: list[Pending],
+    guard: Callable[[], None] | None,
+    look: Look | None,
+) -> PartitionResponse:
+    if partition.topic in INTERNAL_TOPICS:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
+    assert records is not None, "check_request refuses null records"
+    cuts = partition.cuts
+    try:
+        if guard is not None:
+            guard()
+        now_ms = context.now_ms()
+        appended = partition.append(records, now_ms=now_ms, acks=acks, look=look)
+    except ApiError as error:
+        context.services.letters.clear()
+        if error.code in _LOG_START_UNTOLD:
+            raise
+        if error.code == ErrorCode.INVALID_TIMESTAMP and not error.record_errors:
+            error = name_dated(error, partition, records, now_ms, context)
+        refusal = _refusal(partition.index, error)
+        refusal.log_start_offset = partition.log.log_start_offset
+        return refusal
+    answer = PartitionResponse(
+        index=partition.index,
+        error_code=0,
+        base_offset=appended.first_offset,
+        log_append_time_ms=appended.log_append_time,
+        log_start_offset=appended.log_start_offset,
+    )
+    if partition.counts_at_once:
+        context.services.waiters.notify(partition)
+    if partition.needs_sync:
+        context.services.syncer.request(partition)
+    if partition.cuts != cuts:
+        _turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)  # not even the beginning of a sync was possible
+    elif (acks and (acks == ACKS_ALL or partition.durable)) or partition.log.unwritten:
+        end = appended.last_offset + 1
+        if (partition.high_watermark if acks == ACKS_ALL else partition.own_end) < end:
+            pending.append(Pending(partition, cuts, end, answer, acks == ACKS_ALL))
+    if context.services.letters:
+        _wait_for_letters(context.services.letters, acks, pending, answer)
+    return answer
+
+
+def _wait_for_letters(letters: list[Placed], acks: int, pending: list[Pending], answer: PartitionResponse) -> None:
+    """Records that went to a dead-letter topic are acknowledged like those that did not."""
+    for target, cuts, end in letters:
+        is_waited_for = acks == ACKS_ALL or target.waits_for_disk  # with acks=0 the connection is held
+        if is_waited_for and (target.high_watermark < end or target.cuts != cuts):
+            pending.append(Pending(target, cuts, end, answer, acks == ACKS_ALL))
+    letters.clear()
+
+
+def _refusal(index: int, error: ApiError) -> PartitionResponse:
+    return PartitionResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        error_message=error.message,
+        record_errors=[
+            RecordError(batch_index=found.index, batch_index_error_message=found.message)
+            for found in error.record_errors
+        ],
+    )
+
+
+def _when_durable(
+    response: ProduceResponse, pending: list[Pending], timeout_ms: int, version: int, context: Context
+) -> Later[ProduceResponse]:
+    """The response once every pending partition is settled: acknowledged, failed, or out of time."""
+    later: Later[ProduceResponse] = Later()
+
+    def settle(changed: Partition | None) -> bool:
+        waiting = []
+        for entry in pending:
+            code = _outcome(entry, context)
+            if code is None and changed is not None:
+                waiting.append(entry)
+            elif code != ErrorCode.NONE:
+                _turn_into_error(entry.answer, ErrorCode.REQUEST_TIMED_OUT if code is None else code)
+        pending[:] = waiting
+        if pending:
+            return False
+        _name_leaders(response, version, context)
+        later.set(response)
+        return True
+
+    context.services.waiters.watch(later, [entry.partition for entry in pending], settle, timeout_ms)
+    return later
+
+
+def _outcome(entry: Pending, context: Context) -> ErrorCode | None:
+    """NONE when the records are acknowledged, an error when they never will be, None before."""
+    partition = entry.partition
+    if not isinstance(partition, Partition):
+        stored = ErrorCode.NONE if partition.high_watermark >= entry.end else None
+        return stored if partition.cuts == entry.cuts else ErrorCode.KAFKA_STORAGE_ERROR
+    if not context.partitions.holds(partition):
+        known = leader_of(context, partition.topic, partition.index) is not None
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if partition.cuts != entry.cuts:
+        # A failed write or sync, or another leader, took the record back: another one may be at its offset by now.
+        taken = partition.is_leader and partition.epoch_start < entry.end
+        return ErrorCode.KAFKA_STORAGE_ERROR if taken else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if entry.all_replicas:
+        return partition.enough_after(entry.end)
+    return ErrorCode.NONE if partition.own_end >= entry.end else None
+
+
+def _name_leaders(response: ProduceResponse, version: int, context: Context) -> None:
+    """Who leads the partitions that are not led here."""
+    if version < FIRST_VERSION_WITH_LEADER:
+        return
+    leaders: set[int] = set()
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                name = topic.topic_id if version >= FIRST_VERSION_BY_ID else topic.name
+                leader = leader_of(context, name, answer.index)
+                if leader is not None:
+                    answer.current_leader.leader_id, answer.current_leader.leader_epoch = leader
+                    leaders.add(leader.id)
+    if leaders:
+        response.node_endpoints = [
+            ProduceResponse.NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
+            for broker, host, port in reachable(context, leaders)
+        ]
+
+
+def _turn_into_error(answer: PartitionResponse, code: ErrorCode) -> None:
+    answer.error_code = code
+    answer.base_offset = -1
+    answer.log_append_time_ms = -1
+    answer.log_start_offset = -1

@@ -1,0 +1,80 @@
+"""AlterShareGroupOffsets (key 91): a share group without members starts again at other offsets."""
+
+from __future__ import annotations
+
+from ottla.groups.share.book import SharesInitialized
+from ottla.groups.share.offsets import Alteration, AlterOffsets
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.api.portions import Portions
+from ottla.server.shares.coordinators import check_enabled
+from ottla.server.shares.group_requests import Outcomes, initialize
+from ottla.wire.messages.shares.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+)
+
+Response = AlterShareGroupOffsetsResponse
+TopicAnswer = Response.Topic
+PartitionAnswer = TopicAnswer.Partition
+
+_UNKNOWN = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.message)
+
+
+@handles(
+    AlterShareGroupOffsetsRequest,
+    portions=Portions("topics.partitions", "responses.partitions", limits.ITEMS_PER_SLICE),
+)
+async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, context: Context) -> Response:
+    try:
+        check_enabled(context)
+    except ApiError as error:
+        return _refused(error)
+    if not request.group_id:
+        return _refused(ApiError(ErrorCode.INVALID_GROUP_ID))
+    topics = context.metadata.state.topics
+    asked = {
+        topic.topic_name: {each.partition_index: each.start_offset for each in topic.partitions}
+        for topic in request.topics
+        if topic.topic_name in topics
+    }
+    for starts in asked.values():
+        if any(index < 0 for index in starts):
+            # Kafka finds this out too late to name it better.
+            return _refused(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "A partition's number cannot be negative."))
+    alteration: Alteration | ApiError = await context.groups.submit(
+        request.group_id, AlterOffsets(request.group_id, asked)
+    )
+    if isinstance(alteration, ApiError):
+        return _refused(alteration)
+    outcomes = await initialize(context.services, request.group_id, alteration.state_epoch, alteration.offsets)
+    if outcomes and not any(outcomes.values()):
+        done = {topic_id: frozenset(each) for topic_id, each in alteration.offsets.items()}
+        await context.groups.submit(request.group_id, SharesInitialized(request.group_id, done))
+    return Response(error_code=ErrorCode.NONE, responses=[_topic(topic, outcomes, context) for topic in request.topics])
+
+
+def _topic(topic: AlterShareGroupOffsetsRequest.Topic, outcomes: Outcomes, context: Context) -> TopicAnswer:
+    found = context.metadata.state.topics.get(topic.topic_name)
+    topic_id = found.id if found is not None else NO_ID
+    return TopicAnswer(
+        topic_name=topic.topic_name,
+        topic_id=topic_id,
+        partitions=[
+            _partition(each.partition_index, outcomes.get((topic_id, each.partition_index), _UNKNOWN))
+            for each in topic.partitions
+        ],
+    )
+
+
+def _partition(index: int, error: ApiError | None) -> PartitionAnswer:
+    if error is None:
+        return PartitionAnswer(partition_index=index, error_code=ErrorCode.NONE)
+    return PartitionAnswer(partition_index=index, error_code=error.code, error_message=error.text)
+
+
+def _refused(error: ApiError) -> Response:
+    return Response(error_code=error.code, error_message=error.text, responses=[])

@@ -1,0 +1,72 @@
+"""ShareAcknowledge (key 79): what became of records, without asking for more; epoch -1 also ends the share session.
+
+v2 renewed locks
+"""
+
+from __future__ import annotations
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.fetch.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Named
+from ottla.server.loop.later import Answer, gather
+from ottla.server.shares.acknowledgements import acknowledge, check_member, name_leaders
+from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+
+TopicResponse = ShareAcknowledgeResponse.TopicResponse
+PartitionData = TopicResponse.PartitionData
+
+
+@handles(ShareAcknowledgeRequest)
+def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Answer[ShareAcknowledgeResponse]:
+    shares = context.services.share_partitions
+    try:
+        group_id, member_id = check_member(request.group_id, request.member_id)
+        if request.share_session_epoch == INITIAL_EPOCH:
+            raise ApiError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+        session = shares.sessions.enter(group_id, member_id, request.share_session_epoch)
+    except ApiError as error:
+        return ShareAcknowledgeResponse(
+            error_code=error.code, error_message=error.text, responses=[], node_endpoints=[]
+        )
+    outcomes = acknowledge(context, group_id, member_id, request.topics, renew=request.is_renew_ack)
+    named = tuple(outcomes)
+    final = request.share_session_epoch == FINAL_EPOCH
+    if final:
+        shares.sessions.close(session)
+        context.when_closed.pop(session.key, None)
+        outcomes |= {
+            name: done for name, done in shares.release(session, session.partitions).items() if name not in outcomes
+        }
+    lock_ms = shares.rules.of(group_id).records.lock_ms
+
+    def respond(errors: list[ApiError | None]) -> ShareAcknowledgeResponse:
+        if final:
+            shares.closed(session)
+        by_name = dict(zip(outcomes, errors, strict=True))
+        response = ShareAcknowledgeResponse(
+            error_code=0,
+            acquisition_lock_timeout_ms=lock_ms,
+            responses=_topics({name: by_name[name] for name in named}),
+            node_endpoints=[],
+        )
+        name_leaders(response, context)
+        return response
+
+    answer = gather(list(outcomes.values())).map(respond)
+    return answer.taken() if answer.done else answer
+
+
+def _topics(outcomes: dict[Named, ApiError | None]) -> list[TopicResponse]:
+    topics: dict[bytes, TopicResponse] = {}
+    for (topic_id, index), error in outcomes.items():
+        topic = topics.setdefault(topic_id, TopicResponse(topic_id=topic_id, partitions=[]))
+        topic.partitions.append(
+            PartitionData(
+                partition_index=index,
+                error_code=error.code if error is not None else 0,
+                error_message=error.text if error is not None else None,
+                current_leader=PartitionData.LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+            )
+        )
+    return list(topics.values())

@@ -1,0 +1,1 @@
+"""Handlers of APIs about topics, their partitions and configurations."""

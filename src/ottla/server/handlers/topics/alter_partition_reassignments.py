@@ -1,0 +1,63 @@
+"""AlterPartitionReassignments (key 45): partitions move to other brokers, or stay after all.
+
+v1 the client may say that the number of replicas has to stay the same
+"""
+
+from __future__ import annotations
+
+from ottla.cluster.commands.reassign import Move, Moved, Reassign
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.api.portions import Portions
+from ottla.server.loop.later import Answer
+from ottla.wire.messages.topics.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+
+_Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+
+
+@handles(
+    AlterPartitionReassignmentsRequest,
+    on="both",
+    forwarded=True,
+    portions=Portions("topics.partitions", "responses.partitions", limits.ITEMS_PER_SLICE),
+)
+def alter_partition_reassignments(
+    request: AlterPartitionReassignmentsRequest, context: Context
+) -> Answer[AlterPartitionReassignmentsResponse]:
+    moves = tuple(
+        Move(topic.name, each.partition_index, None if each.replicas is None else tuple(each.replicas))
+        for topic in request.topics
+        for each in topic.partitions
+    )
+
+    def respond(outcomes: list[Moved]) -> AlterPartitionReassignmentsResponse:
+        waiting = iter(outcomes)
+        topics = [
+            _Topic(name=topic.name, partitions=[_answer(next(waiting)) for _ in topic.partitions])
+            for topic in request.topics
+        ]
+        return AlterPartitionReassignmentsResponse(
+            error_code=ErrorCode.NONE,
+            error_message=None,
+            allow_replication_factor_change=request.allow_replication_factor_change,
+            responses=topics,
+        )
+
+    def refuse(error: ApiError) -> AlterPartitionReassignmentsResponse:
+        return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.text, responses=[])
+
+    return context.controller.ask(Reassign(moves, request.allow_replication_factor_change), respond, refuse)
+
+
+def _answer(outcome: Moved) -> _Topic.ReassignablePartitionResponse:
+    error = outcome.error
+    return _Topic.ReassignablePartitionResponse(
+        partition_index=outcome.partition,
+        error_code=error.code if error else ErrorCode.NONE,
+        error_message=error.message if error else None,
+    )

@@ -1,0 +1,39 @@
+"""AlterReplicaLogDirs (key 34): move replicas of this broker to other data directories of its own.
+
+The answer comes when the moves have begun; DescribeLogDirs shows how far they are. A partition that has no replica here
+is refused, but remembered: should it get one, that begins in the directory named.
+"""
+
+from __future__ import annotations
+
+from ottla.model import limits
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.api.portions import Portions
+from ottla.wire.messages.topics.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+
+_Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
+_Partition = _Topic.AlterReplicaLogDirPartitionResult
+
+
+@handles(
+    AlterReplicaLogDirsRequest,
+    portions=Portions("dirs.topics.partitions", "results.partitions", limits.ITEMS_PER_SLICE),
+)
+def alter_replica_log_dirs(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplicaLogDirsResponse:
+    wanted = {
+        TopicPartition(topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
+    replication = context.services.replication
+    results: dict[str, list[_Partition]] = {}
+    for name, path in wanted.items():
+        code = ErrorCode.REPLICA_NOT_AVAILABLE if replication is None else replication.log_dirs.move(name, path)
+        results.setdefault(name.topic, []).append(_Partition(partition_index=name.partition, error_code=code))
+    return AlterReplicaLogDirsResponse(
+        results=[_Topic(topic_name=topic, partitions=partitions) for topic, partitions in results.items()]
+    )

@@ -1,0 +1,107 @@
+"""DescribeLogDirs (key 35): the data directories, what lies in them, and how much room is left.
+
+v3 an error for the request as a whole   v4 total and usable bytes   v5 cordoned directories
+
+Our own client asks as well for the bytes that consumers were given: what is read where is in no answer of Kafka's.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Generator
+
+from ottla.log.files.disk import Disk
+from ottla.log.files.names import LOG
+from ottla.model import limits
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.loop.later import Answer as Reply
+from ottla.server.storage.directories import DataDirectory
+from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+Answer = DescribeLogDirsResponse.Result
+PartitionAnswer = Answer.Topic.Partition
+
+_UNKNOWN_BYTES = -1
+
+
+@handles(DescribeLogDirsRequest)
+def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Reply[DescribeLogDirsResponse]:
+    return context.services.slices.answer(_describing(request, context))
+
+
+def _describing(request: DescribeLogDirsRequest, context: Context) -> Generator[None, None, DescribeLogDirsResponse]:
+    """Ends a slice whenever so many partitions were looked at."""
+    wanted = None
+    if request.topics is not None:
+        wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    results: list[Answer] = []
+    for directory in context.partitions.directories:
+        results += [(yield from _describe(directory, wanted, context, with_sent_bytes=request.with_sent_bytes))]
+    return DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=results)
+
+
+def _describe(
+    directory: DataDirectory, wanted: set[TopicPartition] | None, context: Context, *, with_sent_bytes: bool
+) -> Generator[None, None, Answer]:
+    if directory.failure is not None:
+        return Answer(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=[])
+    topics: dict[str, list[PartitionAnswer]] = {}
+    names = [name for name in directory.partitions if wanted is None or name in wanted]
+    for number, name in enumerate(names, start=1):
+        topics.setdefault(name.topic, []).append(_partition(directory, name, context, with_sent_bytes=with_sent_bytes))
+        if number % limits.ITEMS_PER_SLICE == 0:
+            yield
+    replication = context.services.replication
+    moves = None if replication is None else replication.moves
+    for move in () if moves is None else moves.futures_in(directory):
+        if wanted is None or move.name in wanted:
+            future = PartitionAnswer(
+                partition_index=move.name.partition,
+                partition_size=move.copy.size_bytes,
+                offset_lag=move.partition.log.next_offset - move.copy.next_offset,
+                is_future_key=True,
+            )
+            if with_sent_bytes:
+                future.sent_bytes = 0
+            topics.setdefault(move.name.topic, []).append(future)
+    total_bytes, usable_bytes = _room(directory.path)
+    return Answer(
+        error_code=ErrorCode.NONE,
+        log_dir=directory.path,
+        topics=[Answer.Topic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
+        is_cordoned=directory.id in context.partitions.cordoned(),
+    )
+
+
+def _partition(
+    directory: DataDirectory, name: TopicPartition, context: Context, *, with_sent_bytes: bool
+) -> PartitionAnswer:
+    opened = context.partitions.if_opened(*name)
+    answer = PartitionAnswer(
+        partition_index=name.partition,
+        partition_size=_size_bytes(directory.disk, name) if opened is None else opened.log.size_bytes,
+        offset_lag=0,  # a high watermark is never beyond the log it is of
+        is_future_key=False,
+    )
+    if with_sent_bytes:  # what consumers were given of it; nothing of what nobody has opened
+        answer.sent_bytes = 0 if opened is None else opened.sent_bytes
+    return answer
+
+
+def _size_bytes(disk: Disk, name: TopicPartition) -> int:
+    """Of a partition that nobody has opened yet; there may be thousands, so this does not open it either."""
+    segments = [file for file in disk.list(str(name)) if file.endswith(LOG)]
+    return sum(disk.open(f"{name}/{file}").size for file in segments)
+
+
+def _room(path: str) -> tuple[int, int]:
+    try:
+        usage = shutil.disk_usage(path)
+    except OSError:  # gone, or simulated
+        return _UNKNOWN_BYTES, _UNKNOWN_BYTES
+    return usage.total, usage.free

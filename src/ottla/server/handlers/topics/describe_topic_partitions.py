@@ -1,0 +1,113 @@
+"""DescribeTopicPartitions (key 75): partitions page by page, in order of topic name (KIP-966)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from ottla.cluster.entities import PartitionState, Topic
+from ottla.machine.stepped import collected
+from ottla.model import limits
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_ID
+from ottla.model.names import is_internal, topic_name_problem
+from ottla.server.api.advertised_brokers import ListenerView
+from ottla.server.api.authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.loop.later import Answer
+from ottla.wire.messages.topics.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+
+TopicAnswer = DescribeTopicPartitionsResponse.Topic
+PartitionAnswer = TopicAnswer.Partition
+Cursor = DescribeTopicPartitionsResponse.Cursor
+
+_TOPICS_PER_SLICE = limits.PARTITIONS_DESCRIBED_PER_SLICE
+
+
+@handles(DescribeTopicPartitionsRequest)
+def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, context: Context
+) -> Answer[DescribeTopicPartitionsResponse]:
+    return context.services.slices.answer(_describing(request, context))
+
+
+def _describing(
+    request: DescribeTopicPartitionsRequest, context: Context
+) -> Generator[None, None, DescribeTopicPartitionsResponse]:
+    """How many partitions are described is bounded; how many topics are asked for that are not there is not."""
+    state = context.metadata.state
+    named = [topic.name for topic in request.topics]
+    cursor = request.cursor
+    first = cursor.topic_name if cursor is not None else ""
+    names = sorted(name for name in dict.fromkeys(named or state.topics) if name >= first)
+    if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in names)):
+        # The page must start at a topic that was asked for, at a partition that can be.
+        wrong = (_missing(name, ErrorCode.INVALID_REQUEST, NOT_ASKED) for name in dict.fromkeys(named))
+        return DescribeTopicPartitionsResponse(topics=(yield from collected(wrong, _TOPICS_PER_SLICE)))
+    limit = max(1, min(context.settings.get("max.request.partition.size.limit"), request.response_partition_limit))
+    answers: list[TopicAnswer] = []
+    for name in names:
+        if limit == 0:
+            return DescribeTopicPartitionsResponse(
+                topics=answers, next_cursor=Cursor(topic_name=name, partition_index=0)
+            )
+        topic = state.topics.get(name)
+        if topic is None:
+            if named:
+                if (len(answers) + 1) % _TOPICS_PER_SLICE == 0:
+                    yield
+                invalid = topic_name_problem(name) is not None
+                answers.append(
+                    _missing(
+                        name, ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    )
+                )
+            continue
+        start = cursor.partition_index if cursor is not None and name == first else 0
+        answer = _describe(topic, start, limit, context)
+        answers.append(answer)
+        limit -= len(answer.partitions)
+        if start + len(answer.partitions) < len(topic.partitions):
+            following = Cursor(topic_name=name, partition_index=start + len(answer.partitions))
+            return DescribeTopicPartitionsResponse(topics=answers, next_cursor=following)
+    return DescribeTopicPartitionsResponse(topics=answers)
+
+
+def _missing(name: str, code: ErrorCode, operations: int = TOPIC_OPERATIONS) -> TopicAnswer:
+    return TopicAnswer(
+        error_code=code,
+        name=name,
+        topic_id=NO_ID,
+        is_internal=is_internal(name),
+        partitions=[],
+        topic_authorized_operations=operations,
+    )
+
+
+def _describe(topic: Topic, start: int, limit: int, context: Context) -> TopicAnswer:
+    view = ListenerView.of(context)
+    return TopicAnswer(
+        error_code=0,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=is_internal(topic.name),
+        partitions=[_partition(state, view) for state in topic.partitions[start : start + limit]],
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _partition(state: PartitionState, view: ListenerView) -> PartitionAnswer:
+    return PartitionAnswer(
+        error_code=0,
+        partition_index=state.index,
+        leader_id=state.leader if state.leader in view.reachable else -1,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        eligible_leader_replicas=list(state.elr),
+        last_known_elr=list(state.last_known_elr),
+        offline_replicas=view.offline(state),
+    )

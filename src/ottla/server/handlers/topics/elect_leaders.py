@@ -1,0 +1,75 @@
+"""ElectLeaders (key 43): preferred leaders, or unclean ones.
+
+v0 preferred ones only   v1 both kinds, and an error for the whole
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from ottla.cluster.commands.elect_leaders import Elected, ElectLeaders
+from ottla.machine.stepped import collected
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api.context import Context, Services
+from ottla.server.api.dispatch import handles
+from ottla.server.api.portions import Portions
+from ottla.server.loop.later import FAILED, Answer, Large, Later
+from ottla.wire.messages.topics.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+_Topic = ElectLeadersResponse.ReplicaElectionResult
+
+
+@handles(
+    ElectLeadersRequest,
+    on="both",
+    forwarded=True,
+    portions=Portions(
+        "topic_partitions.partitions", "replica_election_results.partition_result", limits.ITEMS_PER_SLICE
+    ),
+)
+def elect_leaders(request: ElectLeadersRequest, context: Context) -> Answer[ElectLeadersResponse]:
+    asked = None
+    if request.topic_partitions is not None:
+        asked = tuple((each.topic, index) for each in request.topic_partitions for index in each.partitions)
+
+    reply = context.controller.submit(ElectLeaders(request.election_type, asked))
+    return _answer(reply, asked, context.services)
+
+
+async def _answer(reply: Later[Any], asked: tuple[tuple[str, int], ...] | None, services: Services) -> Any:
+    """All partitions that need a leader may be very many, and so may all topics."""
+    outcomes = await reply
+    if outcomes is FAILED:
+        return FAILED
+    code = ErrorCode.NONE
+    topics: tuple[str, ...] = ()
+    if isinstance(outcomes, ApiError):
+        code, outcomes = outcomes.code, [Elected(name, partition, outcomes) for name, partition in asked or ()]
+    elif asked is None:
+        topics = tuple(services.metadata.state.topics)  # all of them, most of them with nothing
+    response = await services.slices.finish(_responding(outcomes, code, topics))
+    return Large(response) if len(outcomes) + len(topics) > limits.METADATA_RECORDS_PER_SLICE else response
+
+
+def _responding(
+    outcomes: Sequence[Elected], code: ErrorCode, topics: Sequence[str]
+) -> Generator[None, None, ElectLeadersResponse]:
+    per_slice = limits.METADATA_RECORDS_PER_SLICE
+    listed = yield from collected((_Topic(topic=name, partition_result=[]) for name in topics), per_slice)
+    found = {topic.topic: topic for topic in listed}
+    for number, (name, partition, error) in enumerate(outcomes, start=1):
+        if number % per_slice == 0:
+            yield
+        topic = found.get(name)
+        if topic is None:
+            topic = found[name] = _Topic(topic=name, partition_result=[])
+        topic.partition_result.append(
+            _Topic.PartitionResult(
+                partition_id=partition,
+                error_code=error.code if error else ErrorCode.NONE,
+                error_message=error.text if error else None,
+            )
+        )
+    return ElectLeadersResponse(error_code=code, replica_election_results=list(found.values()))

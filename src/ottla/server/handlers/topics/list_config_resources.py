@@ -1,0 +1,47 @@
+"""ListConfigResources (key 74): which resources can have a configuration.
+
+v0 knew client metrics only   v1 all types, or those asked for
+"""
+
+from __future__ import annotations
+
+from ottla.model.errors import ErrorCode
+from ottla.model.resources import ResourceType
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.wire.messages.topics.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+
+_ALL = (
+    ResourceType.TOPIC,
+    ResourceType.BROKER,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.CLIENT_METRICS,
+    ResourceType.GROUP,
+)
+
+
+@handles(ListConfigResourcesRequest)
+def list_config_resources(request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
+    if context.request_version == 0:
+        wanted: tuple[int, ...] = (ResourceType.CLIENT_METRICS,)
+    else:
+        wanted = tuple(dict.fromkeys(request.resource_types)) or _ALL
+    if any(type not in _ALL for type in wanted):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
+    return ListConfigResourcesResponse(
+        error_code=ErrorCode.NONE,
+        config_resources=[
+            ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=type)
+            for type in wanted
+            for name in _names(type, context)
+        ],
+    )
+
+
+def _names(type: int, context: Context) -> list[str]:
+    state = context.metadata.state
+    if type == ResourceType.TOPIC:
+        return list(state.topics)
+    if type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        return [str(id) for id in state.brokers]
+    return [resource.name for resource in state.configs if resource.type == type]

@@ -1,0 +1,66 @@
+"""ListPartitionReassignments (key 46): partitions that are on their way to other brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from ottla.cluster.commands.reassign import ListMoves
+from ottla.cluster.entities import PartitionState
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.api.portions import Portions
+from ottla.server.loop.later import FAILED, Answer, Large, Later
+from ottla.server.loop.slices import Slices
+from ottla.wire.messages.topics.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+_Response = ListPartitionReassignmentsResponse
+_Topic = _Response.OngoingTopicReassignment
+
+
+@handles(
+    ListPartitionReassignmentsRequest,
+    on="both",
+    forwarded=True,
+    portions=Portions("topics.partition_indexes", "topics.partitions", limits.ITEMS_PER_SLICE),
+)
+def list_partition_reassignments(request: ListPartitionReassignmentsRequest, context: Context) -> Answer[_Response]:
+    asked = None
+    if request.topics is not None:
+        asked = tuple((topic.name, tuple(topic.partition_indexes)) for topic in request.topics)
+    return _answer(context.controller.submit(ListMoves(asked)), context.services.slices)
+
+
+async def _answer(reply: Later[Any], slices: Slices) -> Any:
+    """All that are on their way may be very many."""
+    moving = await reply
+    if moving is FAILED:
+        return FAILED
+    if isinstance(moving, ApiError):
+        return _Response(error_code=moving.code, error_message=moving.text, topics=[])
+    response = await slices.finish(_responding(moving))
+    return Large(response) if len(moving) > limits.METADATA_RECORDS_PER_SLICE else response
+
+
+def _responding(moving: list[tuple[str, PartitionState]]) -> Generator[None, None, _Response]:
+    topics: dict[str, _Topic] = {}
+    for number, (name, partition) in enumerate(moving, start=1):
+        if number % limits.METADATA_RECORDS_PER_SLICE == 0:
+            yield
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = _Topic(name=name, partitions=[])
+        topic.partitions.append(
+            _Topic.OngoingPartitionReassignment(
+                partition_index=partition.index,
+                replicas=list(partition.replicas),
+                adding_replicas=list(partition.adding),
+                removing_replicas=list(partition.removing),
+            )
+        )
+    return _Response(error_code=ErrorCode.NONE, error_message=None, topics=list(topics.values()))

@@ -1,0 +1,204 @@
+"""Metadata (key 3): which brokers there are, which topics, who leads their partitions.
+
+v1 controller, internal topics   v4 no auto-creation on wish   v8 authorized operations   v10 topic ids   v12 by id
+
+A node that is alone tells the address under which the client reached it, unless `advertised.listeners` says otherwise.
+Brokers of a cluster are told as they registered; a client may ask any of them for what the controller does, so any of
+them is said to be the controller, as Kafka does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+
+from ottla.cluster.entities import PartitionState, Topic
+from ottla.model import limits
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_ID
+from ottla.model.names import is_internal, topic_name_problem
+from ottla.server.api.advertised_brokers import ListenerView, listed_brokers, some_broker
+from ottla.server.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.api.portions import Portions, in_portions
+from ottla.server.loop.later import Answer
+from ottla.server.quorum.internal_topics import new_topic
+from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
+
+TopicAsk = MetadataRequest.Topic
+TopicAnswer = MetadataResponse.Topic
+PartitionAnswer = TopicAnswer.Partition
+
+_FIRST_WITH_LISTENERS = 6  # before it, there was no word for a leader without the client's listener
+_FIRST_WITH_IDS = 12  # versions 10 and 11 have the field, but an id there was never answered
+
+
+@handles(MetadataRequest)
+def metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResponse]:
+    if request.topics is not None and len(request.topics) > limits.ITEMS_PER_SLICE:
+        # Once each, over all portions: a topic of thousands of partitions must not be told of in every one of them.
+        request.topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
+    return _metadata_in_portions(request, context)
+
+
+def _metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResponse]:
+    version = context.request_version
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    # In version 0 an empty list meant all topics; since then that is null.
+    if request.topics is None or (version == 0 and not request.topics):
+        return _respond(request, [], tuple(context.metadata.state.topics.values()), [], context, operations)
+    if _is_malformed(request.topics, version):
+        return MetadataResponse(
+            brokers=[],
+            topics=[
+                _missing(ErrorCode.INVALID_REQUEST, topic.name or "", topic_id=topic.topic_id)
+                for topic in request.topics
+            ],
+        )
+    if any(topic.topic_id != NO_ID for topic in request.topics):
+        return _respond(request, *_by_id(request.topics, context), [], context, operations)
+    names = list(dict.fromkeys(topic.name for topic in request.topics if topic.name is not None))
+    missing = [name for name in names if name not in context.metadata.state.topics]
+    answer = _respond(request, [], *_by_name(names, context, operations), context, operations)
+    if missing and request.allow_auto_topic_creation and context.settings.get("auto.create.topics.enable"):
+        # The answer is from before, as Kafka's: the topics are not there yet, and whoever asks again finds them.
+        _create(missing, context)
+    return answer
+
+
+_metadata_in_portions = in_portions(Portions("topics", "topics", limits.ITEMS_PER_SLICE), _metadata)
+
+
+def _respond(
+    request: MetadataRequest,
+    before: list[TopicAnswer],
+    known: Sequence[Topic],
+    behind: list[TopicAnswer],
+    context: Context,
+    operations: int,
+) -> Answer[MetadataResponse]:
+    """What is known is described bit by bit, between what is said of unknown topics."""
+    steps = _describing(known, context, operations)
+    return context.services.slices.answer(_responding(request, before, steps, behind, context))
+
+
+def _responding(
+    request: MetadataRequest,
+    before: list[TopicAnswer],
+    steps: Generator[None, None, list[TopicAnswer]],
+    behind: list[TopicAnswer],
+    context: Context,
+) -> Generator[None, None, MetadataResponse]:
+    topics = before + (yield from steps) + behind
+    brokers = listed_brokers(context)
+    return MetadataResponse(
+        brokers=[
+            MetadataResponse.Broker(node_id=broker.id, host=host, port=port, rack=broker.rack)
+            for broker, host, port in brokers
+        ],
+        cluster_id=context.cluster_id,
+        controller_id=some_broker(context),
+        topics=topics,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def _is_malformed(topics: list[TopicAsk], version: int) -> bool:
+    if version < _FIRST_WITH_IDS:
+        return any(topic.name is None or topic.topic_id != NO_ID for topic in topics)
+    return any(topic.name is None and topic.topic_id == NO_ID for topic in topics)
+
+
+def _by_id(topics: list[TopicAsk], context: Context) -> tuple[list[TopicAnswer], list[Topic]]:
+    """One id makes it a request by ids; names beside them are ignored, as Kafka does."""
+    known = context.metadata.state.topic_by_id
+    ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != NO_ID)
+    unknown = [_missing(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id=id) for id in ids if id not in known]
+    return unknown, [known[id] for id in ids if id in known]
+
+
+def _by_name(names: list[str], context: Context, operations: int) -> tuple[list[Topic], list[TopicAnswer]]:
+    known = context.metadata.state.topics
+    unknown = []
+    for name in names:
+        if name not in known:
+            invalid = topic_name_problem(name) is not None
+            code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            unknown.append(_missing(code, name, operations=operations))
+    return [known[name] for name in names if name in known], unknown
+
+
+def _create(names: Iterable[str], context: Context) -> None:
+    """Have those created that may be. Why one cannot be made is in the log: nobody is told, as with Kafka."""
+    brokers = sum(not broker.fenced for broker in context.metadata.state.brokers.values())
+    wanted = (new_topic(name, context.settings, brokers) for name in names if topic_name_problem(name) is None)
+    context.services.channel.create_missing(wanted)
+
+
+def _missing(code: ErrorCode, name: str | None, *, topic_id: bytes = NO_ID, operations: int = NOT_ASKED) -> TopicAnswer:
+    return TopicAnswer(
+        error_code=code,
+        name=name,
+        topic_id=topic_id,
+        is_internal=name is not None and is_internal(name),
+        partitions=[],
+        topic_authorized_operations=operations,
+    )
+
+
+def _describing(topics: Sequence[Topic], context: Context, operations: int) -> Generator[None, None, list[TopicAnswer]]:
+    """Ends a slice whenever so many partitions were described."""
+    version = context.request_version
+    view = ListenerView.of(context)
+    partition = _partition if version else _partition_in_version_0
+    no_listener = ErrorCode.LISTENER_NOT_FOUND if version >= _FIRST_WITH_LISTENERS else ErrorCode.LEADER_NOT_AVAILABLE
+    answers = []
+    left = limits.PARTITIONS_DESCRIBED_PER_SLICE
+    for topic in topics:
+        answer = TopicAnswer(
+            error_code=0,
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=is_internal(topic.name),
+            partitions=[],
+            topic_authorized_operations=operations,
+        )
+        answers.append(answer)
+        states, at = topic.partitions, 0
+        left -= 1
+        while at < len(states):
+            if left <= 0:
+                yield
+                left = limits.PARTITIONS_DESCRIBED_PER_SLICE
+            some = states[at : at + left]
+            answer.partitions += [partition(state, view, no_listener) for state in some]
+            at += len(some)
+            left -= len(some)
+    return answers
+
+
+def _partition(state: PartitionState, view: ListenerView, no_listener: ErrorCode) -> PartitionAnswer:
+    led = state.leader in view.reachable
+    code = ErrorCode.NONE if led else no_listener if state.leader in view.alive else ErrorCode.LEADER_NOT_AVAILABLE
+    return PartitionAnswer(
+        error_code=code,
+        partition_index=state.index,
+        leader_id=state.leader if led else -1,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        offline_replicas=view.offline(state),
+    )
+
+
+def _partition_in_version_0(state: PartitionState, view: ListenerView, no_listener: ErrorCode) -> PartitionAnswer:
+    """Clients of that time did not expect brokers that they were not told of."""
+    answer = _partition(state, view, no_listener)
+    answer.replica_nodes = [id for id in state.replicas if id in view.reachable]
+    answer.isr_nodes = [id for id in state.isr if id in view.reachable]
+    is_complete = len(answer.replica_nodes) == len(state.replicas) and len(answer.isr_nodes) == len(state.isr)
+    if not answer.error_code and not is_complete:
+        answer.error_code = ErrorCode.REPLICA_NOT_AVAILABLE
+    return answer

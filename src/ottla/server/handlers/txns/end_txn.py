@@ -1,0 +1,45 @@
+"""EndTxn (key 26): commit or abort a transaction. The answer comes when the decision is in the journal.
+
+v2 PRODUCER_FENCED   v5 the transaction's end raises the producer's epoch, and tells it (KIP-890)
+"""
+
+from __future__ import annotations
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.loop.later import Answer
+from ottla.server.txns.coordinators import ask_with_ids
+from ottla.txns.commands.end import EndTransaction
+from ottla.txns.commands.init_producer import Producer
+from ottla.txns.transaction import EPOCH_BUMPS_SINCE
+from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
+
+_FIRST_VERSION_OF_FENCED = 2
+_FIRST_VERSION_OF_BUMPS = 5
+
+
+@handles(EndTxnRequest)
+def end_txn(request: EndTxnRequest, context: Context) -> Answer[EndTxnResponse]:
+    version = context.request_version
+
+    def respond(producer: Producer) -> EndTxnResponse:
+        return EndTxnResponse(
+            error_code=ErrorCode.NONE, producer_id=producer.producer_id, producer_epoch=producer.epoch
+        )
+
+    def refuse(error: ApiError) -> EndTxnResponse:
+        fenced = error.code == ErrorCode.PRODUCER_FENCED and version < _FIRST_VERSION_OF_FENCED
+        return EndTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if fenced else error.code)
+
+    id = request.transactional_id
+    if not id:
+        return refuse(ApiError(ErrorCode.INVALID_REQUEST))
+    command = EndTransaction(
+        id,
+        request.producer_id,
+        request.producer_epoch,
+        request.committed,
+        EPOCH_BUMPS_SINCE if version >= _FIRST_VERSION_OF_BUMPS else 0,
+    )
+    return ask_with_ids(context.services, id, command, respond, refuse)

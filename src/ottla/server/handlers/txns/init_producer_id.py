@@ -1,0 +1,57 @@
+"""InitProducerId (key 22): a producer id for an idempotent producer, and with a transactional id also its next epoch.
+
+v3 a producer may bring its id and epoch   v4 PRODUCER_FENCED   v6 (unstable) two-phase commit
+"""
+
+from __future__ import annotations
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.dispatch import handles
+from ottla.server.loop.later import Answer
+from ottla.server.txns.coordinators import ask_with_ids
+from ottla.txns.commands.init_producer import InitProducer, Producer
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+_NONE = -1
+_FIRST_VERSION_OF_FENCED = 4
+
+
+@handles(InitProducerIdRequest)
+def init_producer_id(request: InitProducerIdRequest, context: Context) -> Answer[InitProducerIdResponse]:
+    if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
+        return _refuse(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is None:
+        # Without a transactional id nobody can be fenced: a new id is as good as the old one with a higher epoch.
+        return context.services.channel.producer_ids.ready().map(lambda problem: _next(problem, context)).soonest()
+    if request.transactional_id == "":
+        return _refuse(ErrorCode.INVALID_REQUEST)
+    expected = Producer(request.producer_id, request.producer_epoch) if request.producer_id != _NONE else None
+    command = InitProducer(request.transactional_id, request.transaction_timeout_ms, expected)
+    knows_fenced = context.request_version >= _FIRST_VERSION_OF_FENCED
+
+    def refuse(error: ApiError) -> InitProducerIdResponse:
+        if error.code == ErrorCode.PRODUCER_FENCED and not knows_fenced:
+            return _refuse(ErrorCode.INVALID_PRODUCER_EPOCH)
+        return _refuse(error.code)
+
+    return ask_with_ids(context.services, request.transactional_id, command, _respond, refuse)
+
+
+def _next(problem: ApiError | None, context: Context) -> InitProducerIdResponse:
+    if problem is not None:  # a new block of ids could not be had
+        return _refuse(problem.code)
+    try:
+        return _respond(Producer(context.services.channel.producer_ids.next_producer_id(), 0))
+    except ApiError as error:  # others were faster
+        return _refuse(error.code)
+
+
+def _respond(producer: Producer) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        error_code=ErrorCode.NONE, producer_id=producer.producer_id, producer_epoch=producer.epoch
+    )
+
+
+def _refuse(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_id=_NONE, producer_epoch=_NONE)

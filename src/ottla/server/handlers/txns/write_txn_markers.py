@@ -1,0 +1,85 @@
+"""WriteTxnMarkers (key 27): write the ends of transactions into partitions that this node leads.
+
+Brokers that coordinate transactions send it, and admins who abort a transaction that hangs.
+
+v2 transaction version (KIP-890)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from ottla.machine.stepped import in_one_go
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.records.control import EndTxnMarker
+from ottla.server.api.context import Context, Services
+from ottla.server.api.dispatch import handles
+from ottla.server.loop.later import Answer, Large, Later, Sliced, gather
+from ottla.server.loop.slices import Slices
+from ottla.server.txns.markers import COST_PER_SLICE, marker_cost, write_marker
+from ottla.wire.messages.txns.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+MarkerResult = WriteTxnMarkersResponse.WritableTxnMarkerResult
+TopicResult = MarkerResult.WritableTxnMarkerTopicResult
+PartitionResult = TopicResult.WritableTxnMarkerPartitionResult
+
+
+Written = list[tuple[int, TopicPartition, Later[ApiError | None]]]
+
+
+@handles(WriteTxnMarkersRequest)
+def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -> Answer[WriteTxnMarkersResponse]:
+    """Markers are written in slices, and wait for their replicas all together: a slow partition holds up no other."""
+    written = context.services.slices.answer(_written(request, context.services))
+    if isinstance(written, Sliced):
+        return Sliced(_answer(written, context.services.slices), changes=True)
+    return _outcomes(written).map(lambda errors: in_one_go(_response(written, errors)))
+
+
+async def _answer(writing: Sliced[Written], slices: Slices) -> Large[WriteTxnMarkersResponse]:
+    done = await writing
+    written = done.response if isinstance(done, Large) else done
+    return Large(await slices.finish(_response(written, await _outcomes(written))))
+
+
+def _outcomes(written: Written) -> Later[list[ApiError | None]]:
+    return gather([later for _, _, later in written])
+
+
+def _written(request: WriteTxnMarkersRequest, services: Services) -> Generator[None, None, Written]:
+    written: Written = []
+    left = COST_PER_SLICE
+    for marker in request.markers:
+        end = EndTxnMarker(marker.transaction_result, marker.coordinator_epoch)
+        producer_id, epoch, version = marker.producer_id, marker.producer_epoch, marker.transaction_version
+        for topic in marker.topics:
+            for index in topic.partition_indexes:
+                if left <= 0:
+                    yield
+                    left = COST_PER_SLICE
+                where = TopicPartition(topic.name, index)
+                left -= marker_cost(services, where)
+                written.append((producer_id, where, write_marker(services, where, producer_id, epoch, end, version)))
+    return written
+
+
+def _response(written: Written, errors: Sequence[ApiError | None]) -> Generator[None, None, WriteTxnMarkersResponse]:
+    """By producer, then by topic, as Kafka puts them."""
+    results: dict[int, dict[str, list[PartitionResult]]] = {}
+    for number, ((producer_id, where, _), error) in enumerate(zip(written, errors, strict=True), 1):
+        code = error.code if error is not None else ErrorCode.NONE
+        partitions = results.setdefault(producer_id, {}).setdefault(where.topic, [])
+        partitions.append(PartitionResult(partition_index=where.partition, error_code=code))
+        if not number % limits.ELEMENTS_PER_STEP:
+            yield
+    return WriteTxnMarkersResponse(
+        markers=[
+            MarkerResult(
+                producer_id=producer_id,
+                topics=[TopicResult(name=name, partitions=partitions) for name, partitions in topics.items()],
+            )
+            for producer_id, topics in results.items()
+        ]
+    )

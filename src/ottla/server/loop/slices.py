@@ -1,0 +1,120 @@
+"""Slices: long work on the event loop, a bounded piece at a time, with everybody else in between.
+
+What cannot be bounded (all partitions of a cluster, all members of a group) is cut into slices of some milliseconds.
+Between two slices the loop serves the others, and only one slice of all the work that is under way is done per turn of
+the loop: ten clients who ask for everything hold up the others no more than one does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, TypeAlias, TypeVar
+
+from ottla.server.loop.later import Large, Later, Sliced
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+# Work without a result that yields where a slice ends.
+Steps: TypeAlias = Generator[None, None, None]
+
+
+class Slices:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._closed = False
+
+    async def turn(self) -> None:
+        """Returns when it is the caller's turn to do its next slice."""
+        await self._queue()
+
+    def soon(self, slice_: Callable[[], None]) -> None:
+        """Does the slice when it is its turn."""
+        self._queue().add_done_callback(lambda turn: None if turn.cancelled() else slice_())
+
+    def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
+        """A task for work in slices. Whoever asked for it may leave: it goes on until it is done, or until `close`."""
+        task = asyncio.ensure_future(work, loop=self._loop)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        """Nobody has a turn any more: what is under way ends between two slices."""
+        self._closed = True
+        tasks = list(self._tasks)
+        for each in (*tasks, *self._waiting):
+            each.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _queue(self) -> asyncio.Future[None]:
+        mine = self._loop.create_future()
+        if self._closed:
+            mine.cancel()
+            return mine
+        self._waiting.append(mine)
+        if len(self._waiting) == 1:
+            self._loop.call_soon(self._next)
+        return mine
+
+    def _next(self) -> None:
+        while self._waiting:
+            first = self._waiting.popleft()
+            if not first.done():  # cancelled
+                first.set_result(None)
+                break
+        if self._waiting:
+            self._loop.call_soon(self._next)
+
+    async def finish(self, steps: Generator[None, None, T]) -> T:
+        """The result of work that says by itself (`yield`) where a slice ends."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            await self.turn()
+
+    def answer(self, steps: Generator[None, None, T]) -> T | Sliced[T]:
+        """The answer of a handler that only reads and says where a slice ends: itself if one slice was enough."""
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        return Sliced(self._rest(steps), changes=False)
+
+    def answer_of(self, known: Later[U], make: Callable[[U], Generator[None, None, T]]) -> T | Awaitable[T | Large[T]]:
+        """`answer`, made of what somebody is asked for, who may know it now or later."""
+        return self.answer(make(known.taken())) if known.done else self._when_known(known, make)
+
+    async def _when_known(self, known: Later[U], make: Callable[[U], Generator[None, None, T]]) -> Large[T]:
+        return Large(await self.finish(make(await known)))
+
+    async def _rest(self, steps: Generator[None, None, T]) -> Large[T]:
+        await self.turn()
+        return Large(await self.finish(steps))
+
+
+class Tally:
+    """Counts what was done in a slice of work that yields by itself."""
+
+    __slots__ = ("_done", "_per_slice")
+
+    def __init__(self, per_slice: int) -> None:
+        self._per_slice = per_slice
+        self._done = 0
+
+    def is_full(self, more: int = 1) -> bool:
+        """Whether the slice has done enough with `more` that was just done; then the next one begins."""
+        self._done += more
+        if self._done < self._per_slice:
+            return False
+        self._done = 0
+        return True

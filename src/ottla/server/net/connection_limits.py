@@ -1,0 +1,93 @@
+"""Door: who may come in. What all listeners of a node share: its connections, and the bounds on them.
+
+Per address, too many are turned away. When the node as a whole is full (`max.connections`) nobody is turned away:
+newcomers wait outside, in the kernel, until somebody leaves, as they do with Kafka. It is full, too, when connections
+have taken the descriptors that are theirs: the data directories need the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ottla.model import limits
+from ottla.model.config import Config
+from ottla.server.loop.request_memory import RequestMemory
+
+if TYPE_CHECKING:
+    from ottla.server.net.connection import Connection
+
+log = logging.getLogger(__name__)
+
+
+class Door:
+    def __init__(self, settings: Config, memory: RequestMemory, ceiling: int = limits.CONNECTIONS_MAX) -> None:
+        self.memory = memory
+        self._ceiling = ceiling  # what there are descriptors for
+        self.max_frame_bytes: int = settings.get("socket.request.max.bytes")
+        self.max_idle_s: float = settings.get("connections.max.idle.ms") / 1000  # negative: for ever
+        self.connections: dict[Connection, None] = {}
+        self.per_address: Counter[str] = Counter()
+        self._waiting: list[Callable[[], None]] = []  # listeners that stopped accepting
+        self.configure(settings)
+        if ceiling < min(settings.get("max.connections"), limits.CONNECTIONS_MAX):
+            log.info("at most %d connections: this process may open few files (see ulimit -n)", ceiling)
+
+    def configure(self, settings: Config) -> None:
+        """Takes on the limits that may change while the node runs."""
+        self._max_connections: int = min(settings.get("max.connections"), self._ceiling)
+        self._max_per_address: int = settings.get("max.connections.per.ip")
+        self._overrides = _overrides(settings.get("max.connections.per.ip.overrides"))
+        self._let_in()
+
+    @property
+    def full(self) -> bool:
+        return len(self.connections) >= self._max_connections
+
+    def when_there_is_room(self, resume: Callable[[], None]) -> None:
+        self._waiting.append(resume)
+
+    def refuses(self, address: str) -> str | None:
+        """Why a connection from `address` may not enter, or None."""
+        allowed = self._overrides.get(address, self._max_per_address)
+        if self.per_address[address] >= allowed:
+            return f"max.connections.per.ip ({allowed}) reached by {address}"
+        return None
+
+    def entered(self, connection: Connection) -> None:
+        self.connections[connection] = None
+        self.per_address[_address(connection)] += 1
+
+    def left(self, connection: Connection) -> None:
+        self.connections.pop(connection, None)
+        address = _address(connection)
+        self.per_address[address] -= 1
+        if self.per_address[address] <= 0:
+            del self.per_address[address]
+        self._let_in()
+
+    def _let_in(self) -> None:
+        if self._waiting and not self.full:
+            waiting, self._waiting = self._waiting, []
+            for resume in waiting:
+                resume()
+
+    def close(self) -> None:
+        """Everybody out."""
+        for connection in tuple(self.connections):
+            connection.close()
+
+
+def _address(connection: Connection) -> str:
+    return connection.context.connection.remote_address[0]
+
+
+def _overrides(text: str) -> dict[str, int]:
+    """`address:count,…`; the address may itself contain colons."""
+    found = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        address, _, count = entry.rpartition(":")
+        found[address.strip("[]")] = int(count)
+    return found

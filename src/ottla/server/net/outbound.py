@@ -1,0 +1,127 @@
+"""Outbound: what a connection still has to send — byte strings and file slices, in order.
+
+Bytes that lie next to each other leave in one `sendmsg`; a file slice leaves by `sendfile`, so a slow reader holds
+no memory. A small slice is read instead, when its turn comes: one packet with its headers beats three system calls.
+A slice that is not in memory stops the flow (`Cold`): whoever sends has it warmed before going on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from typing import Any
+
+from ottla.log.files.disk import Cold, FileSlice
+from ottla.model import limits
+
+
+class Outbound:
+    __slots__ = ("held_bytes", "queue")
+
+    def __init__(self) -> None:
+        self.queue: deque[Any] = deque()
+        self.held_bytes = 0  # in memory; of an answer that waits for its turn, too
+
+    def add(self, parts: list[Any]) -> None:
+        """Takes an answer; it begins with bytes."""
+        if len(parts) == 1:
+            (part,) = parts
+            self.held_bytes += len(part)
+            self.queue.append(part)
+        else:
+            self.queue.extend(self.hold(parts))
+
+    def hold(self, parts: list[Any]) -> list[Any]:
+        """Counts an answer that cannot join the queue yet; gives it back."""
+        for part in parts:
+            if part.__class__ is not FileSlice:
+                self.held_bytes += len(part)
+        return parts
+
+    def flush(self, sock: Any, warmed: bool = False) -> bool:
+        """Sends as much as the socket takes and one turn allows; True when nothing is left.
+
+        Raises OSError when the peer is gone, StorageError when a file is, Cold where the next slice has to be read from
+        the disk first; unless it was (`warmed`), even if it is cold again.
+        """
+        queue = self.queue
+        left_bytes = limits.SEND_PER_TURN_BYTES
+        try:
+            while queue:
+                head = queue[0]
+                if head.__class__ is FileSlice:
+                    if head.size_bytes > limits.INLINE_SLICE_BYTES_MAX:
+                        left_bytes -= self._send_file(sock, head, warmed)
+                        warmed = False
+                        if left_bytes <= 0:
+                            return not queue
+                        continue
+                elif len(queue) == 1:  # the usual answer, the short way
+                    sent = sock.send(head)
+                    self.held_bytes -= sent
+                    if sent == len(head):
+                        queue.popleft()
+                    else:
+                        queue[0] = memoryview(head)[sent:]
+                    continue
+                run = self._run(warmed)
+                warmed = False
+                self._sent(sock.sendmsg(run))
+        except (BlockingIOError, InterruptedError):
+            return False
+        return True
+
+    def _send_file(self, sock: Any, part: FileSlice, warmed: bool) -> int:
+        step_bytes = min(part.size_bytes, limits.SEND_STEP_BYTES)
+        if not (warmed or part.file.is_warm(part.position, step_bytes)):
+            raise Cold(part.file, part.position, step_bytes)
+        sent = part.file.send(sock, part.position, step_bytes)
+        if sent == 0:
+            raise _too_short(part)
+        if sent < part.size_bytes:
+            self.queue[0] = FileSlice(part.file, part.position + sent, part.size_bytes - sent)
+        else:
+            self.queue.popleft()
+        return sent
+
+    def _run(self, warmed: bool) -> list[Any]:
+        """The bytes at the head of the queue, small file slices read, up to one that is cold."""
+        queue = self.queue
+        run: list[Any] = []
+        size_bytes = 0
+        for at, part in enumerate(list(islice(queue, limits.SEND_VECTOR_MAX))):
+            if part.__class__ is FileSlice:
+                if part.size_bytes > limits.INLINE_SLICE_BYTES_MAX:
+                    break
+                if not (part.file.is_warm(part.position, part.size_bytes) or (warmed and not at)):
+                    if not run:
+                        raise Cold(part.file, part.position, part.size_bytes)
+                    break
+                data = part.read()
+                if len(data) < part.size_bytes:
+                    raise _too_short(part)
+                queue[at] = part = data
+                self.held_bytes += len(data)
+            run.append(part)
+            size_bytes += len(part)
+            if size_bytes >= limits.SEND_RUN_BYTES:
+                break
+        return run
+
+    def _sent(self, sent: int) -> None:
+        queue = self.queue
+        self.held_bytes -= sent
+        while True:
+            head = queue[0]
+            size_bytes = len(head)
+            if sent < size_bytes:
+                queue[0] = memoryview(head)[sent:]
+                return
+            queue.popleft()
+            sent -= size_bytes
+            if not sent:
+                return
+
+
+def _too_short(part: FileSlice) -> ConnectionError:
+    return ConnectionError(f"{part.file.path} ended before the range that was promised")

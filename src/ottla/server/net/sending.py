@@ -1,0 +1,76 @@
+"""Sending: a connection's answers on their way to its socket, at the pace of the peer and of the disk.
+
+A peer that does not take its answers, and a file range that has to be read from the disk first, stop the flow of this
+connection alone: it is `blocked` until the socket is writable, or the range in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ottla.log.files.disk import Cold, StorageError
+from ottla.server.net.outbound import Outbound
+from ottla.server.storage.cold_reads import ColdReads
+
+
+class Sending:
+    """`progress` is told when a blocked flow has moved on, and whether it is free now; `lost`, why it never will."""
+
+    def __init__(
+        self, sock: Any, loop: Any, cold: ColdReads, progress: Callable[[bool], None], lost: Callable[[Exception], None]
+    ) -> None:
+        self.outbound = Outbound()
+        self.blocked = False
+        self._sock = sock
+        self._loop = loop
+        self._cold = cold
+        self._progress = progress
+        self._lost = lost
+        self._fileno = sock.fileno()
+        self._watches = False  # waits for the socket, not for the disk
+        self._closed = False
+
+    def flush(self) -> None:
+        """Sends what there is, unless the flow is blocked already; it may be afterwards."""
+        if not self.blocked and self.outbound.queue:
+            self._send(False)
+
+    def _send(self, warmed: bool) -> None:
+        try:
+            drained = self.outbound.flush(self._sock, warmed)
+        except Cold as cold:
+            self.blocked = True
+            self._watch(False)
+            self._cold.warm(cold, self, self._warmed)
+        except (OSError, StorageError) as error:
+            self._lost(error)
+        else:
+            if self.blocked or not drained:
+                self.blocked = not drained
+                self._watch(not drained)
+
+    def _watch(self, yes: bool) -> None:
+        if yes and not self._watches:
+            self._loop.add_writer(self._fileno, self._writable)
+        elif self._watches and not yes:
+            self._loop.remove_writer(self._fileno)
+        self._watches = yes
+
+    def _writable(self) -> None:
+        self._go_on(warmed=False)
+
+    def _warmed(self) -> None:
+        self._go_on(warmed=True)
+
+    def _go_on(self, *, warmed: bool) -> None:
+        if not self._closed:
+            self._send(warmed)
+        if not self._closed:
+            self._progress(not self.blocked)
+
+    def close(self) -> None:
+        """The socket is about to be closed."""
+        self._closed = True
+        self._watch(False)
+        self.outbound.queue.clear()

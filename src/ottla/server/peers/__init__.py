@@ -1,0 +1,1 @@
+"""Connections and requests from this node to other nodes."""

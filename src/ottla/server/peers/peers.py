@@ -1,0 +1,271 @@
+"""Peers: the connections of this node to others.
+
+One connection per (purpose, address), made by the first request and again after it broke, with a growing pause between
+attempts that fail. Purposes have their own connections because a node answers one connection in order: a fetch that
+waits must not hold up a vote.
+
+A connection that breaks without our doing is told at once to whoever asked for that with `on_lost`. That is how the end
+of a process is noticed within milliseconds; `probe` then tells a process that is gone from a network that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ottla.client.address import Address
+from ottla.client.errors import NotConnected, RequestTimedOut
+from ottla.cluster.state import ClusterState
+from ottla.model import limits
+from ottla.wire import api
+from ottla.wire.message import Request, Response
+
+if TYPE_CHECKING:
+    from ottla.client.connection import Connection
+    from ottla.server.peers.connection import PeerConnection
+
+OnLost = Callable[[], None]
+
+
+class Reach(enum.Enum):
+    """What became of an attempt to connect."""
+
+    LISTENS = "listens"
+    REFUSES = "refuses"  # the machine is there, the process is not
+    SILENT = "silent"
+
+
+class Peers:
+    """`client_id` is what the other side sees, followed by the purpose."""
+
+    def __init__(self, client_id: str, *, connect_timeout_ms: int = limits.PEER_CONNECT_MS) -> None:
+        self._client_id = client_id
+        self._connect_timeout_ms = connect_timeout_ms
+        self._links: dict[tuple[str, Address], _Link] = {}
+        self._listeners: dict[Address, dict[object, OnLost]] = {}
+        self._names = _Names()
+        self._closed = False
+
+    async def ask(
+        self, address: Address, request: Request, *, timeout_ms: int, purpose: str = "peer", patient: bool = True
+    ) -> Any:
+        """The answer, in the highest version that both sides speak; `ClientError` if there is none within
+        `timeout_ms`, connecting included. Who is not `patient` would rather ask somebody else than wait for the next
+        attempt to connect.
+        """
+        link = self._link(purpose, address)
+        if not patient and link.pauses:
+            raise NotConnected(f"no connection to {address} for the moment")
+        connection = await link.connected(timeout_ms)
+        answer: type[Response] = api.response_class(type(request).key)
+        return await connection.request(request, answer, timeout_ms=timeout_ms)
+
+    async def connect(self, address: Address, *, timeout_ms: int, purpose: str = "peer") -> Connection:
+        """The open connection itself, for who pipelines or wants a version of its own."""
+        return await self._link(purpose, address).connected(timeout_ms)
+
+    def on_lost(self, address: Address, callback: OnLost) -> Callable[[], None]:
+        """`callback` hears whenever a connection to `address` breaks; the result ends that."""
+        key = object()
+        self._listeners.setdefault(address, {})[key] = callback
+
+        def forget() -> None:
+            callbacks = self._listeners.get(address, {})
+            callbacks.pop(key, None)
+            if not callbacks:
+                self._listeners.pop(address, None)
+
+        return forget
+
+    async def close(self) -> None:
+        self._closed = True
+        links = list(self._links.values())
+        self._links.clear()
+        self._listeners.clear()
+        for link in links:
+            link.close()
+        for link in links:
+            await link.closed()
+        self._names.close()
+
+    def _link(self, purpose: str, address: Address) -> _Link:
+        if self._closed:
+            raise NotConnected("this node is stopping")
+        link = self._links.get((purpose, address))
+        if link is None:
+            if len(self._links) >= limits.PEER_LINKS_MAX:
+                self._drop_one()
+            link = _Link(address, f"{self._client_id}-{purpose}", self._connect_timeout_ms, self._lost, self._names)
+            self._links[purpose, address] = link
+        return link
+
+    def _drop_one(self) -> None:
+        """Others say where they are, and may say so again and again: of too many, one goes that is not connected, else
+        the oldest."""
+        idle = (key for key, link in self._links.items() if link.is_idle)
+        self._links.pop(next(idle, next(iter(self._links)))).close()
+
+    def _lost(self, address: Address) -> None:
+        for callback in list(self._listeners.get(address, {}).values()):
+            callback()
+
+
+class _Names:
+    """Whether a host's name can be looked up now. The loop has a few threads for that, and a question to a name server
+    that hangs keeps one of them, whatever becomes of who asked: each name is asked for once at a time."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, asyncio.Task[Any]] = {}
+
+    async def look_up(self, host: str, timeout_ms: int) -> None:
+        """NotConnected: there is no answer yet."""
+        if _is_number(host):
+            return
+        asked = self._asked.get(host)
+        if asked is None:
+            loop = asyncio.get_running_loop()
+            asked = self._asked[host] = loop.create_task(loop.getaddrinfo(host, None))
+            asked.add_done_callback(lambda done: self._answered(host, done))
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await asyncio.shield(asked)
+        except TimeoutError:
+            raise NotConnected(f"the name {host} was not found within {timeout_ms} ms") from None
+        except (OSError, ValueError):
+            return  # whoever connects is told the same, in better words
+
+    def _answered(self, host: str, asked: asyncio.Task[Any]) -> None:
+        self._asked.pop(host, None)
+        if not asked.cancelled():
+            asked.exception()  # looked at by those who asked
+
+    def close(self) -> None:
+        for asked in tuple(self._asked.values()):
+            asked.cancel()
+
+
+def _is_number(host: str) -> bool:
+    """Whether it is an address, which nobody has to be asked for."""
+    return ":" in host or host.replace(".", "").isdigit()
+
+
+class _Link:
+    """One connection, made again when it is needed again."""
+
+    def __init__(
+        self,
+        address: Address,
+        client_id: str,
+        connect_timeout_ms: int,
+        on_lost: Callable[[Address], None],
+        names: _Names,
+    ) -> None:
+        self._address = address
+        self._client_id = client_id
+        self._connect_timeout_ms = connect_timeout_ms
+        self._on_lost = on_lost
+        self._names = names
+        self._connection: PeerConnection | None = None
+        self._connecting: asyncio.Task[PeerConnection] | None = None
+        self._failures = 0
+        self._not_before_s = 0.0
+
+    @property
+    def pauses(self) -> bool:
+        """Whether the last attempt failed so recently that the next one has to wait."""
+        is_open = self._connection is not None and self._connection.is_open
+        return not is_open and self._not_before_s > asyncio.get_running_loop().time()
+
+    @property
+    def is_idle(self) -> bool:
+        return self._connecting is None and (self._connection is None or not self._connection.is_open)
+
+    async def connected(self, timeout_ms: int) -> Connection:
+        if self._connection is not None and self._connection.is_open:
+            return self._connection
+        connecting = self._connecting
+        if connecting is None:
+            connecting = self._connecting = asyncio.get_running_loop().create_task(self._connect())
+            connecting.add_done_callback(self._connected)
+        cancelled = _cancellations()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                # Several may wait for it, and one who gives up must not take it from the others.
+                return await asyncio.shield(connecting)
+        except TimeoutError:
+            raise RequestTimedOut(f"no connection to {self._address} within {timeout_ms} ms") from None
+        except asyncio.CancelledError:
+            if not connecting.cancelled() or _cancellations() > cancelled:
+                raise  # whoever waits was cancelled, if at the same time as the connection: nobody looks at an error
+            raise NotConnected(f"the connection to {self._address} was closed") from None
+
+    async def _connect(self) -> PeerConnection:
+        loop = asyncio.get_running_loop()
+        pause_s = self._not_before_s - loop.time()
+        if pause_s > 0:
+            await asyncio.sleep(pause_s)
+        await self._names.look_up(self._address.host, self._connect_timeout_ms)
+        from ottla.server.peers.connection import PeerConnection  # a node without others does without it
+
+        connection = await PeerConnection.open(
+            self._address, client_id=self._client_id, connect_timeout_ms=self._connect_timeout_ms
+        )
+        assert isinstance(connection, PeerConnection), "open makes one of its own class"
+        return connection
+
+    def _connected(self, task: asyncio.Task[PeerConnection]) -> None:
+        if task.cancelled():
+            return
+        self._connecting = None
+        if task.exception() is not None:
+            pause_ms = min(limits.PEER_RECONNECT_MS_MAX, limits.PEER_RECONNECT_MS << min(self._failures, 10))
+            self._failures += 1
+            self._not_before_s = asyncio.get_running_loop().time() + pause_ms / 1000
+            return
+        self._failures = 0
+        self._connection = task.result()
+        self._connection.on_lost = lambda: self._on_lost(self._address)
+        if not self._connection.is_open:  # lost between the last answer of its opening and now
+            self._on_lost(self._address)
+
+    def close(self) -> None:
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._connection is not None:
+            self._connection.on_lost = None
+            self._connection.close()
+
+    async def closed(self) -> None:
+        if self._connecting is not None:
+            await asyncio.gather(self._connecting, return_exceptions=True)
+
+
+def _cancellations() -> int:
+    """How often the present task was cancelled."""
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
+
+
+async def probe(address: Address, timeout_ms: int) -> Reach:
+    """Whether somebody listens there now, without asking anything."""
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            transport, _ = await asyncio.get_running_loop().create_connection(
+                asyncio.Protocol, address.host, address.port
+            )
+    except ConnectionRefusedError:
+        return Reach.REFUSES
+    except (OSError, TimeoutError, OverflowError, ValueError):  # the last two: it is no address at all
+        return Reach.SILENT
+    transport.abort()
+    return Reach.LISTENS
+
+
+def broker_address(state: ClusterState, broker_id: int, listener: str) -> Address | None:
+    """Where a broker listens for those who use `listener`, or None."""
+    broker = state.brokers.get(broker_id)
+    if broker is None:
+        return None
+    return next((Address(each.host, each.port) for each in broker.endpoints if each.name == listener), None)

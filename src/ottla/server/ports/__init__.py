@@ -1,0 +1,1 @@
+"""The outside world of a node: disks, sockets, time, threads."""

@@ -1,0 +1,352 @@
+"""ActiveController: decides what changes in the cluster, on the node that leads the quorum and only while it does.
+
+Commands are decided on a state of its own, a copy of the committed one that is ahead of it by what was appended and is
+not committed yet. Replies leave when their records are committed and this node's `MetadataHost` has applied them. When
+the lead is lost the copy is thrown away and whoever waits is told NOT_CONTROLLER: the next active controller knows
+whether the command was carried out.
+
+Commands are carried out one after the other. A long one (thousands of partitions) is carried out in slices, and those
+behind it wait meanwhile: its records are applied to the state that it was decided on. If the lead is lost before its
+records are appended, it has not happened.
+
+While a sole voter starts, an append is committed when it returns, so the reply is there when `submit` returns. It needs
+no copy either: it decides on the committed state itself, until it serves others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ottla.cluster.commands.start import Activate
+from ottla.cluster.entities import Change
+from ottla.cluster.entry import Entry
+from ottla.cluster.machine import ClusterMachine, Command
+from ottla.cluster.view import View
+from ottla.log.files.disk import StorageError
+from ottla.machine.kit import Moment
+from ottla.machine.stepped import SteppedRunner
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import BitSource
+from ottla.server.loop.later import Answer, Later
+from ottla.server.loop.slices import Steps
+from ottla.server.quorum.metadata_host import MetadataHost
+from ottla.server.settings.configs import Configs
+
+if TYPE_CHECKING:
+    from ottla.server.quorum.quorum import Quorum
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class ActiveController:
+    """Where this node does not lead, `active` is False and everything is refused with NOT_CONTROLLER."""
+
+    def __init__(
+        self,
+        quorum: Quorum,
+        metadata: MetadataHost,
+        configs: Configs,
+        bootstrap: tuple[Entry, ...],
+        now_ms: Callable[[], int],
+        rng: BitSource,
+    ) -> None:
+        self.on_active: Callable[[bool], None] = _ignore
+        self._quorum = quorum
+        self._metadata = metadata
+        self._configs = configs
+        self._bootstrap = bootstrap
+        self._now_ms = now_ms
+        self._rng = rng
+        self._runner: SteppedRunner[Command, Entry] | None = None
+        self._jobs: deque[_Job] = deque()  # the first one is under way
+        self._is_waking = False  # timers that are due are among them
+        self._carrying_out = 0  # commands, one within another
+        self._told: bool | None = None  # whether this node leads, as it was told meanwhile
+        self._changes: list[Change] = []  # made to the state that is shared, and not told yet
+        self._view: View | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms: int | None = None
+        metadata.on_lead = self._led
+        metadata.on_committed = self._committed
+
+    @property
+    def active(self) -> bool:
+        return self._runner is not None
+
+    @property
+    def view(self) -> View:
+        """What commands see, for who answers from it without changing anything."""
+        if self._view is None:
+            raise self._not_controller()
+        return self._view
+
+    # --- commands
+
+    def submit(self, command: Command) -> Later[Any]:
+        """The reply, or the ApiError that refused the command as a whole; at once while a sole voter starts."""
+        later: Later[Any] = Later()
+        if self._runner is None:
+            later.set(self._not_controller())
+            return later
+
+        def failed(error: Exception) -> None:
+            if isinstance(error, StorageError):
+                log.error("the metadata log cannot be written: %s", error)
+                error = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            if isinstance(error, ApiError):  # one of the quorum: it is about to say that another leads
+                later.set(error)
+            elif is_here:
+                raise error
+            else:
+                log.error("a command of the active controller failed", exc_info=error)
+                later.fail()
+
+        is_here = True
+        reply = partial(_answer, later)
+        self._do(_Job(lambda runner: runner.submitting(command, self._moment(), reply), failed))
+        is_here = False
+        return later
+
+    def _do(self, job: _Job) -> None:
+        self._jobs.append(job)
+        if len(self._jobs) == 1:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """With the first job, and those behind it, until a slice ends."""
+        while self._jobs and self._runner is not None:
+            job = self._jobs[0]
+            try:
+                with self._undisturbed(self._runner):
+                    self._run(job, self._runner)
+            except Exception:  # a mistake of ours: the others go on
+                if self._jobs:
+                    self._quorum.next_slice(self._go_on)
+                raise
+            if self._jobs and self._jobs[0] is job:
+                self._quorum.next_slice(self._go_on)
+                return
+
+    def _run(self, job: _Job, runner: SteppedRunner[Command, Entry]) -> None:
+        """Does the next slice of a job, or all of it while nobody else is served; then it is the first no longer."""
+        try:
+            if job.steps is None:
+                job.steps = job.begin(runner)
+            for _ in job.steps:
+                if self._quorum.works_in_slices:
+                    return
+        except Exception as error:
+            self._jobs.popleft()
+            job.failed(error)
+        else:
+            self._jobs.popleft()
+
+    @contextmanager
+    def _undisturbed(self, runner: SteppedRunner[Command, Entry]) -> Iterator[None]:
+        """While a command, or a slice of one, is carried out. What the quorum says meanwhile (that records are
+        committed, that the lead is lost) comes afterwards.
+        """
+        self._split()
+        self._metadata.hold()
+        self._carrying_out += 1
+        try:
+            yield
+        finally:
+            self._carrying_out -= 1
+            self._metadata.release()
+            if self._told is not None and not self._carrying_out:
+                leading, self._told = self._told, None
+                self._led(leading)
+            self._check(runner)
+            self._arm()
+
+    def ask(self, command: Command, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
+        """`submit`, with the reply made into a response; at once where the reply is there at once."""
+        reply = self.submit(command)
+        if reply.done:
+            value = reply.taken()
+            return refuse(value) if isinstance(value, ApiError) else respond(value)
+        return reply.map(lambda value: refuse(value) if isinstance(value, ApiError) else respond(value))
+
+    # --- for the node
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on timers are followed."""
+        self._loop = loop
+        self._arm()
+
+    def begin_to_serve(self) -> None:
+        """The start is over: nothing is committed at once any more."""
+        self._quorum.begin_to_serve()
+        self._split()
+
+    def close(self) -> None:
+        self._resign()
+        self._loop = None
+
+    # --- inside
+
+    def _led(self, leading: bool) -> None:
+        if self._carrying_out:
+            self._told = leading
+            return
+        self._resign()
+        if leading:
+            self._take_over()
+        self.on_active(leading)
+
+    def _take_over(self) -> None:
+        shares = self._quorum.commits_at_once
+        view = View(
+            self._metadata.state if shares else self._metadata.state.copy(),
+            self._metadata.node_id,
+            lambda: self._configs.node,
+            self._rng,
+            lambda: self._quorum.end_offset,
+            quorum=self._quorum,
+        )
+        machine = ClusterMachine(view)
+        runner: SteppedRunner[Command, Entry] = SteppedRunner(machine, self._quorum.append, self._observe)
+        runner.next_offset = self._quorum.end_offset
+        runner.committed_offset = self._metadata.end_offset
+        self._view, self._runner = view, runner
+        self._metadata.applied = self._take_changes if shares else None
+        self.submit(Activate(self._bootstrap)).then(self._activated)
+
+    def _split(self) -> None:
+        """What is appended from now on is not committed at once, so there are two states."""
+        if self._metadata.applied is not None and self._view is not None and not self._quorum.commits_at_once:
+            self._metadata.applied = None
+            self._view = replace(self._view, state=self._metadata.state.copy())
+            assert self._runner is not None, "it has a view"
+            self._runner.machine = ClusterMachine(self._view)
+
+    def _observe(self, changes: list[Change]) -> None:
+        if self._metadata.applied is not None:
+            self._changes.extend(changes)
+
+    def _take_changes(self) -> list[Change]:
+        changes, self._changes = self._changes, []
+        return changes
+
+    def _activated(self, reply: Any) -> None:
+        if isinstance(reply, ApiError) and reply.code != ErrorCode.NOT_CONTROLLER:
+            log.error("the lead cannot be taken: %s", reply)
+
+    def _resign(self) -> None:
+        runner, self._runner, self._view = self._runner, None, None
+        jobs, self._jobs = self._jobs, deque()
+        self._is_waking = False
+        self._metadata.applied = None
+        self._changes.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = self._timer_ms = None
+        if runner is not None:
+            runner.resign(self._not_controller())
+        for job in jobs:
+            if job.steps is not None:
+                job.steps.close()
+            job.failed(self._not_controller())
+
+    def _committed(self, high_watermark: int) -> None:
+        if self._runner is not None:
+            self._runner.commit(high_watermark)
+
+    def _check(self, runner: SteppedRunner[Command, Entry]) -> None:
+        """A mistake of ours was met after an append: the copy lacks something that the journal has, and is made anew.
+        Where there is no copy there is nothing to make one of."""
+        if runner.broken and runner is self._runner:
+            if self._metadata.applied is not None:
+                self._metadata.fail()
+                self._resign()
+                return
+            log.error("the active controller begins anew")
+            self._resign()
+            self._quorum.resign()
+
+    def _not_controller(self) -> ApiError:
+        leader = self._quorum.leader_id
+        return ApiError(
+            ErrorCode.NOT_CONTROLLER,
+            f"The active controller appears to be node {leader}." if leader >= 0 else "No controller appears active.",
+        )
+
+    # --- timers
+
+    def _arm(self) -> None:
+        if self._loop is None or self._runner is None or self._is_waking:
+            return
+        deadline_ms = self._runner.next_deadline_ms
+        if deadline_ms == self._timer_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms, self._timer = deadline_ms, None
+        if deadline_ms is not None:
+            delay_ms = max(0, deadline_ms - self._now_ms())
+            self._timer = self._loop.call_later(delay_ms / 1000, self._wake)
+
+    def _moment(self) -> Moment:
+        """Nothing of the cluster is dated: it has one clock, which nobody sets."""
+        now_ms = self._now_ms()
+        return Moment(now_ms, now_ms)
+
+    def _wake(self) -> None:
+        self._timer = self._timer_ms = None
+        if self._runner is not None:
+            self._is_waking = True
+            self._do(_Job(self._waking, self._put_off))
+
+    def _waking(self, runner: SteppedRunner[Command, Entry]) -> Steps:
+        try:
+            yield from runner.waking(self._moment())
+        finally:
+            self._is_waking = False
+
+    def _put_off(self, error: Exception) -> None:
+        if self._runner is None:
+            return  # the next controller does it
+        if isinstance(error, StorageError):
+            log.error("the metadata log cannot be written: %s", error)
+        elif isinstance(error, ApiError):
+            log.warning("what was due in the cluster was put off: %s", error)
+        else:
+            log.error("what was due in the cluster failed", exc_info=error)
+
+
+class _Job:
+    """A command or timers that are due: what is done with them, and who hears that it failed."""
+
+    __slots__ = ("begin", "failed", "steps")
+
+    def __init__(
+        self, begin: Callable[[SteppedRunner[Command, Entry]], Steps], failed: Callable[[Exception], None]
+    ) -> None:
+        self.begin = begin
+        self.failed = failed
+        self.steps: Steps | None = None  # when it has begun
+
+
+def _answer(later: Later[Any], value: Any) -> None:
+    """Whoever cannot take an answer hurts nobody else who waits."""
+    if later.done:
+        return
+    try:
+        later.set(value)
+    except Exception:
+        log.exception("an answer of the active controller could not be given")
+
+
+def _ignore(_: Any) -> None:
+    """Nobody listens."""

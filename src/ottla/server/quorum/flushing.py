@@ -1,0 +1,138 @@
+"""Flushing: what of the metadata journal has to last is made to last by a worker: its log, votes, the end of a doubt.
+
+One piece of work at a time; everything that comes meanwhile shares the next one. Work that failed is done again after a
+pause for as long as somebody waits for it (`settle`); a flush that nobody waits for is consensus's to ask for again.
+While a node starts, and where there are no workers, all of it is done at once and in place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+
+from ottla.cluster.store import Store, Work
+from ottla.log.durable import Syncable
+from ottla.log.files.disk import StorageError
+from ottla.raft.events import Event, Flushed, JournalFailed
+from ottla.raft.node import JOURNAL_PAUSE_MS
+
+log = logging.getLogger(__name__)
+
+Then = Callable[[], None]
+
+
+class Flushing:
+    loop: asyncio.AbstractEventLoop
+
+    def __init__(self, store: Store, executor: Executor | None, step: Callable[[Event], None]) -> None:
+        self._store = store
+        self._executor = executor
+        self._step = step
+        self.in_place = True
+        self._running = False
+        self._is_wanted = False  # a flush of the log, next
+        self._waiting: list[Then] = []  # for the next piece of work
+        self._retry: asyncio.TimerHandle | None = None
+        self._idle: asyncio.Event | None = None
+
+    def begin_to_serve(self) -> None:
+        """From now on nothing here may hold up the loop."""
+        self.in_place = self._executor is None
+        self._store.put_off = not self.in_place
+
+    def request(self) -> None:
+        """Flush the log, then say `Flushed`."""
+        if self.in_place:
+            self._flush()
+        else:
+            self._is_wanted = True
+            self._start()
+
+    def settle(self, then: Then, *, flush: bool = False) -> None:
+        """Do what the store has put off, and flush the log if it has to be, then call `then`."""
+        self._waiting.append(then)
+        self._is_wanted = self._is_wanted or flush
+        self._start()
+
+    def _flush(self) -> None:
+        try:
+            self._store.flush()
+        except StorageError as error:
+            self._failed(error)
+        else:
+            self._step(Flushed())
+
+    def _start(self) -> None:
+        if self._running or self._retry is not None or not (self._is_wanted or self._waiting):
+            return
+        waiting, self._waiting = self._waiting, []
+        work = self._store.take_work()
+        flush, self._is_wanted = work.flush or self._is_wanted, False
+        try:
+            files = self._store.begin_flush() if flush else []
+        except StorageError as error:
+            self._again_later(work, flush, waiting)
+            self._failed(error)
+            return
+        self._running = True
+        future = self.loop.run_in_executor(self._executor, _carry_out, work.steps, files)
+        future.add_done_callback(lambda done: self._finished(done, work, flush, waiting))
+
+    def _finished(self, done: asyncio.Future[None], work: Work, flush: bool, waiting: list[Then]) -> None:
+        self._running = False
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if error is not None:
+            if flush:
+                self._store.flush_failed()
+            self._again_later(work, flush, waiting)
+            self._failed(error)
+        else:
+            if flush:
+                self._store.end_flush()
+                self._step(Flushed())
+            for then in waiting:
+                then()
+        self._start()
+        if self._idle is not None and not self._running:
+            self._idle.set()
+
+    def _again_later(self, work: Work, flush: bool, waiting: list[Then]) -> None:
+        if waiting:
+            self._store.put_back(work)  # as it was: consensus does not wait for a flush that others asked for
+            self._is_wanted = self._is_wanted or flush
+            self._waiting = waiting + self._waiting
+            self._retry = self.loop.call_later(JOURNAL_PAUSE_MS / 1000, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self._start()
+
+    def _failed(self, error: BaseException) -> None:
+        log.error("the metadata log cannot be put on disk: %s", error)
+        self._step(JournalFailed())
+
+    def close(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+        self._waiting.clear()
+        self._is_wanted = False
+
+    async def idle(self) -> None:
+        """Until nothing is being done."""
+        if self._running:
+            self._idle = asyncio.Event()
+            await self._idle.wait()
+
+
+def _carry_out(steps: Sequence[Then], files: Sequence[Syncable]) -> None:
+    """Runs in a worker thread."""
+    for step in steps:
+        step()
+    _sync_all(files)
+
+
+def _sync_all(files: Sequence[Syncable]) -> None:
+    for file in files:
+        file.sync()

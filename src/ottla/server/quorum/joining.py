@@ -1,0 +1,113 @@
+"""How a fresh node comes to its cluster when all it was told is where controllers can be found.
+
+It asks them. If all of them are itself, as in Kafka's own server.properties, nobody could answer: then it is the first
+controller of a new cluster, which Kafka wants to be told by `kafka-storage format --standalone`. Not if it was told
+which cluster it belongs to: that one may have other voters, and only this disk be empty.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from ottla.client.connection import Address, Connection
+from ottla.client.errors import ClientError
+from ottla.log.files.checkpoint import read_meta_properties
+from ottla.log.files.disk import Disk, StorageError
+from ottla.model.ids import BitSource, random_uuid, uuid_text
+from ottla.model.limits import JOIN_RETRY_MS, PEER_CONNECT_MS
+from ottla.raft.voters import Voter, VoterSet
+from ottla.server.quorum.settings import bootstrap_servers, is_only_bootstrap, own_endpoints
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.directories import DataDirectory
+from ottla.server.storage.formatting import format_directories, initial_levels
+from ottla.server.storage.identity import IdentityError
+from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+log = logging.getLogger(__name__)
+
+_CONTROLLERS = 2  # the kind of endpoints that controllers are asked for
+
+
+async def cluster_to_join(configs: Configs, make_disk: Callable[[str], Disk]) -> str | None:
+    """The cluster of the bootstrap servers; None if this node needs none: it belongs to one, knows its voters, or is
+    the first of its own."""
+    disks = {path: make_disk(path) for path in configs.log_dirs()}
+    if not _is_without_cluster(configs, disks) or is_only_bootstrap(configs.broker):
+        return None
+    return await _ask([Address(server.host, server.port) for server in bootstrap_servers(configs.broker)])
+
+
+def begin_cluster(configs: Configs, directories: Sequence[DataDirectory], now_ms: int, rng: BitSource) -> None:
+    """Formats the directories of a first controller, as `ottla format --standalone` does; no others."""
+    settings = configs.broker
+    disks = {directory.path: directory.disk for directory in directories}
+    if not is_only_bootstrap(settings) or not _is_without_cluster(configs, disks):
+        return
+    missing = [path for path in configs.log_dirs() if path not in disks]
+    if missing:
+        raise IdentityError(f"{missing[0]} cannot be used: no new cluster is begun as long as this one's may lie there")
+    home = settings.get("metadata.log.dir") or configs.log_dirs()[0]
+    cluster_id = uuid_text(random_uuid(rng))
+    format_directories(
+        list(disks.items()),
+        home,
+        node_id=configs.node_id,
+        cluster_id=cluster_id,
+        voters=VoterSet([Voter(configs.node_id, random_uuid(rng), own_endpoints(settings))]),
+        now_ms=now_ms,
+        rng=rng,
+        levels=initial_levels(None, (), dynamic=True),
+    )
+    log.info(
+        "controller.quorum.bootstrap.servers names nobody but node %d: formatted as the first controller of the new "
+        "cluster %s, as by `ottla format --standalone`",
+        configs.node_id,
+        cluster_id,
+    )
+
+
+def _is_without_cluster(configs: Configs, disks: Mapping[str, Disk]) -> bool:
+    settings = configs.broker
+    if settings.get("controller.quorum.voters") or settings.get("ottla.cluster.id"):
+        return False
+    if not settings.get("controller.quorum.bootstrap.servers"):
+        return False
+    return not any(map(_is_formatted, disks.values()))
+
+
+def _is_formatted(disk: Disk) -> bool:
+    try:
+        return read_meta_properties(disk) is not None
+    except StorageError:
+        return False  # nobody knows; whoever opens it will say so
+
+
+async def _ask(addresses: Sequence[Address]) -> str:
+    told = False
+    while True:
+        for address in addresses:
+            try:
+                return await _cluster_of(address)
+            except ClientError as error:
+                if not told:
+                    log.warning(
+                        "waiting for a controller that says which cluster this node joins: %s. Should this node be "
+                        "the first controller: `ottla format --standalone` makes it that",
+                        error,
+                    )
+                told = True
+        await asyncio.sleep(JOIN_RETRY_MS / 1000)
+
+
+async def _cluster_of(address: Address) -> str:
+    connection = await Connection.open(address, connect_timeout_ms=PEER_CONNECT_MS)
+    try:
+        request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS)
+        answer = await connection.request(request, DescribeClusterResponse)
+        if answer.error_code:
+            raise ClientError(f"{address} refused DescribeCluster with error {answer.error_code}")
+        return answer.cluster_id
+    finally:
+        connection.close()

@@ -1,0 +1,102 @@
+"""ProducerIds: ids that no producer of the cluster ever had, out of blocks that the controller gives to this broker.
+
+On a sole voter a block is there when it is asked for. Elsewhere the next one is fetched while half of the last is left,
+so that hardly anybody ever waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.client.errors import ClientError, error_code
+from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds, Block
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.loop.later import Later
+from ottla.wire.messages.cluster.allocate_producer_ids import AllocateProducerIdsRequest
+
+if TYPE_CHECKING:
+    from ottla.server.quorum.controller_link import ControllerChannel
+
+_PASSING = (
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.STALE_BROKER_EPOCH,
+    ErrorCode.BROKER_ID_NOT_REGISTERED,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
+
+
+class ProducerIds:
+    def __init__(self, channel: ControllerChannel) -> None:
+        self._channel = channel
+        self._now = Block(0, 0)
+        self._next = Block(0, 0)
+        self._fetching = False
+        self._waiting: list[Later[ApiError | None]] = []
+
+    def next_producer_id(self) -> int:
+        """The next id. ApiError COORDINATOR_LOAD_IN_PROGRESS: there is none at the moment, one is being fetched."""
+        if self._now.size == 0:
+            self._now, self._next = self._next, Block(0, 0)
+        if self._now.size <= limits.PRODUCER_ID_BLOCK_SIZE // 2 and self._next.size == 0:
+            self._refill()
+        if self._now.size == 0:
+            self._now, self._next = self._next, Block(0, 0)
+        first, size = self._now
+        if size == 0:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the next producer ids are being fetched")
+        self._now = Block(first + 1, size - 1)
+        return first
+
+    def ready(self) -> Later[ApiError | None]:
+        """None when there is an id to be had, or why there is none."""
+        later: Later[ApiError | None] = Later()
+        if self._now.size or self._next.size:
+            later.set(None)
+        else:
+            self._waiting.append(later)
+            self._refill()
+        return later
+
+    def _refill(self) -> None:
+        if self._fetching:
+            return
+        self._fetching = True
+        services = self._channel.services
+        broker = services.metadata.state.brokers.get(services.node_id)
+        if broker is None:
+            self._settle(ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED))
+        elif services.controller.active:
+            # A sole node needs no block ahead: it would only lose more ids with every stop.
+            if self._now.size and services.quorum.is_alone:
+                self._fetching = False
+                return
+            services.controller.submit(AllocateProducerIds(broker.id, broker.epoch)).then(self._settle)
+        else:
+            self._channel.spawn(self._fetch(AllocateProducerIdsRequest(broker_id=broker.id, broker_epoch=broker.epoch)))
+
+    async def _fetch(self, request: AllocateProducerIdsRequest) -> None:
+        try:
+            answer = await self._channel.ask(request)
+        except ClientError as error:
+            self._settle(ApiError(ErrorCode.REQUEST_TIMED_OUT, str(error)))
+            return
+        if answer.error_code:
+            self._settle(ApiError(error_code(answer.error_code)))
+        else:
+            self._settle(Block(answer.producer_id_start, answer.producer_id_len))
+
+    def _settle(self, reply: Any) -> None:
+        self._fetching = False
+        problem = _told(reply) if isinstance(reply, ApiError) else None
+        if problem is None:
+            self._next = reply
+        waiting, self._waiting = self._waiting, []
+        for later in waiting:
+            later.set(problem)
+
+
+def _told(error: ApiError) -> ApiError:
+    """What passes between this broker and the controllers means nothing to a producer, which would give up: it shall
+    try again."""
+    return ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, error.text) if error.code in _PASSING else error

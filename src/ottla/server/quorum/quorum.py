@@ -1,0 +1,454 @@
+"""Quorum: this node's replica of the metadata journal, run on the event loop.
+
+The shell of `raft.node`: timers, connections and fsync are here, every decision is there.
+
+Rules:
+- The listener hears every committed record once, in order: a snapshot first where there is one. Very many are taken in
+  slices (ADR 0028); that this node leads is said behind them, that it no longer does at once.
+- A record is committed when a majority has it on disk. The fsync is a worker's; only while a node starts a sole voter
+  does everything in the call that asks for it: append, fsync, commit, deliver.
+- What consensus decided and must remember (a vote, a cut) is on disk before its effects are carried out. Events that
+  come meanwhile wait for that: to consensus it is as if the call had taken as long as the disk did.
+- Whatever the disk refuses a leader, it resigns: another may have a disk that works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ottla.client.address import Address
+from ottla.cluster.entry import Entry
+from ottla.cluster.journal import Control, Item
+from ottla.cluster.store import Store
+from ottla.log.files.disk import StorageError
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.raft import effects, events
+from ottla.raft.describe import ReplicaView, describe
+from ottla.raft.node import JOURNAL_PAUSE_MS, RaftNode
+from ottla.raft.port import Place, ReplicaKey
+from ottla.raft.voters import VoterSet
+from ottla.server.loop.later import Answer, Later
+from ottla.server.peers.peers import Peers
+from ottla.server.quorum.delivery import Delivery
+from ottla.server.quorum.flushing import Flushing
+from ottla.server.quorum.sending import Sending
+from ottla.server.quorum.settings import bootstrap_servers, own_endpoints, raft_config, static_voters
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.identity import Identity
+from ottla.wire.message import Request, Response
+
+if TYPE_CHECKING:
+    from ottla.server.ports.ports import Ports
+    from ottla.wire.messages.cluster.update_features import UpdateFeaturesResponse
+
+log = logging.getLogger(__name__)
+
+
+class QuorumListener(Protocol):
+    """Who runs on the journal: the host of the cluster's state."""
+
+    def taking(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> Iterator[None]:
+        """Take the next committed records, in slices. The last of them is of `epoch`, `high_watermark` is the offset
+        behind them."""
+        ...
+
+    def loading_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> Iterator[None]:
+        """Begin anew with the state of everything below `offset`, in slices; the items can be read once."""
+        ...
+
+    def lead(self, epoch: int) -> None:
+        """This node leads; everything before its epoch was delivered."""
+
+    def follow(self, leader_id: int, epoch: int) -> None:
+        """Another node leads, or nobody (-1): what was appended and not committed may be lost."""
+
+
+class Quorum:
+    """Use `Quorum.open`, set `listener`, then `start`."""
+
+    listener: QuorumListener
+
+    def __init__(self, node: RaftNode, store: Store, ports: Ports, peers: Peers | None) -> None:
+        self.node = node
+        self.store = store
+        self._ports = ports
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0  # when it wakes
+        self._stopping = False
+        self.failure: StorageError | None = None  # the last one
+        self._is_serving = False
+        self._held: list[effects.Effect] | None = None  # until what was decided is on disk
+        self._events: deque[events.Event] = deque()  # that came meanwhile
+        self._sending = Sending(peers, self._step)
+        self._flushing = Flushing(store, ports.executor, self._step)
+        self._delivery = Delivery(store)
+        self._delivering: Iterator[None] | None = None  # under way, in slices
+        self._to_lead: effects.Lead | None = None  # when all of that is delivered
+        self.soon: Callable[[Callable[[], None]], object] | None = None  # for the next slice; the loop's own if None
+        self._do: dict[type, Callable[[Any], object]] = {
+            effects.Send: self._sending.send,
+            effects.Reply: lambda effect: effect.token.set(effect.response),
+            effects.Flush: lambda _: self._flushing.request(),
+            effects.Committed: lambda effect: self._deliver(effect.high_watermark),
+            effects.LoadSnapshot: lambda effect: self._begin_anew(effect.snapshot),
+            effects.Lead: self._lead,
+            effects.Follow: self._follow,
+            effects.Doubt: self._doubt,
+        }
+
+    @classmethod
+    def open(cls, identity: Identity, store: Store, configs: Configs, ports: Ports, peers: Peers | None) -> Quorum:
+        """Read everything; nothing happens before `start`."""
+        store.now_ms = ports.now_ms
+        store.load()
+        for loss in store.losses:
+            log.warning("the metadata had to do without something that was damaged: %s", loss)
+        settings = configs.broker
+        node = RaftNode(
+            ReplicaKey(identity.node_id, identity.home_id),
+            identity.cluster_id,
+            store,
+            static_voters(settings, identity.node_id),
+            config=raft_config(settings),
+            rng=ports.rng,
+            bootstrap=bootstrap_servers(settings),
+            endpoints=own_endpoints(settings),
+        )
+        return cls(node, store, ports, peers)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Deliver what is known to be committed and take part; a sole voter leads when this returns."""
+        self._loop = loop
+        self._flushing.loop = self._sending.loop = loop
+        if self.store.latest_snapshot is not None:
+            self._begin_anew(self.store.latest_snapshot)
+        self._step(events.Start())
+
+    def begin_to_serve(self) -> None:
+        """The start is over: from now on every fsync is a worker's, if there are any."""
+        self._flushing.begin_to_serve()
+        self._is_serving = True
+
+    async def stop(self) -> None:
+        """Leave; a leader says so first, that another may follow at once."""
+        self._stopping = True
+        if self._loop is not None:
+            if self.is_leader and not self.is_alone:
+                self._step(events.Stop())
+                await self._sending.idle(self.node.config.request_timeout_ms)
+            if self._timer is not None:
+                self._timer.cancel()
+        for _ in self._delivering or ():
+            pass  # what has begun is carried out: a deleted topic's directories, say
+        self._sending.close()
+        self._flushing.close()
+        await self._flushing.idle()
+        self._flushing.in_place, self.store.put_off = True, False
+
+    # --- what is known
+
+    @property
+    def leader_id(self) -> int:
+        """-1: nobody known."""
+        return self.node.leader_id
+
+    @property
+    def epoch(self) -> int:
+        return self.node.epoch
+
+    @property
+    def is_leader(self) -> bool:
+        return self.node.is_leader
+
+    @property
+    def is_voter(self) -> bool:
+        return self.node.is_voter
+
+    @property
+    def in_doubt(self) -> bool:
+        """A voter whose vote does not count yet, because its disk was empty (ADR 0022)."""
+        return self.node.is_voter and self.node.doubt is not None
+
+    @property
+    def is_alone(self) -> bool:
+        """The sole voter: what it appends is committed at once."""
+        return self.node.voters.is_only(self.node.me)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether everything is done in the call that asks for it: while the node starts, or without workers."""
+        return self._flushing.in_place
+
+    @property
+    def executor(self) -> Executor | None:
+        """For what must not hold up the loop."""
+        return self._ports.executor
+
+    @property
+    def commits_at_once(self) -> bool:
+        """Whether an append is committed when it returns."""
+        return self.is_alone and self._flushing.in_place
+
+    @property
+    def works_in_slices(self) -> bool:
+        """Whether long work on the metadata lets others have their turn."""
+        return self._is_serving and not self.commits_at_once
+
+    @property
+    def high_watermark(self) -> int:
+        return self.node.high_watermark
+
+    @property
+    def end_offset(self) -> int:
+        return self.store.end_offset
+
+    @property
+    def voters(self) -> VoterSet:
+        return self.node.voters
+
+    @property
+    def kraft_version(self) -> int:
+        return self.node.history.kraft_version
+
+    def leader_address(self) -> Address | None:
+        """The controller listener of the leader."""
+        found = self.node.leader_endpoint()
+        return Address(found.host, found.port) if found is not None else None
+
+    # --- what a leader does
+
+    def append(self, entries: Sequence[Entry]) -> int:
+        """Write entries that take effect together; the offset behind them. StorageError: nothing was written."""
+        if not self.is_leader:
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "This node does not lead the metadata quorum.")
+        start = self.store.end_offset
+        try:
+            self.store.write_entries(entries, self.epoch)
+        except StorageError:
+            if not self.commits_at_once:
+                self._step(events.JournalFailed())
+            raise
+        end = self.store.end_offset
+        if self.commits_at_once:
+            self.store.sync(start)
+        self._delivery.remember(entries, start, end, self.epoch, self._ports.now_ms())
+        self._step(events.Appended())
+        return end
+
+    def flushed(self) -> Later[None]:
+        """When everything that is in the log now is on disk."""
+        later: Later[None] = Later()
+        if self._flushing.in_place:
+            self.store.flush()
+            later.set(None)
+        elif self.store.flushed_offset >= self.store.end_offset:
+            later.set(None)
+        else:
+            self._flushing.settle(lambda: later.set(None), flush=True)
+        return later
+
+    def writing_snapshot(
+        self, entries: Iterable[Entry], offset: int, epoch: int
+    ) -> Iterator[Callable[[], None] | None]:
+        """Write the committed state, everything below `offset`, which is on disk (`flushed`), step by step.
+
+        What it yields has to be called, in any thread, before it goes on.
+        """
+        return self.store.writing_snapshot(
+            entries,
+            Place(offset, epoch),
+            last_timestamp=self._delivery.last_timestamp,
+            quorum=[Control(*control) for control in self.node.history.controls_at(offset)],
+        )
+
+    @property
+    def snapshot_due(self) -> bool:
+        return self.store.snapshot_due
+
+    @property
+    def snapshot_offset(self) -> int:
+        """Of the newest snapshot; 0 if there is none."""
+        latest = self.store.latest_snapshot
+        return latest.offset if latest is not None else 0
+
+    def resign(self) -> None:
+        """Give up the epoch: the leader's state machine could not carry out what was appended."""
+        self._step(events.JournalFailed())
+
+    def next_slice(self, slice_: Callable[[], None]) -> None:
+        """Has the next slice of long work on the metadata done when it is its turn."""
+        assert self._loop is not None, "not started"
+        (self.soon or self._loop.call_soon)(slice_)
+
+    # --- the version of the quorum
+
+    def upgrade_refusal(self, level: int) -> str | None:
+        """Why kraft.version cannot be that, here and now."""
+        from ottla.raft import upgrade  # seldom, and a start should be quick
+
+        return upgrade.refusal(self.node, level)
+
+    def upgrade(self, level: int) -> Later[UpdateFeaturesResponse]:
+        """Raise kraft.version; the answer is there when that is committed, or will not be."""
+        later: Later[UpdateFeaturesResponse] = Later()
+        self._step(events.Upgrade(later, level))
+        return later
+
+    # --- requests
+
+    def ask(self, request: Request) -> Answer[Any]:
+        """The answer to a request of another node or of a tool."""
+        later: Later[Response] = Later()
+        later.on_abandon = lambda: self._step(events.Abandoned(later))
+        self._step(events.Asked(later, request))
+        return later.soonest()
+
+    def describe(self) -> tuple[list[ReplicaView], list[ReplicaView]] | None:
+        """Voters and observers, with times of day; None if this node does not lead."""
+        now_ms = self.clock_ms()
+        found = describe(self.node, now_ms)
+        if found is None:
+            return None
+        shift_ms = self._ports.now_ms() - now_ms
+
+        def shifted(view: ReplicaView) -> ReplicaView:
+            fetched_ms, caught_up_ms = (at if at < 0 else at + shift_ms for at in (view.fetched_ms, view.caught_up_ms))
+            return view._replace(fetched_ms=fetched_ms, caught_up_ms=caught_up_ms)
+
+        voters, observers = found
+        return [shifted(view) for view in voters], [shifted(view) for view in observers]
+
+    # --- inside
+
+    def _step(self, event: events.Event) -> None:
+        if self._held is None:
+            self._run(event)
+        else:
+            self._events.append(event)
+
+    def _run(self, event: events.Event) -> None:
+        assert self._loop is not None, "not started"
+        for each in (event, events.JournalFailed()):
+            try:
+                found = self.node.step(each, self.clock_ms())
+                break
+            except (StorageError, ApiError) as error:  # ApiError: batches that are damaged
+                log.error("the metadata log cannot be written: %s", error)
+                self.failure = error if isinstance(error, StorageError) else self.failure
+        else:
+            self._set_timer(self.clock_ms() + JOURNAL_PAUSE_MS)
+            return
+        if self.store.has_work:
+            self._held = found
+            self._flushing.settle(self._go_on)
+        else:
+            self._carry_out(found)
+
+    def _go_on(self) -> None:
+        """What was decided is on disk: others may hear of it."""
+        assert self._held is not None, "something waits for the disk"
+        found, self._held = self._held, None
+        self._carry_out(found)
+        while self._events and self._held is None:
+            self._run(self._events.popleft())
+
+    def _carry_out(self, found: list[effects.Effect]) -> None:
+        for effect in found:
+            self._do[type(effect)](effect)
+        self._set_timer()
+
+    def clock_ms(self) -> int:
+        """Not the time of day: that may jump. What is measured in the cluster is measured with it."""
+        assert self._loop is not None, "not started"
+        return int(self._loop.time() * 1000)
+
+    def _set_timer(self, deadline_ms: int | None = None) -> None:
+        deadline_ms = self.node.deadline_ms if deadline_ms is None else deadline_ms
+        if self._timer is not None:
+            if deadline_ms is not None and deadline_ms >= self._timer_ms:
+                return  # it wakes early enough, and looks again
+            self._timer.cancel()
+            self._timer = None
+        if deadline_ms is not None and self._loop is not None and not self._stopping:
+            self._timer_ms = deadline_ms
+            # One millisecond more: what is cut off of the loop's time must not make it early.
+            self._timer = self._loop.call_at((deadline_ms + 1) / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._step(events.Tick())
+
+    def _begin_anew(self, snapshot: Place) -> None:
+        self._delivery.begin_anew(snapshot)
+        self._deliver(snapshot.offset)
+
+    def _deliver(self, high_watermark: int) -> None:
+        """What is committed to the listener, in slices once others are served; what the disk does not give now comes
+        later."""
+        self._delivery.committed_offset = max(self._delivery.committed_offset, high_watermark)
+        if self._delivering is None:
+            self._delivering = self._delivery.steps(self.listener)
+            self._deliver_some()
+
+    def _deliver_some(self) -> None:
+        assert self._loop is not None, "not started"
+        try:
+            for _ in self._delivering or ():
+                if self.works_in_slices:
+                    self.next_slice(self._deliver_some)
+                    return
+        except StorageError as error:
+            log.error("the metadata log cannot be read: %s", error)
+            self._loop.call_later(JOURNAL_PAUSE_MS / 1000, self._deliver_rest)
+        except BaseException:
+            self._delivering = None
+            raise
+        self._delivering = None
+        to_lead, self._to_lead = self._to_lead, None
+        if to_lead is not None:
+            self._lead(to_lead)
+
+    def _deliver_rest(self) -> None:
+        if not self._stopping:
+            self._deliver(self.node.high_watermark)
+
+    def _lead(self, effect: effects.Lead) -> None:
+        if self._delivering is not None:
+            self._to_lead = effect
+            return
+        if self._delivery.next_offset < self.node.high_watermark:
+            self._step(events.JournalFailed())  # who does not know everything cannot decide anything
+            return
+        if not self.is_alone:
+            log.info("this node leads the quorum in epoch %d", effect.epoch)
+        self.listener.lead(effect.epoch)
+
+    def _follow(self, effect: effects.Follow) -> None:
+        if not self.is_alone:
+            log.info("the quorum is led by node %d in epoch %d", effect.leader_id, effect.epoch)
+        self._delivery.forget()
+        self._to_lead = None
+        self.listener.follow(effect.leader_id, effect.epoch)
+
+    def _doubt(self, effect: effects.Doubt) -> None:
+        if effect.is_over:
+            log.info("this node votes in the quorum from now on")
+            return
+        unheard = ", ".join(map(str, effect.unheard))
+        if self.end_offset:
+            log.warning(
+                "no vote from this node: its disk was empty, and what it has fetched since may not be all that was "
+                "committed. Bring the other controllers back; if they are lost, see docs/quorum.md"
+            )
+        else:
+            log.warning(
+                "no vote from this node: its disk is empty, perhaps because it lost one. It waits for a leader, or "
+                "until all voters are up and empty, too (missing: %s). If they are lost, see docs/quorum.md",
+                unheard,
+            )

@@ -1,0 +1,1 @@
+"""Contracts: records checked against registered schemas when they are appended."""

@@ -1,0 +1,335 @@
+"""What is registered, as the broker sees it: the registry's topic `_schemas`, read where it is.
+
+Where this node leads the topic, `catch_up` reads what is new in it, and costs a comparison when nothing is. So a schema
+counts from the moment its registration was acknowledged, and a broker without contracts pays nothing.
+
+Where another node leads it, what is new is fetched from there, now and then while there is something to look at. What
+is known may then be a moment old, so nobody is refused on the strength of it: `is_certain` says whether the topic was
+read to its end after a doubt arose, and sees to it that it is.
+
+Records are looked at by workers, with what is known here: it changes only while none does (`Looking.when_quiet`).
+
+Rules:
+- Nothing is judged by a topic that is half read. Whenever it is read from its start (this node came to lead it, or no
+  longer does; it was made anew, or cut off) `catch_up` is False until the end was reached. A new leader whose high
+  watermark is below where its epoch began does not know the end: what was acknowledged elsewhere may not count yet.
+- A long topic is read in slices, and a batch of many records in several, so that others have their turn.
+- A record that cannot be taken in is passed over, and the log says which; so is one, or a batch, that is larger than
+  any registry's (`limits.SCHEMAS_BATCH_BYTES_MAX`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Generator, Hashable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from ottla.cluster.entities import NO_LEADER
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import SCHEMAS_PARSED_CHARS_MAX, SCHEMAS_PARSED_REMEMBERED
+from ottla.records.batch import BatchHeader, headers
+from ottla.records.committed import AbortedFilter
+from ottla.records.record import Record as LogRecord
+from ottla.records.record import records
+from ottla.replica.reading import LATEST, NO_EPOCH, READ_COMMITTED
+from ottla.schemas.readable import Reader, reader_of
+from ottla.schemas.registry.entities import Registered
+from ottla.schemas.registry.machine import RegistryMachine
+from ottla.schemas.registry.names import DEFAULT_CONTEXT
+from ottla.schemas.registry.records import Record
+from ottla.schemas.registry.refusal import Refused
+from ottla.schemas.schema import InvalidSchema
+from ottla.server.peers.peer_requests import ask
+from ottla.wire.messages.records.fetch import FetchRequest
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
+
+if TYPE_CHECKING:
+    from ottla.replica.partition import Partition
+    from ottla.server.api.context import Services
+
+TOPIC = "_schemas"
+_END = object()
+
+log = logging.getLogger(__name__)
+
+
+class Schema:
+    """One id: the subjects that have it, its type, and (made when first needed) how payloads are read by it."""
+
+    __slots__ = ("_machine", "_reader", "_registered", "subjects", "type")
+
+    def __init__(self, machine: RegistryMachine, registered: list[Registered]) -> None:
+        self._machine = machine
+        self._registered = registered[0]
+        self._reader: Reader | None = None
+        self.type = registered[0].type  # as whoever wrote the record spelled it
+        self.subjects = frozenset(each.subject for each in registered if not each.deleted)
+
+    @property
+    def chars(self) -> int:
+        """How long its text is."""
+        return len(self._registered.text)
+
+    def why_unreadable(self, payload: bytes, indexes: tuple[int, ...] | None) -> str | None:
+        """None when the payload can be read by this schema."""
+        if self._reader is None:
+            self._reader = self._make()
+        return self._reader(payload, indexes)
+
+    def _make(self) -> Reader:
+        it = self._registered
+        try:
+            return reader_of(self._machine.library.source(it.subject, it.text, it.type, it.references, deleted=True))
+        except (InvalidSchema, Refused) as error:
+            reason = f"nothing can be checked by the schema with id {it.id}: {error}"
+            return lambda payload, indexes: reason
+
+
+class RegisteredSchemas:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._refreshing = False
+        self._reading_on = False
+        self.reading = 0  # counts how often it was begun anew
+        self._steps = 0  # counts doubts and fetches, to tell what came first
+        self._doubts: dict[Hashable, int] = {}  # since which step
+        self._forget(None)
+
+    def _forget(self, source: Partition | bytes | None) -> None:
+        """Begin anew, with the partition here, or with the topic of this id elsewhere."""
+        self.reading += 1
+        self._source = source
+        self._is_whole = False  # whether the end was reached
+        self._certain = 0  # all that was registered before this step is known
+        self._certain_ms = 0
+        self._next = 0
+        self._epoch = NO_EPOCH
+        self._cuts = 0
+        self._machine = RegistryMachine()
+        self._taking: Generator[None, None, None] | None = None  # what was read and is not yet taken in
+        self._known: dict[int | UUID, Schema | None] = {}
+        self._known_chars = 0
+
+    def find(self, identity: int | UUID) -> Schema | None:
+        """The schema with this id or GUID in the default context, as of the last `catch_up`."""
+        if identity in self._known:
+            return self._known[identity]
+        state = self._machine.state
+        if isinstance(identity, UUID):
+            held = list(state.with_digest(DEFAULT_CONTEXT, identity.bytes))
+        else:
+            held = list(state.with_id(DEFAULT_CONTEXT, identity))
+        found = Schema(self._machine, held) if held else None
+        self._known[identity] = found
+        self._known_chars += _chars(found)
+        while len(self._known) > SCHEMAS_PARSED_REMEMBERED or self._known_chars > SCHEMAS_PARSED_CHARS_MAX:
+            oldest = next(iter(self._known))
+            self._known_chars -= _chars(self._known.pop(oldest))
+        return found
+
+    def catch_up(self) -> bool:
+        """Read what is new, or see to it that it is. False: the topic is half read, and nothing can be said yet."""
+        services = self._services
+        topic = services.metadata.state.topics.get(TOPIC)
+        leader = NO_LEADER if topic is None else topic.partitions[0].leader
+        if topic is None:
+            if self._source is not None or not self._is_whole:
+                self._forget(None)
+                self._is_whole = True
+        elif leader == services.node_id:
+            self._read_here()
+        else:
+            if self._source != topic.id:
+                self._forget(topic.id)
+            if not self._is_whole or services.steady_ms() - self._certain_ms >= limits.SCHEMAS_STALE_MS:
+                self._refresh(topic.id, leader)
+        return self._is_whole
+
+    def is_certain(self, doubts: Sequence[Hashable]) -> bool:
+        """Whether all that was registered before these doubts first arose is known; if not: ask again, soon."""
+        topic = self._services.metadata.state.topics.get(TOPIC)
+        if topic is None or topic.partitions[0].leader == self._services.node_id:
+            return True
+        self._steps += 1
+        if max(self._doubts.setdefault(doubt, self._steps) for doubt in doubts) < self._certain:
+            for doubt in doubts:
+                self._doubts.pop(doubt, None)
+            return True
+        while len(self._doubts) > limits.SCHEMA_DOUBTS_MAX:
+            del self._doubts[next(iter(self._doubts))]
+        self._refresh(topic.id, topic.partitions[0].leader)
+        return False
+
+    # --- here
+
+    def _read_here(self) -> None:
+        try:
+            partition = self._services.partitions.find(TOPIC, 0)
+        except ApiError:
+            self._forget(None)
+            return
+        if partition is not self._source or partition.cuts != self._cuts:
+            self._forget(partition)  # deleted, made anew, or cut off
+            self._cuts = partition.cuts
+        self._next = max(self._next, partition.log.log_start_offset)
+        if self._next < partition.last_stable_offset:
+            self._is_whole = False
+            self._read_slice(partition)
+        if not self._is_whole and partition.high_watermark >= partition.epoch_start:
+            self._is_whole = self._next >= partition.last_stable_offset
+
+    def _read_slice(self, partition: Partition) -> None:
+        """Read a part; the rest when others had their turn."""
+        if self._taking is None:
+            try:
+                read = partition.fetch(self._next, limits.SCHEMAS_SLICE_BYTES, isolation=READ_COMMITTED)
+            except ApiError:
+                return  # it no longer leads, or its disk fails: whoever asks next finds out
+            if read.records is None:
+                return
+            self._taking = self._take(memoryview(read.records.read()), read.aborted)
+        self._take_some()
+        if self._next < partition.last_stable_offset and not self._reading_on:
+            self._reading_on = True
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        self._reading_on = False
+        self._services.looking.when_quiet(self.catch_up)
+
+    def _take_some(self) -> None:
+        """A slice of what was read."""
+        self._known.clear()
+        self._known_chars = 0
+        if self._taking is not None and next(self._taking, _END) is _END:
+            self._taking = None
+
+    def _take(self, data: memoryview, aborted: Sequence[tuple[int, int]]) -> Generator[None, None, None]:
+        filtered = AbortedFilter(aborted)
+        for at, header in headers(data):
+            batch = data[at : at + header.size_bytes]
+            is_aborted = filtered.is_aborted(header, batch)
+            if header.next_offset > self._next and not header.is_control and not is_aborted:
+                yield from self._apply(batch, header)
+            self._next, self._epoch = max(self._next, header.next_offset), header.leader_epoch
+
+    def _apply(self, batch: memoryview, header: BatchHeader) -> Generator[None, None, None]:
+        try:
+            for number, each in enumerate(records(batch, limit_bytes=limits.SCHEMAS_BATCH_BYTES_MAX), 1):
+                if each.offset >= self._next:  # the log may begin in the middle of a batch
+                    self._apply_one(each)
+                if not number % limits.SCHEMAS_TAKEN_AT_ONCE:
+                    yield
+        except Exception as error:  # brokers take a batch as it is, so that what is in it may be anything
+            is_defect = not isinstance(error, ApiError)
+            what = "the batch at offset %d of %s cannot be read: passed over (%s)"
+            log.error(what, header.base_offset, TOPIC, error, exc_info=is_defect)
+
+    def _apply_one(self, each: LogRecord) -> None:
+        try:
+            self._machine.apply(Record(each.key or b"", each.value, each.headers, each.timestamp))
+        except Exception:
+            log.exception("the record at offset %d of %s cannot be taken in: passed over", each.offset, TOPIC)
+
+    # --- elsewhere
+
+    def _refresh(self, topic_id: bytes, leader: int) -> None:
+        """Ask where the topic ends, and fetch what is new up to there. A leader that does not know yet how far its
+        predecessor had come does not say (OFFSET_NOT_AVAILABLE)."""
+        if self._refreshing or leader == NO_LEADER:
+            return
+        self._refreshing = True
+        self._steps += 1
+        step, source = self._steps, self._source
+
+        def ended(answer: Any) -> None:
+            self._services.looking.when_quiet(lambda: begin(answer))
+
+        def begin(answer: Any) -> None:
+            self._refreshing = False
+            if self._source is source and not isinstance(answer, ApiError):
+                found = next((each for topic in answer.topics for each in topic.partitions), None)
+                if found is not None and not found.error_code:
+                    self._fetch(topic_id, leader, found.offset, step)
+
+        ask(self._services, leader, _end_wanted(), "schemas").then(ended)
+
+    def _fetch(self, topic_id: bytes, leader: int, end: int, step: int) -> None:
+        if end < self._next:
+            self._forget(self._source)  # cut off
+        if self._next >= end:
+            self._certain, self._certain_ms = step, self._services.steady_ms()
+            self._is_whole = True
+            return
+        self._refreshing = True
+        source = self._source
+
+        def fetched(answer: Any) -> None:
+            self._services.looking.when_quiet(lambda: take(answer))
+
+        def take(answer: Any) -> None:
+            self._refreshing = False
+            if self._source is source and not isinstance(answer, ApiError) and not answer.error_code:
+                found = next((each for topic in answer.responses for each in topic.partitions), None)
+                if found is not None and self._fetched(found):
+                    take_on(self._next if self._taking is not None else -1)
+
+        def take_on(before: int) -> None:
+            self._refreshing = False
+            if self._source is not source:
+                return
+            self._take_some()
+            if self._taking is not None:
+                self._refreshing = True
+                again = partial(take_on, before)
+                asyncio.get_running_loop().call_soon(self._services.looking.when_quiet, again)
+            elif self._next > before:
+                self._fetch(topic_id, leader, end, step)
+
+        ask(self._services, leader, _records_wanted(topic_id, self._next, self._epoch), "schemas").then(fetched)
+
+    def _fetched(self, found: Any) -> bool:
+        """Whether anything came of it; records are to be taken in."""
+        if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE or found.diverging_epoch.end_offset >= 0:
+            self._forget(self._source)  # compacted away below, or cut off
+            self._next = max(found.log_start_offset, 0)
+            return True
+        if found.error_code:
+            return False
+        if not found.records:
+            return False
+        aborted = [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()]
+        self._taking = self._take(memoryview(bytes(found.records)), aborted)
+        return True
+
+
+def _end_wanted() -> ListOffsetsRequest:
+    partition = ListOffsetsRequest.Topic.Partition(partition_index=0, timestamp=LATEST)
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=READ_COMMITTED,
+        topics=[ListOffsetsRequest.Topic(name=TOPIC, partitions=[partition])],
+    )
+
+
+def _records_wanted(topic_id: bytes, offset: int, epoch: int) -> FetchRequest:
+    partition = FetchRequest.Topic.Partition(
+        partition=0,
+        fetch_offset=offset,
+        last_fetched_epoch=epoch,
+        partition_max_bytes=limits.SCHEMAS_SLICE_BYTES,
+    )
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        isolation_level=READ_COMMITTED,
+        topics=[FetchRequest.Topic(topic=TOPIC, topic_id=topic_id, partitions=[partition])],
+    )
+
+
+def _chars(schema: Schema | None) -> int:
+    return 0 if schema is None else schema.chars

@@ -1,0 +1,65 @@
+"""The endpoints that a node registers in the metadata: what other nodes and tools read there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ottla.cluster.entities import Endpoint
+from ottla.model.config import Config
+from ottla.server.net.listener import Endpoint as Address
+from ottla.server.settings.listeners import EVERY_INTERFACE, advertised, listened, security_protocols
+
+_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+def broker_endpoints(settings: Config) -> tuple[Endpoint, ...]:
+    """Where clients come in: as advertised, or else as listened on."""
+    found = _endpoints(settings, _told(settings))
+    return tuple(endpoint for endpoint in found if endpoint.name not in controller_names(settings))
+
+
+def controller_endpoints(settings: Config) -> tuple[Endpoint, ...]:
+    """Where other controllers and brokers come in: as advertised, or else as listened on."""
+    told = {address.name: address for address in advertised(settings)}
+    addresses = [told.get(address.name, address) for address in listened(settings)]
+    return tuple(end for end in _endpoints(settings, addresses) if end.name in controller_names(settings))
+
+
+def registered_endpoints(endpoints: Iterable[Endpoint], ports: Mapping[str, int]) -> tuple[Endpoint, ...]:
+    """With the port that a listener got where it was left to the system."""
+    return tuple(end if end.port else end._replace(port=ports.get(end.name, 0)) for end in endpoints)
+
+
+def controller_names(settings: Config) -> tuple[str, ...]:
+    if not settings.is_set("controller.listener.names"):
+        return ()
+    return tuple(name.upper() for name in settings.get("controller.listener.names"))
+
+
+def inter_broker_listener(settings: Config) -> str:
+    """The listener by which brokers talk to each other: as set, or else the one of the inter-broker protocol."""
+    if settings.is_set("inter.broker.listener.name"):
+        name: str = settings.get("inter.broker.listener.name")
+        return name.upper()
+    names = [end.name for end in broker_endpoints(settings)]
+    protocol: str = settings.get("security.inter.broker.protocol").upper()
+    return protocol if protocol in names or not names else names[0]
+
+
+def _told(settings: Config) -> list[Address]:
+    """As advertised; a listener that is advertised nowhere is not told, unless none is."""
+    told = [end for end in advertised(settings) if end.name not in controller_names(settings)]
+    return told or listened(settings)
+
+
+def _endpoints(settings: Config, addresses: list[Address]) -> list[Endpoint]:
+    protocols = security_protocols(settings)
+    return [
+        Endpoint(
+            end.name,
+            "localhost" if end.host == EVERY_INTERFACE else end.host,
+            end.port,
+            _PROTOCOLS.get(protocols.get(end.name, end.name), 0),
+        )
+        for end in addresses
+    ]

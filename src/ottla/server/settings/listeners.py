@@ -1,0 +1,73 @@
+"""Reading `listeners`, `advertised.listeners` and `listener.security.protocol.map`: names, addresses, protocols."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ottla.model.config import Config
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.net.listener import Endpoint
+
+_ENTRY = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>\[[0-9a-fA-F:.%]*\]|[^:/\[\]]*):(?P<port>-?\d+)")
+# Where a node listens that was told nothing: reachable from this machine only.
+DEFAULT_LISTENERS = ("PLAINTEXT://127.0.0.1:9092",)
+EVERY_INTERFACE = "0.0.0.0"
+
+
+def parse_listeners(entries: Sequence[str], setting: str = "listeners") -> list[Endpoint]:
+    """`PLAINTEXT://host:port` each. As with Kafka, an empty host means every interface."""
+    found: list[Endpoint] = []
+    for entry in entries:
+        match = _ENTRY.fullmatch(entry)
+        if match is None or not 0 <= int(match["port"]) <= 65535:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting}: {entry!r} is not of the form NAME://HOST:PORT")
+        endpoint = Endpoint(match["name"].upper(), match["host"].strip("[]") or EVERY_INTERFACE, int(match["port"]))
+        if any(other.name == endpoint.name for other in found):
+            raise _same_name(setting, ",".join(entries))
+        found.append(endpoint)
+    return found
+
+
+def listened(settings: Config) -> list[Endpoint]:
+    """Where the node listens."""
+    return parse_listeners(_entries(settings, "listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS)
+
+
+def advertised(settings: Config) -> list[Endpoint]:
+    """What the operator wants clients to be told; empty if nothing."""
+    entries = _entries(settings, "advertised.listeners")
+    found = parse_listeners(entries, "advertised.listeners")
+    if any(f"://{EVERY_INTERFACE}:" in entry for entry in entries):
+        problem = f"advertised.listeners cannot use the nonroutable meta-address {EVERY_INTERFACE}"
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"{problem}. Use a routable IP address.")
+    return found
+
+
+def _entries(settings: Config, setting: str) -> Sequence[str]:
+    """The items of a list, in which the same listener twice would count once."""
+    found: Sequence[str] = settings.get(setting) or ()
+    text = settings.texts.get(setting, "").strip()
+    if text and text.count(",") >= len(found):
+        raise _same_name(setting, text)
+    return found
+
+
+def _same_name(setting: str, text: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_CONFIG, f"Each listener must have a different name, {setting}: {text}")
+
+
+def security_protocols(settings: Config) -> dict[str, str]:
+    """The protocol of each listener name."""
+    setting = "listener.security.protocol.map"
+    found = {}
+    for entry in settings.get(setting).split(","):
+        name, colon, protocol = entry.strip().upper().partition(":")
+        if not (name and colon and protocol):
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting}: {entry!r} is not of the form NAME:PROTOCOL")
+        found[name] = protocol
+    if not settings.is_set(setting) and settings.is_set("controller.listener.names"):
+        # As with Kafka, the listeners of controllers need not be listed as long as nothing is.
+        for name in settings.get("controller.listener.names"):
+            found.setdefault(name.upper(), "PLAINTEXT")
+    return found

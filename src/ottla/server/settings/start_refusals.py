@@ -1,0 +1,82 @@
+"""What a node must refuse to start with: settings that contradict each other, and promises it cannot keep yet.
+
+A listener that was configured for TLS or SASL must never be served in plain text, and a node that cannot be found by
+the others, or cannot find them, has no place among them. All problems are told at once, since somebody is
+going to edit a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ottla.model.config import Config
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.start_checks import start_problems
+from ottla.server.net.listener import Endpoint
+from ottla.server.settings.configs import Configs
+from ottla.server.settings.endpoints import broker_endpoints, controller_names, inter_broker_listener
+from ottla.server.settings.listeners import advertised, security_protocols
+
+
+def check_start(configs: Configs, endpoints: Sequence[Endpoint]) -> None:
+    """Raises INVALID_CONFIG with everything that stands in the way."""
+    settings = configs.broker
+    advertised(settings)  # raises if it cannot be read
+    problems = [
+        *start_problems(configs.node),
+        *_security(settings, endpoints),
+        *_listeners(settings, endpoints),
+        *_quorum(settings, configs.node_id),
+    ]
+    if problems:
+        raise ApiError(ErrorCode.INVALID_CONFIG, "; ".join(problems))
+
+
+def _security(settings: Config, endpoints: Sequence[Endpoint]) -> Iterator[str]:
+    protocols = security_protocols(settings)
+    for endpoint in endpoints:
+        protocol = protocols.get(endpoint.name)
+        if protocol is None:
+            yield f"listener {endpoint.name} is not in listener.security.protocol.map"
+        elif protocol != "PLAINTEXT":
+            yield f"listener {endpoint.name} wants {protocol}, which is not served yet (only PLAINTEXT is)"
+    if settings.get("authorizer.class.name"):
+        yield "authorizer.class.name is set, but access control is not there yet"
+
+
+def _listeners(settings: Config, endpoints: Sequence[Endpoint]) -> Iterator[str]:
+    roles = set(settings.get("process.roles"))
+    theirs = controller_names(settings)
+    names = [endpoint.name for endpoint in endpoints]
+    shared = [name for name in names if name in theirs]
+    if roles == {"controller"} and len(shared) < len(names):
+        yield "listeners may only have names of controller.listener.names when process.roles is controller"
+    if roles == {"broker"} and shared:
+        yield "listeners must not have names of controller.listener.names when process.roles is broker"
+    if "controller" in roles and not shared and _has_others(settings):
+        yield "controller.listener.names must have a name that is among the listeners"
+    if "broker" in roles:
+        told = [endpoint.name for endpoint in broker_endpoints(settings)]
+        if not told:
+            yield "there must be a listener for clients among the listeners"
+        elif inter_broker_listener(settings) not in told:
+            yield "inter.broker.listener.name must be a listener name that is defined in advertised.listeners"
+
+
+def _quorum(settings: Config, node_id: int) -> Iterator[str]:
+    roles = set(settings.get("process.roles"))
+    voters = settings.get("controller.quorum.voters")
+    is_voter = any(voter.partition("@")[0] == str(node_id) for voter in voters)
+    if "controller" in roles and voters and not is_voter:
+        yield f"process.roles has controller, so node {node_id} must be among controller.quorum.voters"
+    if "controller" not in roles:
+        if is_voter:
+            yield f"process.roles is only broker, so node {node_id} must not be among controller.quorum.voters"
+        if not voters and not settings.get("controller.quorum.bootstrap.servers"):
+            yield "controller.quorum.bootstrap.servers or controller.quorum.voters must say where the controllers are"
+
+
+def _has_others(settings: Config) -> bool:
+    """Whether this node is told of other ones."""
+    bootstrap = settings.get("controller.quorum.bootstrap.servers")
+    return len(settings.get("controller.quorum.voters")) > 1 or bool(bootstrap)

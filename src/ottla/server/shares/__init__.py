@@ -1,0 +1,1 @@
+"""Share groups (KIP-932): live share partitions and their stored state."""

@@ -1,0 +1,70 @@
+"""Acknowledgements of ShareFetch and ShareAcknowledge: from the request to what became of each partition's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.leader_hints import leader_of, reachable
+from ottla.server.fetch.share_sessions import Named
+from ottla.server.loop.later import Later
+from ottla.server.shares.share_partitions import led
+from ottla.shares.partition.forms import acks_of
+from ottla.shares.partition.terms import AckType
+from ottla.shares.state.partition import SharePartitionId
+
+
+def check_member(group_id: str | None, member_id: str | None) -> tuple[str, str]:
+    """Refuses what names nobody."""
+    if not group_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+    if not member_id or len(member_id) > limits.SHARE_MEMBER_ID_CHARS_MAX:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+    return group_id, member_id
+
+
+def acknowledge(
+    context: Context, group_id: str, member_id: str, topics: Iterable[Any], *, renew: bool
+) -> dict[Named, Later[ApiError | None]]:
+    """What becomes of each partition's acknowledgements; those without any are left out."""
+    outcomes: dict[Named, Later[ApiError | None]] = {}
+    for topic in topics:
+        for partition in topic.partitions:
+            if partition.acknowledgement_batches:
+                id = SharePartitionId(group_id, topic.topic_id, partition.partition_index)
+                outcomes[id.topic_id, id.partition] = _one(context, id, member_id, partition, renew)
+    return outcomes
+
+
+def _one(context: Context, id: SharePartitionId, member_id: str, partition: Any, renew: bool) -> Later[ApiError | None]:
+    shares = context.services.share_partitions
+    try:
+        led(context.services, id)
+        acks = acks_of(partition.acknowledgement_batches, renew=renew)
+        if not shares.rules.of(id.group_id).renew and any(AckType.RENEW in ack.types for ack in acks):
+            raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
+    except ApiError as error:
+        refused: Later[ApiError | None] = Later()
+        refused.set(error)
+        return refused
+    return shares.acknowledge(id, member_id, acks)
+
+
+def name_leaders(response: Any, context: Context) -> None:
+    """Says in the response who leads what is not led here (KIP-951)."""
+    leaders: set[int] = set()
+    for topic in response.responses:
+        for each in topic.partitions:
+            codes = (each.error_code, getattr(each, "acknowledge_error_code", 0))
+            leader = leader_of(context, topic.topic_id, each.partition_index)
+            if ErrorCode.NOT_LEADER_OR_FOLLOWER in codes and leader is not None:
+                each.current_leader.leader_id, each.current_leader.leader_epoch = leader
+                leaders.add(leader.id)
+    if leaders:
+        response.node_endpoints = [
+            type(response).NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
+            for broker, host, port in reachable(context, leaders)
+        ]

@@ -1,0 +1,156 @@
+"""The share coordinators: machines on `__share_group_state`, and what others ask of them.
+
+Everything is asked one share partition at a time, because each may have another coordinator.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ottla.log.files.disk import StorageError
+from ottla.machine.keyed import types_of
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import uuid_bytes
+from ottla.model.names import SHARE_STATE_TOPIC
+from ottla.server.coordination.host import Host
+from ottla.server.coordination.hosts import Coordinators
+from ottla.server.loop.later import Later, gather
+from ottla.shares.state.machine import SharesMachine
+from ottla.shares.state.partition import SharePartitionId
+from ottla.shares.state.upkeep import PruneBelow
+from ottla.shares.state.view import SharesState, View
+from ottla.wire.journal import share_state
+
+if TYPE_CHECKING:
+    from ottla.replica.partition import Partition
+    from ottla.server.api.context import Context, Services
+
+log = logging.getLogger(__name__)
+
+ShareCoordinators = Coordinators[SharesMachine]
+ResultT = TypeVar("ResultT")
+_FIRST_LEVEL_WITH_SHARES = 1
+_INT = re.compile(r"[+-]?[0-9]+")
+
+
+def share_coordinators(loop: Any, services: Services) -> ShareCoordinators:
+    """The machines on `__share_group_state`."""
+    configs = services.configs
+
+    def partitions_of(topic_id: bytes) -> int:
+        topic = services.metadata.state.topic_by_id.get(topic_id)
+        return len(topic.partitions) if topic is not None else 0
+
+    def make(index: int) -> SharesMachine:
+        partition = services.partitions.get(SHARE_STATE_TOPIC, index)
+        start = partition.log.log_start_offset if partition is not None else 0
+        return SharesMachine(View(SharesState(start), partitions_of, lambda: configs.broker))
+
+    made: ShareCoordinators = Coordinators(
+        loop,
+        services,
+        SHARE_STATE_TOPIC,
+        types_of(share_state),
+        make,
+        lambda: configs.broker.get("share.coordinator.write.timeout.ms"),
+    )
+    made.on_effect(PruneBelow, partial(_prune, services))
+    return made
+
+
+def _prune(services: Services, effect: PruneBelow, host: Host[SharesMachine]) -> None:
+    if effect.offset > host.partition.log.log_start_offset:
+        services.channel.spawn(_prune_below(services, effect, host.partition))
+
+
+async def _prune_below(services: Services, effect: PruneBelow, partition: Partition) -> None:
+    try:
+        start = partition.deletion_point(effect.offset)
+        # On disk before it is so: a log start must not go back after a crash.
+        await services.partitions.checkpoints.remember_log_starts({partition: start}, services.executor)
+        if services.partitions.holds(partition):
+            partition.delete_records(start)
+    except ApiError as error:
+        log.warning("%s is not pruned now: %s", partition.name, error)
+    except StorageError as error:
+        services.partitions.storage_failed(partition, error)
+
+
+Named = tuple[bytes, int]  # a topic's id and a partition
+
+
+def ask_each(
+    submit: Callable[[Any], Later[Any]],
+    commands: dict[Named, Any],
+    respond: Callable[[int, Any], ResultT],
+    refuse: Callable[[int, ApiError], ResultT],
+) -> Later[dict[bytes, list[ResultT]]]:
+    """The answers for all of them, by topic; each is made of the partition's number and the reply."""
+
+    def answer(named: Named) -> Later[ResultT]:
+        _, partition = named
+        return submit(commands[named]).map(
+            lambda value: refuse(partition, value) if isinstance(value, ApiError) else respond(partition, value)
+        )
+
+    def by_topic(results: Iterable[ResultT]) -> dict[bytes, list[ResultT]]:
+        topics: dict[bytes, list[ResultT]] = {}
+        for (topic_id, _), result in zip(commands, results, strict=True):
+            topics.setdefault(topic_id, []).append(result)
+        return topics
+
+    return gather([answer(named) for named in commands]).map(by_topic)
+
+
+def ask_partitions(
+    context: Context,
+    request: Any,
+    command: Callable[[bytes, Any], Any],
+    respond: Callable[[int, Any], Any],
+    refuse: Callable[[int, ApiError], Any],
+    topic_answer: type[Any],
+) -> Later[list[Any]]:
+    """`ask_each` of the coordinators here, for a request that lists topics with partitions: `command(topic id,
+    partition)` for each of them. The answers come in `topic_answer`s, as all of these APIs have them."""
+    shares = context.services.shares
+
+    def submit(command: Any) -> Later[Any]:
+        key = SharePartitionId(command.group_id, command.topic_id, command.partition).coordinator_key
+        return shares.submit(key, command)
+
+    commands = {
+        (topic.topic_id, each.partition): command(topic.topic_id, each)
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    return ask_each(submit, commands, respond, refuse).map(
+        lambda topics: [topic_answer(topic_id=each, partitions=answers) for each, answers in topics.items()]
+    )
+
+
+def is_askable(group_id: str, topics: list[Any]) -> bool:
+    """Kafka answers with nothing at all when the group has no name, or there is no topic or one without partitions."""
+    return bool(group_id) and bool(topics) and all(topic.partitions for topic in topics)
+
+
+def is_share_partition(key: str) -> bool:
+    """Whether FindCoordinator's key is `group:topic id:partition`; only the group may have colons in it."""
+    group_id, *rest = key.rstrip(":").rsplit(":", 2)
+    if len(rest) != 2 or not group_id.strip():
+        return False
+    try:
+        uuid_bytes(rest[0])
+    except ValueError:
+        return False
+    return _INT.fullmatch(rest[1]) is not None and -(2**31) <= int(rest[1]) < 2**31
+
+
+def check_enabled(context: Context) -> None:
+    """Refuses everything about share groups in a cluster whose feature `share.version` is off."""
+    if context.metadata.state.features.get("share.version", 0) < _FIRST_LEVEL_WITH_SHARES:
+        code = ErrorCode.UNSUPPORTED_VERSION
+        raise ApiError(code, code.message)

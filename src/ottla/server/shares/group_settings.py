@@ -1,0 +1,91 @@
+"""What a share group's settings say about its share partitions, read once per change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.model.config import Config
+from ottla.model.node_config import NodeConfig
+from ottla.model.resources import ResourceType
+from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
+from ottla.replica.reading import EARLIEST, LATEST
+from ottla.server.api.time_searches import Search
+from ottla.shares.partition.terms import Rules
+
+if TYPE_CHECKING:
+    from ottla.server.api.context import Services
+
+_DURATION = re.compile(r"\+?P(?:\+?(\d+)D)?(?:T(?:\+?(\d+)H)?(?:\+?(\d+)M)?(?:\+?(\d+(?:\.\d*)?)S)?)?", re.IGNORECASE)
+_SECONDS = (86_400, 3_600, 60, 1)
+
+
+class GroupRules(NamedTuple):
+    """The rules for records, and what only the server needs."""
+
+    records: Rules
+    isolation: int
+    reset: str
+    dlq_topic: str
+    renew: bool
+
+
+class ShareRules:
+    """The rules of each group; settings may change at any time."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._known: dict[str, tuple[NodeConfig, Mapping[str, str], GroupRules]] = {}
+
+    def of(self, group_id: str) -> GroupRules:
+        node = self._services.configs.node
+        own = self._services.metadata.state.config(ResourceType.GROUP, group_id)
+        known = self._known.get(group_id)
+        if known is not None and known[0] is node and known[1] == own:
+            return known[2]
+        rules = _rules(node.group(own))
+        self._known[group_id] = node, dict(own), rules
+        return rules
+
+    def forget(self, group_id: str) -> None:
+        self._known.pop(group_id, None)
+
+
+def _rules(config: Config) -> GroupRules:
+    return GroupRules(
+        Rules(
+            lock_ms=config.get("share.record.lock.duration.ms"),
+            delivery_limit=config.get("share.delivery.count.limit"),
+            locks_max=config.get("share.partition.max.record.locks"),
+            backoff_ms=config.get("ottla.share.retry.backoff.ms"),
+            backoff_max_ms=config.get("ottla.share.retry.backoff.max.ms"),
+            key_ordered=config.get("ottla.share.key.ordered"),
+            delayed=config.get("ottla.share.delayed.delivery.enable"),
+        ),
+        READ_COMMITTED if config.get("share.isolation.level") == "read_committed" else READ_UNCOMMITTED,
+        config.get("share.auto.offset.reset"),
+        config.get("ottla.share.dlq.topic"),
+        config.get("share.renew.acknowledge.enable"),
+    )
+
+
+def first_offset(partition: Partition, reset: str, now_ms: int, search: Search) -> int:
+    """Where a group begins that has never read this partition. Raises KAFKA_STORAGE_ERROR, and what `search` does."""
+    word, _, duration = reset.partition(":")
+    if word == "earliest":
+        moment = EARLIEST
+    elif word == "latest":
+        moment = LATEST
+    else:
+        moment = max(now_ms - _duration_ms(duration), 0)
+    found = partition.list_offset(moment, search=search)
+    return found.offset if found is not None else partition.high_watermark
+
+
+def _duration_ms(text: str) -> int:
+    match = _DURATION.fullmatch(text)
+    assert match is not None, "checked when it was set"
+    return sum(
+        int(float(part) * seconds * 1000) for part, seconds in zip(match.groups(), _SECONDS, strict=True) if part
+    )

@@ -1,0 +1,1 @@
+"""Partitions on disk: data directories, recovery, syncing, cleaning, removal."""

@@ -1,0 +1,167 @@
+"""Looking: looks into clients' batches (`log/look.py`) that the loop must not or need not wait for.
+
+A short look is taken on the loop, within what one turn of it may spend on looks. All others are taken by a worker, step
+by step. Python runs one thread at a time, so there is one step at a time and the loop has its turn after each: another
+connection's request waits for a step, never for a batch.
+
+Batches that unpack to little do not wait for large ones: the two kinds have a queue each, and take turns. Of either
+kind one batch is unpacked at a time, which bounds the memory of all looks of the node. Between two batches of one
+client's work the others of the queue have their turns (`server/loop/rounds.py`).
+
+Rules:
+- What is looked at stays in the receive buffer of its connection, which is held meanwhile: nobody copies it, it counts
+  as memory of a request, and what comes behind it on the connection is not appended before it.
+- `begin` of a look, and whatever was given to `when_quiet`, run on the loop while no step runs.
+- Whatever fails (a step, `begin`, who is told of it) is in the log, and the next look has its turn all the same.
+- After `close` nobody is told of anything any more, so nothing is appended to logs that are being closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ottla.log.config import LogConfig
+from ottla.log.look import Look, recompresses
+from ottla.log.steps import Steps
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.records.batch import CODEC_MASK, BatchHeader, Buffer
+from ottla.server.loop.rounds import Client, Job, Rounds
+
+log = logging.getLogger(__name__)
+
+Done = Callable[[Any], None]
+
+
+class Looking:
+    def __init__(self, loop: Any, executor: Any) -> None:
+        self._loop = loop
+        self._executor = executor
+        self._soon = Rounds()  # the first of either queue may be under way
+        self._large = Rounds()
+        self._large_next = False
+        self._running: asyncio.Future[Any] | None = None  # the step that a worker is at
+        self._quiet: list[Callable[[], object]] = []
+        self._left_bytes = limits.LOOKED_AT_PER_TURN_BYTES
+        self._closed = False
+
+    # On the loop
+
+    def here(self, batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, name: str) -> Look | None:
+        """The look itself if it is a short one; None: a worker has to take it."""
+        packed = header.attributes & CODEC_MASK
+        most_bytes = limits.LOOKED_AT_HERE_PACKED_BYTES if packed else limits.LOOKED_AT_HERE_BYTES
+        cost = max(header.count * limits.LOOKED_AT_RECORD_BYTES, len(batch))
+        if (
+            cost > limits.LOOKED_AT_HERE_BYTES
+            or len(batch) > most_bytes
+            or config.inspect is not None
+            or recompresses(config, header)
+            or not self.allow(max(cost, limits.LOOKED_AT_UNPACKED_BYTES) if packed else cost)
+        ):
+            return None
+        look = Look(batch, header, config, now_ms, name, limits.LOOKED_AT_HERE_BYTES).whole()
+        return None if look.beyond_limit else look
+
+    def allow(self, cost_bytes: int) -> bool:
+        """Whether this turn of the loop has so much left; if so, it is spent."""
+        if cost_bytes > self._left_bytes:
+            return False
+        if self._left_bytes == limits.LOOKED_AT_PER_TURN_BYTES:
+            self._loop.call_soon(self._new_turn)
+        self._left_bytes -= cost_bytes
+        return True
+
+    def _new_turn(self) -> None:
+        self._left_bytes = limits.LOOKED_AT_PER_TURN_BYTES
+
+    # In a worker
+
+    def take(self, make: Callable[[int], Look], limit_bytes: int, done: Callable[[Look], None]) -> None:
+        """Calls `done`, some turns later, with the look that `make` gives for a batch unpacking to `limit_bytes`."""
+
+        def looked(look: Look) -> None:
+            if look.beyond_limit and limit_bytes > limits.LOOKED_INTO_SOON_BYTES:
+                self._queue(self._large, make(limit_bytes), done)  # anew: it is larger than those that come soon
+            else:
+                done(look)
+
+        self._queue(self._soon, make(min(limit_bytes, limits.LOOKED_INTO_SOON_BYTES)), looked)
+
+    def search(self, search: Steps, done: Done, client: Client | None = None) -> None:
+        """The same for work in a log, which takes its turns with the large batches.
+
+        What only one client wants is refused before its next step when that client has left.
+        """
+        self._queue(self._large, search, done, client)
+
+    def _queue(self, queue: Rounds, work: Steps, done: Done, client: Client | None = None) -> None:
+        queue.add(Job(work, done, client))
+        self._next()
+
+    def when_quiet(self, what: Callable[[], object]) -> None:
+        """Calls it when no step runs: now, or after the one that does."""
+        if self._running is None:
+            _surely(what)
+        else:
+            self._quiet.append(what)
+
+    def _next(self) -> None:
+        if self._running is not None or self._closed:
+            return
+        queue = self._large if self._large and (self._large_next or not self._soon) else self._soon
+        if not queue:
+            return
+        self._large_next = queue is self._soon
+        job = queue.first
+        if job.client is not None and job.client.has_left():
+            job.work.refusal, job.work.done = ApiError(ErrorCode.REQUEST_TIMED_OUT), True
+        elif not job.begun:
+            job.begun = True
+            try:
+                job.work.begin()
+            except Exception as error:
+                _refuse(job, error)
+        self._running = self._loop.run_in_executor(self._executor, job.work.step)
+        self._running.add_done_callback(lambda step: self._stepped(queue, job, step))
+
+    def _stepped(self, queue: Rounds, job: Job, step: asyncio.Future[bool]) -> None:
+        self._running = None
+        quiet, self._quiet = self._quiet, []
+        for what in quiet:
+            _surely(what)
+        if self._closed or step.cancelled():
+            return
+        error = step.exception()
+        if error is not None:
+            _refuse(job, error)
+        queue.stepped()
+        if job.work.done:
+            _surely(partial(job.done, job.work))
+        self._next()
+
+    async def close(self) -> None:
+        """Waits for the step that runs; nobody hears of it."""
+        self._closed = True
+        self._soon.clear()
+        self._large.clear()
+        if self._running is not None:
+            await asyncio.wait([self._running])
+
+
+def _refuse(job: Job, error: BaseException) -> None:
+    """Our fault, not the client's."""
+    log.error("a %s could not go on", type(job.work).__name__, exc_info=error)
+    job.work.refusal, job.work.done = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR), True
+
+
+def _surely(what: Callable[[], object]) -> None:
+    """Calls it; if that fails the log says so, and the others go on."""
+    try:
+        what()
+    except Exception:
+        log.exception("what was found in batches was of no use")

@@ -1,0 +1,232 @@
+"""Cleaner: compacts the dirtiest log, one at a time, in a worker thread, no faster than it is allowed to.
+
+What a round touches on the loop is its beginning and the swap of each rewritten segment; everything between is file
+work on closed segments, and every sync. A log that cannot be read is set aside and left as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ottla.cluster.entities import Topic
+from ottla.log.compaction.schedule import Cleanable, CleanOffsets, Throttle, cleanable, dirtiest
+from ottla.log.files.disk import StorageError
+from ottla.model import limits
+from ottla.model.ids import TopicPartition
+from ottla.replica.partition import Partition
+from ottla.server.loop.workers import in_worker
+
+if TYPE_CHECKING:
+    from ottla.log.compaction.compact import Cleaned
+    from ottla.log.files.disk import Directory
+    from ottla.log.log import Log
+    from ottla.server.node import Node
+
+log = logging.getLogger(__name__)
+
+_MORE = object()
+
+
+class Cleaner:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, node: Node, on_swap: Callable[[Partition], None] = lambda _: None
+    ) -> None:
+        self._loop = loop
+        self._node = node
+        self._on_swap = on_swap
+        self._clean_offsets = {directory.path: CleanOffsets(directory.disk) for directory in node.directories}
+        self._saving: dict[CleanOffsets, asyncio.Future[None]] = {}
+        self._save_again: set[CleanOffsets] = set()
+        for offsets in self._clean_offsets.values():
+            self._drop(offsets, [name for name in offsets.known() if node.partitions.directory_of(name) is None])
+        for partition in node.partitions.opened():
+            self.cut(partition)  # the last life may have ended between a cut and the checkpoint
+        self._uncleanable: set[str] = set()
+        self._throttle_bytes = 0.0
+        self._throttle = Throttle(1.0)
+        self._task = loop.create_task(self._forever()) if self._setting("log.cleaner.enable") else None
+
+    def _setting(self, name: str) -> Any:
+        """As it is now: most of the cleaner's settings may change while the node runs."""
+        return self._node.configs.broker.get(name)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        while self._saving:
+            await asyncio.wait(tuple(self._saving.values()))
+            await asyncio.sleep(0)
+
+    def forget(self, topic: Topic, indexes: Iterable[int]) -> None:
+        """These partitions went: one of the same name is dirty from its first record on."""
+        names = [TopicPartition(topic.name, index) for index in indexes]
+        self._uncleanable.difference_update(f"{name}-{index}" for name, index in names)
+        for offsets in self._clean_offsets.values():
+            self._drop(offsets, names)
+
+    def cut(self, partition: Partition) -> None:
+        """Its end was cut off, after an unclean election even what was clean: what comes there now is dirty."""
+        offsets = self._offsets_of(partition)
+        if offsets.truncate(_key(partition), partition.log.next_offset):
+            self._save(offsets)
+
+    def _drop(self, offsets: CleanOffsets, names: list[TopicPartition]) -> None:
+        if offsets.drop(*names):
+            self._save(offsets)
+
+    def _save(self, offsets: CleanOffsets) -> None:
+        """In a worker; what changes meanwhile is in the next file."""
+        if offsets in self._saving:
+            self._save_again.add(offsets)
+            return
+        future = self._loop.run_in_executor(self._node.ports.executor, offsets.saving())
+        self._saving[offsets] = future
+        future.add_done_callback(lambda done: self._saved(offsets, done))
+
+    def _saved(self, offsets: CleanOffsets, done: asyncio.Future[None]) -> None:
+        del self._saving[offsets]
+        if not done.cancelled() and done.exception() is not None:
+            log.error("the cleaner's checkpoint cannot be written: %s", done.exception())
+        if offsets in self._save_again:
+            self._save_again.discard(offsets)
+            self._save(offsets)
+
+    async def _forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._setting("log.cleaner.backoff.ms") / 1000)
+            try:
+                while await self.clean_one():
+                    pass
+            except Exception:
+                log.exception("the cleaner failed; it goes on after its break")
+
+    async def clean_one(self) -> bool:
+        """Compacts the dirtiest log if one is due; whether there was one."""
+        found = await self._choose()
+        if found is None:
+            return False
+        # Not with the module: no start has anything to compact.
+        from ottla.log.compaction.compact import CompactionError
+
+        partition, part = found
+        try:
+            await self._clean(partition, part)
+        except CompactionError as error:
+            self._uncleanable.add(partition.name)
+            log.error("%s cannot be compacted and is left as it is: %s", partition.name, error)
+        except StorageError as error:
+            self._node.partitions.storage_failed(partition, error)
+            return False
+        return True
+
+    async def _choose(self) -> tuple[Partition, Cleanable] | None:
+        now_ms = self._node.ports.now_ms()
+        partitions = self._node.partitions
+        parts: dict[Partition, Cleanable] = {}
+        for number, partition in enumerate(tuple(partitions.opened()), start=1):
+            compacted = partition.log.config.compact and partition.name not in self._uncleanable
+            if compacted and partitions.holds(partition) and not self._is_moving(partition):
+                parts[partition] = cleanable(
+                    partition.log,
+                    self._offsets_of(partition).get(_key(partition)),
+                    last_stable_offset=_lasting(partition),
+                    now_ms=now_ms,
+                )
+            if number % limits.PARTITIONS_VISITED_PER_TURN == 0:
+                await asyncio.sleep(0)
+        chosen = dirtiest(
+            (partition, part, partition.log.config.min_cleanable_dirty_ratio)
+            for partition, part in parts.items()
+            if partitions.holds(partition)
+        )
+        return (chosen, parts[chosen]) if chosen is not None else None
+
+    def _is_moving(self, partition: Partition) -> bool:
+        """To another directory: what is copied stays as it is meanwhile."""
+        replication = self._node.services.replication
+        moves = None if replication is None else replication.moves
+        return moves is not None and moves.is_moving(_key(partition))
+
+    def _offsets_of(self, partition: Partition) -> CleanOffsets:
+        directory = self._node.partitions.directory_of(_key(partition))
+        assert directory is not None, "it is here"
+        return self._clean_offsets[directory.path]
+
+    async def _clean(self, partition: Partition, part: Cleanable) -> None:
+        from ottla.log.compaction.compact import Compaction
+        from ottla.log.compaction.offset_map import OffsetMap
+
+        now_ms = self._node.ports.now_ms
+        compacted = partition.log
+        compaction = Compaction(
+            compacted,
+            OffsetMap(
+                self._setting("log.cleaner.dedupe.buffer.size"), self._setting("log.cleaner.io.buffer.load.factor")
+            ),
+            first_dirty_offset=part.first_dirty_offset,
+            first_uncleanable_offset=part.first_uncleanable_offset,
+            now_ms=now_ms(),
+        )
+        await self._drive(compaction.build_map())
+        for group in compaction.groups():
+            cleaned: Cleaned = await self._drive(compaction.rewrite(group))
+            if not await self._swap(partition, compacted, compaction.swapping(cleaned, now_ms())):
+                return
+            self._on_swap(partition)
+        offsets = self._offsets_of(partition)
+        offsets.set(_key(partition), compaction.end_offset)
+        self._save(offsets)
+        log.info("compacted %s up to offset %d", partition.name, compaction.end_offset)
+
+    async def _swap(self, partition: Partition, compacted: Log, steps: Generator[Directory, None, bool]) -> bool:
+        """Puts new segments in the place of old ones; whether that was done."""
+        try:
+            # The topic may be gone by now, or in another directory; its files are then nobody's, and follow it.
+            while self._node.partitions.holds(partition) and partition.log is compacted:
+                try:
+                    directory = next(steps)
+                except StopIteration as end:
+                    return bool(end.value)
+                await in_worker(self._loop, self._node.ports.executor, directory.sync)
+            return False
+        finally:
+            steps.close()
+
+    async def _drive(self, work: Iterator[int]) -> Any:
+        """Runs a generator step by step in a worker, sleeping as the throttle wants; what it returns."""
+        try:
+            while True:
+                result, size_bytes = await in_worker(self._loop, self._node.ports.executor, _step, work)
+                if result is not _MORE:
+                    return result
+                await asyncio.sleep(self._pause_ms(size_bytes) / 1000)
+        finally:
+            work.close()  # type: ignore[attr-defined]  # a generator
+
+    def _pause_ms(self, size_bytes: int) -> float:
+        bytes_per_second = self._setting("log.cleaner.io.max.bytes.per.second")
+        if bytes_per_second != self._throttle_bytes:
+            self._throttle_bytes = bytes_per_second
+            self._throttle = Throttle(bytes_per_second)
+        return max(self._throttle.wait_ms(size_bytes, self._loop.time() * 1000), 0.0)
+
+
+def _step(work: Iterator[int]) -> tuple[Any, int]:
+    """One step in the worker: (_MORE, bytes) while there is more, (what it returned, 0) at its end."""
+    try:
+        return _MORE, next(work)
+    except StopIteration as end:
+        return end.value, 0
+
+
+def _key(partition: Partition) -> TopicPartition:
+    return TopicPartition(partition.topic, partition.index)
+
+
+def _lasting(partition: Partition) -> int:
+    """Up to where it may be cleaned: a record goes for a newer one, and a loss of power must not take that as well."""
+    return min(partition.last_stable_offset, partition.log.recovery_point)

@@ -1,0 +1,136 @@
+"""Formatting data directories by hand, as `kafka-storage format` does: for quorums whose voters live in the journal.
+
+A quorum of fixed voters needs none of this: a fresh directory is formatted when it is met (see `identity`); who does it
+by hand vouches for it. With voters in the journal (kraft.version 1, KIP-853) somebody has to say who votes first: that
+is the snapshot before the first record, `00000000000000000000-0000000000.checkpoint`, on each of the first voters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ottla.cluster.features import (
+    DEFAULT_LEVELS,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+    levels_of,
+    metadata_version_of,
+    missing_dependency,
+)
+from ottla.cluster.journal import Control, snapshot_batches
+from ottla.cluster.snapshot_files import SnapshotFiles
+from ottla.cluster.store import DIRECTORY, DOUBT
+from ottla.log.files.checkpoint import read_meta_properties
+from ottla.log.files.disk import Directory, Disk
+from ottla.model.ids import BitSource, random_uuid, uuid_bytes
+from ottla.raft.port import Place
+from ottla.raft.voters import Endpoint, Voter, VoterSet, encode_kraft_version
+from ottla.records.control import ControlType
+from ottla.server.storage.identity import IdentityError, write_bootstrap, write_identity
+from ottla.server.storage.vacancy import check_vacant
+
+
+def parse_controllers(text: str, listener: str) -> VoterSet:
+    """`id@host:port:directory,...`; ValueError if it is not of that form."""
+    voters = []
+    for entry in text.split(","):
+        voter_id, at, rest = entry.strip().partition("@")
+        address, _, directory = rest.rpartition(":")
+        host, _, port = address.rpartition(":")
+        if not (at and host and port.isdecimal() and voter_id.isdecimal()):
+            raise ValueError(f"{entry.strip()!r} is not of the form ID@HOST:PORT:DIRECTORY")
+        end = Endpoint(listener, host.strip("[]"), int(port))
+        voters.append(Voter(int(voter_id), uuid_bytes(directory), (end,)))
+    return VoterSet(voters)
+
+
+def initial_levels(release: str | None, chosen: Sequence[str], *, dynamic: bool) -> dict[str, int]:
+    """The features of a new cluster: those of a release (else the latest), and the `name=level` of `chosen`.
+
+    `dynamic`: its voters live in the journal, kraft.version is 1. ValueError if that cannot be.
+    """
+    wanted = dict(map(_name_and_level, chosen))
+    if release is not None and METADATA_VERSION in wanted:
+        raise ValueError(f"Use --release-version instead of --feature {METADATA_VERSION}=X to avoid ambiguity.")
+    unknown = sorted(wanted.keys() - SUPPORTED_FEATURES.keys())
+    if unknown:
+        known = ", ".join(SUPPORTED_FEATURES)
+        raise ValueError(f"Unsupported feature: {unknown[0]}. Supported features are: {known}")
+    for name, level in wanted.items():
+        if level not in SUPPORTED_FEATURES[name]:
+            raise ValueError(f"No feature:{name} with feature level {level}")
+    base = metadata_version_of(release) if release else wanted.get(METADATA_VERSION, DEFAULT_LEVELS[METADATA_VERSION])
+    kraft = wanted.pop(KRAFT_VERSION, int(dynamic))
+    if bool(kraft) != dynamic:
+        raise ValueError(
+            f"Cannot set {KRAFT_VERSION} to {kraft}: it is 1 where one of --standalone, --initial-controllers or "
+            "--no-initial-controllers is used, and 0 with controller.quorum.voters"
+        )
+    levels = {**levels_of(base), **wanted}
+    for name, level in levels.items():
+        problem = missing_dependency(name, level, levels)
+        if problem is not None:
+            raise ValueError(problem)
+    return {name: level for name, level in levels.items() if level}
+
+
+def _name_and_level(text: str) -> tuple[str, int]:
+    name, equals, level = text.partition("=")
+    if not equals or not level.strip().isdecimal():
+        raise ValueError(f"{text!r} is not of the form FEATURE=LEVEL")
+    return name.strip(), int(level)
+
+
+def format_directories(
+    disks: Sequence[tuple[str, Disk]],
+    home: str,
+    *,
+    node_id: int,
+    cluster_id: str,
+    voters: VoterSet | None,
+    now_ms: int,
+    rng: BitSource,
+    ignore_formatted: bool = False,
+    levels: Mapping[str, int] = DEFAULT_LEVELS,
+) -> list[str]:
+    """Format each directory that is not yet; their paths. `home` is where the metadata goes, `voters` the first ones of
+    a quorum that keeps them in its journal, `levels` the features of a new cluster. One that a node has formatted for
+    itself, and is in doubt about, is vouched for by that."""
+    fresh = [(path, disk) for path, disk in disks if read_meta_properties(disk) is None]
+    done = [path for path, disk in disks if (path, disk) not in fresh]
+    if done and not ignore_formatted:
+        if not fresh and voters is None and any(_vouch(disk, cluster_id) for _, disk in disks):
+            return done
+        raise IdentityError(f"{', '.join(done)}: formatted already")
+    check_vacant((path for path, _ in fresh), dict(fresh).__getitem__)
+    for path, disk in fresh:
+        disk.make_directory("")
+        directory_id = random_uuid(rng)
+        if path == home:
+            write_bootstrap(disk, now_ms, levels)
+            if voters is not None and node_id in voters:
+                directory_id = voters[node_id].directory
+                _write_voters(disk, voters, now_ms)
+        write_identity(disk, node_id, cluster_id, directory_id)
+    return [path for path, _ in fresh]
+
+
+def _vouch(disk: Disk, cluster_id: str) -> bool:
+    """Whoever formats by hand says that nothing was lost, or that it is lost for good (ADR 0022)."""
+    properties = read_meta_properties(disk)
+    if not disk.exists(DOUBT) or properties is None or properties.get("cluster.id") != cluster_id:
+        return False
+    disk.remove(DOUBT)
+    disk.sync_directory("")
+    return True
+
+
+def _write_voters(disk: Disk, voters: VoterSet, now_ms: int) -> None:
+    disk.make_directory(DIRECTORY)
+    quorum = [
+        Control(ControlType.KRAFT_VERSION, encode_kraft_version(1)),
+        Control(ControlType.KRAFT_VOTERS, voters.encode()),
+    ]
+    pieces = snapshot_batches([], epoch=0, last_timestamp=0, now_ms=now_ms, quorum=quorum)
+    SnapshotFiles(Directory(disk, DIRECTORY)).write(Place(0, 0), pieces)

@@ -1,0 +1,51 @@
+"""Opening the files of one partition: in any thread, since nobody else knows of it before it is open."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.log.config import LogConfig
+from ottla.log.files import checkpoint
+from ottla.log.log import Log
+from ottla.log.recovery.recover import Progress
+from ottla.model.ids import TopicPartition
+from ottla.replica.neighbours import Neighbours
+from ottla.replica.partition import Partition
+from ottla.server.storage.directories import DataDirectory
+
+
+class Opening(NamedTuple):
+    """What it takes to open one partition. StorageError if that fails."""
+
+    directory: DataDirectory
+    name: TopicPartition
+    topic_id: bytes | None  # None: it is written down already
+    config: LogConfig
+    node_id: int
+    neighbours: Neighbours
+    now_ms: int
+    progress: Progress | None
+
+    def open(self) -> Partition:
+        directory, name = self.directory, self.name
+        opened = Log.open(
+            directory.disk,
+            str(name),
+            self.config,
+            now_ms=self.now_ms,
+            recovery_point=directory.recovery_points.get(name, 0),
+            log_start_offset=directory.log_starts.get(name, 0),
+            clean=directory.clean,
+            progress=self.progress,
+        )
+        directory.tell_cut(name, opened)
+        if self.topic_id is not None:
+            checkpoint.write_partition_metadata(opened.directory, self.topic_id, sync=False)
+        return Partition(
+            name.topic,
+            name.partition,
+            opened,
+            node_id=self.node_id,
+            high_watermark=directory.high_watermarks.get(name, 0),
+            neighbours=self.neighbours,
+        )

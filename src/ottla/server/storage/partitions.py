@@ -1,0 +1,364 @@
+"""Partitions: the replicas this node holds, found by name or id, opened when first needed.
+
+Topics come and go with the cluster's changes, and so do replicas (`replica_changes.py`): one that is assigned elsewhere
+from now on is removed here. A partition that exists but has no replica here answers NOT_LEADER_OR_FOLLOWER. After a
+clean stop a partition's files are not touched until somebody asks for it (or housekeeping gets to it); after a crash
+all are recovered before the node serves (`recovery`).
+
+A partition whose directory fails answers KAFKA_STORAGE_ERROR; all others go on. A node that is alone tries it again
+when it is asked for again. In a cluster the directory is offline until the next start, as with Kafka, and others take
+the lead: a disk that comes and goes would take it to and fro.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from ottla.cluster.entities import PartitionState, Topic
+from ottla.cluster.state import ClusterState
+from ottla.log.closing import close_logs
+from ottla.log.config import LogConfig
+from ottla.log.files.disk import DamagedError, Directory, StorageError
+from ottla.log.log import Log
+from ottla.log.recovery.ownership import is_partition
+from ottla.log.recovery.recover import Progress
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID, TopicPartition
+from ottla.replica.partition import Partition
+from ottla.replica.terms import Terms
+from ottla.server.storage.checkpoints import Checkpoints
+from ottla.server.storage.directories import DataDirectory
+from ottla.server.storage.directory_choice import identity_of
+from ottla.server.storage.follower_sessions import Followers
+from ottla.server.storage.opening import Opening
+from ottla.server.storage.removal import Doomed, Removal, Retirement, mark_deleted, set_aside
+from ottla.server.storage.replica_changes import ReplicaChanges
+
+log = logging.getLogger(__name__)
+
+
+class Held:
+    """A topic of the cluster, and those of its partitions that are opened here."""
+
+    __slots__ = ("count", "opened", "topic")
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.count = 0  # of its partitions that were taken in here: very many are in slices
+        self.opened: dict[int, Partition] = {}
+
+
+class Partitions:
+    def __init__(
+        self,
+        directories: Sequence[DataDirectory],
+        config_of: Callable[[str], LogConfig],
+        now_ms: Callable[[], int],
+        fetch_max_bytes: int,
+        *,
+        all_usable: bool,
+        node_id: int,
+    ) -> None:
+        self.directories = directories
+        self.all_usable = all_usable  # whether every directory of the configuration is among them
+        self.fetch_max_bytes = fetch_max_bytes
+        self.node_id = node_id
+        self.config_of = config_of
+        self._now_ms = now_ms
+        self.state = ClusterState()
+        self.by_name: dict[str, Held] = {}  # all topics of the cluster
+        self.by_id: dict[bytes, Held] = {}
+        self.place: dict[TopicPartition, DataDirectory] = {}  # of the replicas that are here and can be used
+        self.unopened: dict[TopicPartition, None] = {}
+        self.recovers_late = False  # whether somebody looks after `unrecovered`: the loop does not recover by itself
+        self.unrecovered: dict[TopicPartition, None] = {}
+        self.flushed_by_time: dict[Partition, None] = {}  # opened ones with a flush.ms
+        self.followers = Followers(node_id)  # what replicas know of the world around them, and whom they tell
+        self.preferred: dict[TopicPartition, DataDirectory] = {}  # where replicas that will come were told to go
+        self.removal = Removal()
+        self.retirement = Retirement(self.removal)
+        self.checkpoints = Checkpoints(self)
+        self.changes = ReplicaChanges(self)
+        # Told of a partition that was deleted or got another role or settings: whoever waits for it must look again.
+        self.on_change: Callable[[Partition], None] = _ignore
+        # Told of one whose end another leader's history took the place of.
+        self.on_cut: Callable[[Partition], None] = _ignore
+        self.cordoned: Callable[[], Sequence[bytes]] = tuple  # the ids of directories that take no new replicas
+        self.on_offline: Callable[[DataDirectory], None] = _ignore
+
+    # Finding
+
+    def find(self, topic: str, index: int) -> Partition:
+        """The partition, opened. Raises UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER or KAFKA_STORAGE_ERROR."""
+        held = self.by_name.get(topic)
+        if held is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return held.opened.get(index) or self._find_closed(held, index)
+
+    def find_by_id(self, topic_id: bytes, index: int) -> Partition:
+        held = self.by_id.get(topic_id)
+        if held is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+        return held.opened.get(index) or self._find_closed(held, index)
+
+    def _find_closed(self, held: Held, index: int) -> Partition:
+        if not 0 <= index < held.count:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if self.node_id not in held.topic.partitions[index].replicas:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self._open(held, index)
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        """The partition, or None if it is not here or cannot be opened now."""
+        try:
+            return self.find(topic, index)
+        except ApiError:
+            return None
+
+    def holds(self, partition: Partition) -> bool:
+        """Whether this very partition is still here; its topic may have been deleted, or even made anew."""
+        held = self.by_name.get(partition.topic)
+        return held is not None and held.opened.get(partition.index) is partition
+
+    def opened(self) -> Iterator[Partition]:
+        for held in tuple(self.by_name.values()):
+            yield from tuple(held.opened.values())
+
+    def opened_of(self, topic: str) -> tuple[Partition, ...]:
+        held = self.by_name.get(topic)
+        return () if held is None else tuple(held.opened.values())
+
+    def if_opened(self, topic: str | bytes, index: int) -> Partition | None:
+        """The partition if it is open; its topic by name or id."""
+        held = self.by_id.get(topic) if isinstance(topic, bytes) else self.by_name.get(topic)
+        return None if held is None else held.opened.get(index)
+
+    def opened_in(self, directory: DataDirectory) -> Iterator[tuple[TopicPartition, Partition]]:
+        for name in directory.partitions:
+            held = self.by_name.get(name.topic)  # None of a topic that is being deleted
+            partition = None if held is None else held.opened.get(name.partition)
+            if partition is not None:
+                yield name, partition
+
+    def directory_of(self, partition: TopicPartition) -> DataDirectory | None:
+        return self.place.get(partition)
+
+    def topic_id(self, topic: str) -> bytes | None:
+        return None if (held := self.by_name.get(topic)) is None else held.topic.id
+
+    # Opening
+
+    def unclean(self) -> dict[DataDirectory, list[TopicPartition]]:
+        """What is not open yet and lies in directories that were not closed cleanly."""
+        found: dict[DataDirectory, list[TopicPartition]] = {}
+        for name in self.unopened:
+            directory = self.place.get(name)
+            if directory is not None and not directory.clean and directory.disk.exists(str(name)):
+                found.setdefault(directory, []).append(name)
+        return found
+
+    def open_some(self, count: int) -> int:
+        """Opens up to `count` partitions nobody asked for yet; how many are left."""
+        for name in tuple(islice(self.unopened, count)):
+            if self.get(*name) is None:  # its directory fails: asked for again by its next client
+                self.unopened.pop(name, None)
+        return len(self.unopened)
+
+    def _open(self, held: Held, index: int) -> Partition:
+        name = TopicPartition(held.topic.name, index)
+        place = self.place.get(name)
+        if self.recovers_late and place is not None and not place.clean and place.disk.exists(str(name)):
+            self.unrecovered[name] = None
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} has yet to be recovered")
+        opening = self.opening(name)
+        try:
+            return self.take_over(name, opening.open())
+        except StorageError as error:
+            raise self.not_opened(name, error) from error
+
+    def opening(self, name: TopicPartition, progress: Progress | None = None) -> Opening:
+        """What opens the partition. Raises KAFKA_STORAGE_ERROR."""
+        directory = self.place.get(name)
+        if directory is None or directory.offline or name in directory.damaged:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data of {name} are not available")
+        topic_id = self.by_name[name.topic].topic.id
+        try:
+            is_known = self._settle_home(directory, name, topic_id)
+        except StorageError as error:
+            raise self.not_opened(name, error) from error
+        return Opening(
+            directory,
+            name,
+            None if is_known else topic_id,
+            self.config_of(name.topic),
+            self.node_id,
+            self.followers,
+            self._now_ms(),
+            progress,
+        )
+
+    def _settle_home(self, directory: DataDirectory, name: TopicPartition, topic_id: bytes) -> bool:
+        """Makes way for the partition where another one's files lie; whether its own directory says whose it is."""
+        home = Directory(directory.disk, str(name))
+        self.retirement.make_way(directory.disk, str(name))
+        identity = identity_of(home)
+        if identity not in (None, topic_id):
+            set_aside(home, identity or NO_ID)
+            identity = None
+        if not directory.disk.exists(str(name)):
+            self.checkpoints.begin_anew(directory, name)
+            return False
+        directory.heed_note(name)
+        if identity is None and home.list() and not (name in directory.own and is_partition(home)):
+            directory.note_foreign(name)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} holds files of somebody else")
+        return identity is not None
+
+    def take_over(self, name: TopicPartition, partition: Partition) -> Partition:
+        """It is open: from now on it has its role, and is found. StorageError if that fails."""
+        directory, held = self.place[name], self.by_name[name.topic]
+        if directory.offline:
+            raise StorageError(0, f"{directory.path} failed meanwhile")
+        self.assume(partition, held.topic.partitions[name.partition])
+        held.opened[name.partition] = partition
+        self._note_flush_ms(partition)
+        self.unopened.pop(name, None)
+        for offsets in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
+            offsets.pop(name, None)
+        if partition.log.has_unsynced_segments:
+            self.followers.sealed(partition)
+        return partition
+
+    def not_opened(self, name: TopicPartition, error: StorageError) -> ApiError:
+        """Notes why it cannot be opened; what to answer."""
+        directory = self.place[name]
+        if isinstance(error, DamagedError):
+            directory.note_damage(name, error)
+        self.directory_failed(directory, error)
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+
+    # Roles
+
+    def assume(self, partition: Partition, state: PartitionState) -> None:
+        """Lead or follow, as the cluster says."""
+        terms = Terms(
+            state.leader,
+            state.leader_epoch,
+            state.partition_epoch,
+            state.replicas,
+            state.isr,
+            state.adding,
+            state.removing,
+        )
+        if state.leader == self.node_id:
+            partition.lead(terms, self.followers.steady_ms())
+        else:
+            partition.follow(terms)
+
+    # Moving
+
+    def prefer(self, name: TopicPartition, directory: DataDirectory) -> None:
+        """Should this node get a replica of the partition, it will lie there."""
+        if len(self.preferred) >= limits.PREFERRED_DIRECTORIES_MAX:
+            del self.preferred[next(iter(self.preferred))]
+        self.preferred[name] = directory
+
+    def move(self, partition: Partition, target: DataDirectory, new: Log) -> None:
+        """`new`, complete and in `target`, takes the place of the partition's log, which is removed later.
+
+        A loss of power may undo one of the two renames. If both are there, the one counts whose directory the cluster
+        knows; if none is, the move is finished at the start. What is appended from now on is synced with the name.
+        """
+        name = TopicPartition(partition.topic, partition.index)
+        old, config = partition.log, partition.log.config
+        mark_deleted(old.directory, self.by_name[name.topic].topic.id)
+        new.directory.move_to(str(name))
+        new.durable.names_changed = True
+        new.name = str(name)
+        partition.move_to(new)
+        self.place[name].forget(name)
+        self.place[name] = target
+        target.partitions[name] = None
+        target.own.add(name)
+        self.removal.add(self.followers.steady_ms() + config.file_delete_delay_ms, Doomed(old.directory, old))
+        self.on_change(partition)
+
+    # Failing
+
+    def storage_failed(self, partition: Partition, error: StorageError) -> None:
+        if self.holds(partition):
+            self.directory_failed(self.place[TopicPartition(partition.topic, partition.index)], error)
+
+    def directory_failed(self, directory: DataDirectory, error: StorageError) -> None:
+        several = len(self.state.brokers) > 1
+        if several or not isinstance(error, DamagedError):
+            directory.fail(error)
+        if several and not directory.offline:
+            self._take_offline(directory)
+
+    def _take_offline(self, directory: DataDirectory) -> None:
+        """None of its replicas is served any more; the cluster is told and lets others lead."""
+        directory.offline = True
+        gone = list(self.opened_in(directory))
+        for name, partition in gone:
+            del self.by_name[name.topic].opened[name.partition]
+            self.flushed_by_time.pop(partition, None)
+        for name in directory.partitions:
+            self.unopened.pop(name, None)
+        for _, partition in gone:
+            self.gone(partition)
+        self.on_offline(directory)
+
+    def offline_directories(self) -> list[bytes]:
+        """The ids of directories that failed since the start."""
+        return [directory.id for directory in self.directories if directory.offline]
+
+    # Following the cluster (see `changes`)
+
+    def hold(self, topic: Topic) -> Held:
+        """What is known here of a topic, from now on."""
+        held = self.by_name.get(topic.name)
+        if held is None:
+            held = self.by_name[topic.name] = self.by_id[topic.id] = Held(topic)
+        return held
+
+    def configure(self, partition: Partition) -> None:
+        """Hands it its topic's present settings, if it is still here."""
+        if self.holds(partition):
+            partition.configure(self.config_of(partition.topic))
+            self._note_flush_ms(partition)
+            self.on_change(partition)
+
+    def _note_flush_ms(self, partition: Partition) -> None:
+        if partition.log.config.flush_ms < limits.INT64_MAX:
+            self.flushed_by_time[partition] = None
+        else:
+            self.flushed_by_time.pop(partition, None)
+
+    def gone(self, partition: Partition) -> None:
+        """It is not served any more: whoever waits for it, or follows it, hears of that."""
+        self.on_change(partition)
+        self.followers.gone(partition)
+
+    def close(self) -> None:
+        """A clean stop: everything flushed, checkpointed, and marked so. Deleted topics go at the next start."""
+        self.retirement.finish()
+        closed = []
+        for directory in self.directories:
+            if directory.offline:
+                continue
+            try:
+                close_logs(directory.disk, [partition.log for _, partition in self.opened_in(directory)])
+                closed.append(directory)
+            except StorageError as error:
+                directory.fail(error)
+        self.checkpoints.write_now()
+        for directory in closed:
+            directory.mark_clean({name for name, _ in self.opened_in(directory)})
+
+
+def _ignore(_: object) -> None:
+    """Until the node is listening."""

@@ -1,0 +1,1 @@
+"""Transactions: coordinators, markers, and the check whether a batch may join its transaction."""

@@ -1,0 +1,102 @@
+"""The committed batches of one replicated log, and how batches are read out of a node's log without its help."""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple, cast
+
+from ottla.log.files.segment import Segment
+from ottla.log.log import Log
+from ottla.records.batch import HEADER_BYTES, read_header
+from ottla.sim.world.disk import SimFile
+
+
+class Batch(NamedTuple):
+    """One batch as it lies in a log; `mark` covers its header, and with it the checksum of its records."""
+
+    base_offset: int
+    next_offset: int
+    epoch: int
+    mark: int
+    size_bytes: int = 0
+
+
+class Line:
+    """Committed batches by where they begin, as the first node had them that knew them to be committed."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, Batch] = {}
+        self.end_offset = 0
+        self.start_offset = 0  # what lies below was deleted by a leader, and is nobody's business any more
+
+    def compare(self, batch: Batch) -> str | None:
+        """What is wrong with a batch that should be one of them; None if nothing is."""
+        if batch.next_offset <= self.start_offset:
+            return None
+        known = self.batches.get(batch.base_offset)
+        if known == batch:
+            return None
+        if known is not None:
+            return f"{batch} is not what was committed there: {known}"
+        if batch.base_offset < self.end_offset and self.batches and batch.next_offset > min(self.batches):
+            return f"{batch} does not begin where a committed batch begins"
+        return None
+
+    def extend(self, batch: Batch) -> None:
+        if batch.base_offset >= self.end_offset:
+            self.batches[batch.base_offset] = batch
+            self.end_offset = batch.next_offset
+
+
+class Tape:
+    """Reads the batches of one log in order, each once, as long as what was read is not cut off."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self.offset = log.log_start_offset  # where the next read begins
+        self._segment: Segment | None = None
+        self._position = 0
+
+    def read(self, end_offset: int) -> Iterator[Batch]:
+        """The batches from where the last read ended, all of whose records lie below `end_offset`."""
+        log = self._log
+        if self.offset < log.log_start_offset:
+            self.offset, self._segment = log.log_start_offset, None
+        while self.offset < end_offset:
+            if self._segment is None or self._segment not in log.segments:
+                self._find()
+            segment = cast(Segment, self._segment)
+            head = cast(SimFile, segment.file).peek(self._position, HEADER_BYTES)
+            if len(head) < HEADER_BYTES:
+                number = log.segments.index(segment) + 1
+                if number == len(log.segments):
+                    return
+                self._segment, self._position = log.segments[number], 0
+                continue
+            header = read_header(head)
+            if header.next_offset > end_offset:
+                return
+            self._position += header.size_bytes
+            if header.next_offset <= self.offset:
+                continue  # on the way to where the log starts
+            self.offset = header.next_offset
+            yield Batch(
+                header.base_offset, header.next_offset, header.leader_epoch, zlib.crc32(head), header.size_bytes
+            )
+
+    def is_durable(self, batch: Batch) -> bool:
+        """Whether the batch that was read last is on disk as it is."""
+        file = cast(SimFile, cast(Segment, self._segment).file)
+        start = self._position - batch.size_bytes
+        return file.peek(start, batch.size_bytes) == file.peek_durable(start, batch.size_bytes)
+
+    def cut(self, offset: int) -> None:
+        """What was read from here on is gone."""
+        self.offset, self._segment = min(self.offset, offset), None
+
+    def _find(self) -> None:
+        log = self._log
+        number = max(bisect_right([segment.base_offset for segment in log.segments], self.offset) - 1, 0)
+        self._segment, self._position = log.segments[number], 0

@@ -1,0 +1,1 @@
+"""Share groups in the simulator."""

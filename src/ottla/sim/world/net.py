@@ -1,0 +1,252 @@
+"""Simulated TCP: listening sockets and connections with latency, limited windows, partial transfers and everything
+that breaks.
+
+What a connection does here, as the kernel would:
+- bytes arrive in order, after the latency of the link, at most `window_bytes` unread or on the way per direction:
+  then `send` would block;
+- `recv_into`, `send` and `sendmsg` move fewer bytes than asked whenever `short_rate` says so;
+- `close` lets what was sent arrive, then end of file; with unread bytes it resets; data for a closed socket is
+  answered by a reset;
+- a cut link (`cut`, one-way or both ways) delivers nothing and loses nothing: TCP retransmits. After
+  `give_up_seconds` the sending side gets ETIMEDOUT and the other side is left half-open;
+- a host may be far away for a while (`delay`): everything that it sends takes longer, and nobody else is touched;
+- with a `reset_rate` any message may cost its connection: what was under way on it is lost on both sides;
+- a host that loses power vanishes without a word (`vanish`); its peers notice by a time-out, or by a reset once it is
+  back.
+
+All delays come from the seed. Two connections are never ordered with respect to each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+from collections.abc import Callable
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.sim.world.loop import HOST, Host, SimLoop
+from ottla.sim.world.socket import ListeningSocket, SimSocket
+from ottla.sim.world.transport import SimTransport
+
+
+@dataclass(slots=True)
+class LinkQuality:
+    """How the network behaves; the fault schedule changes it at any time."""
+
+    latency_seconds: tuple[float, float] = (0.0001, 0.003)
+    spike_rate: float = 0.01
+    spike_seconds: float = 0.2
+    bytes_per_second: float = 100e6
+    short_rate: float = 0.1
+    window_bytes: int = 256 * 1024
+    give_up_seconds: float = 30.0
+    backlog: int = 128
+    reset_rate: float = 0.0
+
+
+class SimNet:
+    """All links between all hosts. Its callbacks belong to no host: the network survives them."""
+
+    def __init__(self, loop: SimLoop, rng: random.Random, quality: LinkQuality | None = None) -> None:
+        self.loop = loop
+        self.rng = rng
+        self.quality = quality if quality is not None else LinkQuality()
+        self.hosts: dict[str, Host] = {}
+        self.listeners: dict[tuple[str, int], ListeningSocket] = {}
+        self.sockets: dict[int, SimSocket | ListeningSocket] = {}
+        self._cut: dict[tuple[str, str], int] = {}  # directed links, and how often each is cut
+        self._delays: dict[str, float] = {}  # by address
+        self._context = copy_context()
+        self._next_number = 1000
+        self._next_port = 40000
+        loop.dialler = self
+
+    # -- hosts and sockets
+
+    def add_host(self, name: str) -> Host:
+        host = Host(name, f"10.0.0.{len(self.hosts) + 1}")
+        self.hosts[host.address] = host
+        return host
+
+    def replace_host(self, host: Host) -> Host:
+        """The next incarnation of a host: same name and address, but nothing of the old one runs or listens on it."""
+        reborn = Host(host.name, host.address)
+        reborn.worker_delay_seconds = host.worker_delay_seconds
+        self.hosts[host.address] = reborn
+        for socket in self._of(host):
+            self.unregister(socket)
+        return reborn
+
+    def view(self, host: Host) -> HostNet:
+        return HostNet(self, host)
+
+    def listen(self, host: Host, port: int) -> ListeningSocket:
+        if port == 0:
+            port = self.ephemeral_port()
+        if (host.address, port) in self.listeners:
+            raise OSError(errno.EADDRINUSE, f"{host.address}:{port} is in use")
+        listener = ListeningSocket(self, host, port)
+        self.listeners[host.address, port] = listener
+        return listener
+
+    def register(self, socket: SimSocket | ListeningSocket) -> int:
+        number = self._next_number
+        self._next_number += 1
+        self.sockets[number] = socket
+        self.loop.register(number, socket)
+        return number
+
+    def unregister(self, socket: SimSocket | ListeningSocket) -> None:
+        self.sockets.pop(socket.number, None)
+        self.loop.unregister(socket.number)
+        if isinstance(socket, ListeningSocket) and self.listeners.get(socket.address) is socket:
+            del self.listeners[socket.address]
+
+    def ephemeral_port(self) -> int:
+        self._next_port += 1
+        return self._next_port
+
+    def _of(self, host: Host) -> list[SimSocket | ListeningSocket]:
+        return [socket for socket in self.sockets.values() if socket.host is host]
+
+    # -- time on the wire
+
+    def later(self, delay_seconds: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
+        return self.loop.call_later(delay_seconds, callback, *args, context=self._context)
+
+    def latency(self, source: Host | None = None) -> float:
+        low, high = self.quality.latency_seconds
+        delay = self.rng.uniform(low, high)
+        if source is not None and source.address in self._delays:
+            delay += self.rng.uniform(0, self._delays[source.address])
+        if self.rng.random() < self.quality.spike_rate:
+            delay += self.rng.uniform(0, self.quality.spike_seconds)
+        return delay
+
+    def shortened(self, size_bytes: int) -> int:
+        """How many of so many bytes a call really moves."""
+        if size_bytes > 1 and self.rng.random() < self.quality.short_rate:
+            return self.rng.randint(1, size_bytes)
+        return size_bytes
+
+    # -- connections
+
+    async def connect(
+        self, loop: SimLoop, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+    ) -> tuple[SimTransport, asyncio.BaseProtocol]:
+        source = HOST.get()
+        if source is None:
+            raise OSError(errno.ENETUNREACH, "only code that runs on a simulated host can connect")
+        listener = await self._find(source, host, port)
+        client = SimSocket(self, source, (source.address, self.ephemeral_port()), (host, port))
+        server = SimSocket(self, listener.host, (host, port), client.local)
+        client.peer, server.peer = server, client
+        listener.enqueue(server)
+        self.loop.note("connect", source.name, host, port)
+        try:
+            await asyncio.sleep(self.latency(listener.host))
+        except asyncio.CancelledError:
+            client.close()
+            raise
+        protocol = factory()
+        transport = SimTransport(loop, client, protocol)
+        try:
+            await transport.started
+        except asyncio.CancelledError:
+            transport.close()
+            raise
+        return transport, protocol
+
+    async def _find(self, source: Host, address: str, port: int) -> ListeningSocket:
+        """Sends SYNs, at growing intervals while nobody answers."""
+        give_up_at = self.loop.time() + self.quality.give_up_seconds
+        interval = 1.0
+        while True:
+            await asyncio.sleep(self.latency(source))
+            destination = self.hosts.get(address)
+            if destination is None:
+                raise OSError(errno.EHOSTUNREACH, f"no host has the address {address}")
+            if self.reachable(source, destination) and self.reachable(destination, source):
+                listener = self.listeners.get((address, port))
+                if listener is None:
+                    await asyncio.sleep(self.latency())
+                    raise ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens on {address}:{port}")
+                if not listener.full:
+                    return listener
+            if self.loop.time() >= give_up_at:
+                raise TimeoutError(errno.ETIMEDOUT, f"{address}:{port} does not answer")
+            await asyncio.sleep(interval)
+            interval *= 2
+
+    # -- faults
+
+    def reachable(self, source: Host, destination: Host) -> bool:
+        """Packets get from one host to the other and find its kernel running."""
+        up = self.hosts.get(destination.address)
+        return up is not None and not up.off and (source.address, destination.address) not in self._cut
+
+    def cut(self, source: Host, destination: Host, *, both_ways: bool = True) -> None:
+        links = [(source.address, destination.address)]
+        if both_ways:
+            links.append((destination.address, source.address))
+        for link in links:
+            self._cut[link] = self._cut.get(link, 0) + 1
+
+    def join(self, source: Host, destination: Host, *, both_ways: bool = True) -> None:
+        """Takes one `cut` back; a link works again when all of its cuts are mended."""
+        links = [(source.address, destination.address)]
+        if both_ways:
+            links.append((destination.address, source.address))
+        for link in links:
+            left = self._cut.pop(link, 0) - 1
+            if left > 0:
+                self._cut[link] = left
+        self._go_on()
+
+    def heal(self) -> None:
+        """All links work again, and what was held back goes on."""
+        self._cut.clear()
+        self._delays.clear()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        for socket in list(self.sockets.values()):
+            if isinstance(socket, SimSocket):
+                socket.pump()
+
+    def delay(self, host: Host, seconds_max: float) -> None:
+        """Everything that the host sends takes up to so much longer; 0 takes it back."""
+        if seconds_max:
+            self._delays[host.address] = seconds_max
+        else:
+            self._delays.pop(host.address, None)
+
+    def connections(self, host: Host) -> list[SimSocket]:
+        return [socket for socket in self._of(host) if isinstance(socket, SimSocket)]
+
+    def close_all(self, host: Host) -> None:
+        """The process is gone: its kernel closes every socket."""
+        for socket in self._of(host):
+            socket.close()
+
+    def vanish(self, host: Host) -> None:
+        """The machine is gone: nobody closes anything, and what was not on the wire yet is lost."""
+        host.off = True
+        for socket in self._of(host):
+            socket.vanish()
+
+
+class HostNet:
+    """The network as one host sees it: the `Net` port of the server."""
+
+    def __init__(self, net: SimNet, host: Host) -> None:
+        self._net = net
+        self._host = host
+
+    def listen(self, host: str, port: int) -> ListeningSocket:
+        if host not in ("", "0.0.0.0", "localhost", self._host.address, self._host.name):
+            raise OSError(errno.EADDRNOTAVAIL, f"{host} is no address of {self._host.name}")
+        return self._net.listen(self._host, port)

@@ -1,0 +1,61 @@
+"""What rows look like: Spark's schema by the options, and what decodes typed columns.
+
+Rules:
+- Without typed columns it is the schema of Spark's Kafka connector, or the chosen columns of it; but what is never null
+  is said to be so, which saves Spark a look at each cell.
+- Typed columns are asked of the registry on the driver; executors get what was found.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from ottla.spark.read.settings import ReadSettings
+
+if TYPE_CHECKING:
+    from ottla.spark.typed.reading import TypedColumns
+
+_TYPES: dict[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
+}
+NULLABLE = ("key", "value", "headers")
+
+
+class Shape(NamedTuple):
+    """The schema of rows, and what makes typed columns (None: nothing is decoded)."""
+
+    schema: StructType
+    typed: "TypedColumns | None" = None
+
+
+def shape_of(settings: ReadSettings) -> Shape:
+    """By the options; asks the registry if they say so."""
+    raw = StructType([StructField(name, _TYPES[name], name in NULLABLE) for name in settings.columns])
+    formats = (settings.options["key.format"], settings.options["value.format"])
+    if formats == ("raw", "raw"):
+        return Shape(raw)
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    from ottla.spark.typed.reading import typed_columns
+
+    topics = settings.chosen.topics or tuple(dict.fromkeys(each.topic for each in settings.chosen.partitions))
+    typed = typed_columns(settings.raw, topics)
+    assert typed is not None
+    return Shape(from_arrow_schema(typed.schema(to_arrow_schema(raw, timezone="UTC"))), typed)

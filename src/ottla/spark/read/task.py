@@ -1,0 +1,220 @@
+"""One Spark task: reads one range of one partition, whatever becomes of brokers meanwhile.
+
+Rules:
+- The task has an event loop of its own, run only while it waits; the next Fetch is under way while Spark takes rows.
+- What passes (leader changes, brokers that restart, a cluster not reached yet) is waited out for as long as the client
+  is patient (`kafka.default.api.timeout.ms`). What is gone for good is a `DataLoss` with its reason.
+- The range ends where its last offset is behind, records or not: gaps are no loss.
+- Rows are of the topic and of no later leader epoch than the range was planned with. Others at the same offsets are not
+  what was planned: the next batch reads them, from where they begin (`spark.snapshot`).
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from ottla.client.cluster import Cluster
+from ottla.client.consumer.fetching import Cursor, Fetched, Fetcher, RawBatch
+from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, TopicRecreated, UnsupportedApi
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID
+from ottla.records.batch import NO_LEADER_EPOCH
+from ottla.spark.read.loss import DataLoss, Reason, report
+from ottla.spark.read.plan import Range
+from ottla.spark.read.settings import ReadSettings
+from ottla.spark.session.worker_memory import settle
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_log = logging.getLogger(__name__)
+
+_GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+# How long answers come without anything until offsets below the high watermark count as a gap: a broker that throttles,
+# or waits for remote storage, answers like that, too, and what is passed over then is never read.
+_GAP_MS = 30_000
+
+
+def read_range(
+    settings: ReadSettings, part: Range, client_id: str, columns: Sequence[str] | None = None
+) -> "Iterator[pa.RecordBatch]":
+    """The rows of a range, with these columns (those of the options unless told)."""
+    from ottla.spark.read.rows import Rows  # numba and all: executors only
+
+    topic, partition = part.partition
+    rows = Rows(topic, partition, columns or settings.columns, settings.options["rowsPerBatch"])
+    loop = asyncio.new_event_loop()
+    try:
+        answers = _Reading(settings, part, client_id).answers()
+        try:
+            while (found := loop.run_until_complete(_next(answers))) is not None:
+                yield from rows.add(found)
+        finally:
+            loop.run_until_complete(answers.aclose())
+        yield from rows.rest()
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+        settle()
+
+
+async def _next(answers: "AsyncGenerator[list[RawBatch], None]") -> list[RawBatch] | None:
+    return await anext(answers, None)
+
+
+class _Reading:
+    """How far the range has been read."""
+
+    def __init__(self, settings: ReadSettings, part: Range, client_id: str) -> None:
+        self._settings = settings
+        self._part = part
+        self._options = settings.kafka.client_options(settings.kafka.get("client.id") or client_id)
+        self._fetch = settings.fetch_options()
+        self._cursor = Cursor(part.partition, part.start, part.end, part.topic_id)
+        self._asked_at = part.start
+        self._empty_since_s: float | None = None
+
+    async def answers(self) -> AsyncGenerator[list[RawBatch], None]:
+        """What each answer of a broker brings, until the range is read."""
+        async with Cluster(self._options) as cluster:
+            await self._reach(cluster)
+            fetcher = Fetcher(cluster, self._fetch)
+            try:
+                async with aclosing(self._fetched(cluster, fetcher)) as found:
+                    async for batches in found:
+                        yield batches
+            except ApiError as error:
+                if error.code not in _GONE:
+                    raise
+                self._lose(await self._why_gone(cluster))
+            finally:
+                await fetcher.close()
+
+    async def _fetched(self, cluster: Cluster, fetcher: Fetcher) -> AsyncGenerator[list[RawBatch], None]:
+        if not await self._is_same_topic(cluster):
+            return
+        while not self._cursor.done:
+            fetcher.start([self._cursor])
+            await fetcher.wait()
+            for fetched in fetcher.collect():
+                if fetched.error is not None:
+                    self._pass_over(fetched.error)
+                    continue
+                self._look_at_empty(fetched, asyncio.get_running_loop().time())
+                planned = self._planned(fetched.batches)
+                if planned is fetched.batches and not self._cursor.done:
+                    fetcher.start([self._cursor])  # the broker works while Spark takes these
+                if planned:
+                    yield planned
+                if planned is not fetched.batches:
+                    self._replaced(fetched.batches[len(planned)])
+            if not await self._is_same_topic(cluster):
+                return
+
+    async def _reach(self, cluster: Cluster) -> None:
+        """A broker that is down now may be up in a moment; the driver has talked to this cluster."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._options.api_timeout_ms / 1000
+        tries = 0
+        while True:
+            try:
+                await cluster.leader(self._part.partition)
+                return
+            except (ClientError, ApiError) as error:
+                if isinstance(error, ApiError) and error.code in _GONE:
+                    return  # the first fetch tells why
+                passes = error.code.retriable if isinstance(error, ApiError) else not isinstance(error, UnsupportedApi)
+                tries += 1
+                wait_s = self._options.backoff_ms(tries) / 1000
+                if not passes or loop.time() + wait_s > deadline_s:
+                    raise
+                await asyncio.sleep(wait_s)
+
+    # --- what is not there ----------------------------------------------------------------------------------------
+
+    def _lose(self, loss: DataLoss) -> None:
+        report(loss, fail=self._settings.fail_on_data_loss)
+        self._cursor.position = self._part.end
+
+    def _planned(self, batches: list[RawBatch]) -> list[RawBatch]:
+        """Those that were there when the range was planned: the same list, if all were."""
+        epoch = self._part.leader_epoch
+        if epoch == NO_LEADER_EPOCH or not batches or batches[-1].header.leader_epoch <= epoch:
+            return batches
+        return [each for each in batches if each.header.leader_epoch <= epoch]
+
+    def _replaced(self, other: RawBatch) -> None:
+        partition, end, epoch = self._part.partition, self._part.end, other.header.leader_epoch
+        first = max(other.start, other.header.base_offset)
+        what = f"offsets {first} to {end - 1} of {partition} are gone: others of leader epoch {epoch} are there now"
+        self._lose(DataLoss(partition, Reason.TRUNCATED, what))
+
+    def _pass_over(self, error: Exception) -> None:
+        """Go on behind what is gone, if that is allowed."""
+        partition, position = self._part.partition, self._cursor.position
+        if isinstance(error, TopicRecreated):
+            self._lose(self._gone(Reason.RECREATED))
+        elif isinstance(error, OffsetOutOfRange) and error.offset < error.start_offset:
+            if not (self._part.from_earliest and position == self._part.start):
+                what = f"offsets {position} to {error.start_offset - 1} of {partition} are gone"
+                report(DataLoss(partition, Reason.RETENTION, what), fail=self._settings.fail_on_data_loss)
+            self._cursor.position = error.start_offset
+        elif isinstance(error, LogTruncated):
+            what = f"{partition} was read up to {position} and now ends at {error.end_offset}"
+            self._lose(DataLoss(partition, Reason.TRUNCATED, what))
+        elif isinstance(error, OffsetOutOfRange):
+            what = f"offsets {position} to {self._part.end - 1} of {partition} are gone: it ends at {error.end_offset}"
+            reason = Reason.AHEAD if position == self._part.start else Reason.TRUNCATED
+            self._lose(DataLoss(partition, reason, what))
+        elif isinstance(error, ApiError):
+            raise ApiError(error.code, f"{partition} cannot be read at offset {position}: {error.text}") from error
+        else:
+            raise error
+
+    def _look_at_empty(self, fetched: Fetched, now_s: float) -> None:
+        """Nothing comes for offsets below the end of what may be read: compaction has removed them. Nothing comes for
+        long and the log ends before the range does: it was truncated. If it does not, a transaction is open."""
+        has_moved = fetched.next_offset > self._asked_at
+        self._asked_at = fetched.next_offset
+        if has_moved or self._empty_since_s is None:
+            # From the first answer without anything on: before it, Spark may have taken rows for long.
+            self._empty_since_s = None if has_moved else now_s
+            return
+        waited_ms = (now_s - self._empty_since_s) * 1000
+        readable_to = fetched.last_stable_offset if self._settings.read_committed else fetched.high_watermark
+        patience_ms = self._settings.options["kafkaConsumer.pollTimeoutMs"]
+        partition = self._part.partition
+        what = f"offsets {self._cursor.position} to {self._part.end - 1} of {partition} do not come"
+        if readable_to >= self._part.end:
+            if waited_ms >= min(_GAP_MS, patience_ms):
+                _log.warning("%s for %.0f ms: taken for a gap that compaction left, and passed over", what, waited_ms)
+                self._cursor.position = self._part.end
+        elif waited_ms > patience_ms and fetched.high_watermark >= self._part.end:
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"{what}: a transaction is open at {readable_to}")
+        elif waited_ms > patience_ms:
+            self._lose(DataLoss(partition, Reason.TRUNCATED, f"{what}: it can be read up to {readable_to}"))
+
+    async def _is_same_topic(self, cluster: Cluster) -> bool:
+        """False if the topic is another one by now, and that is not an error."""
+        if self._part.topic_id == NO_ID:
+            return True
+        info = await cluster.topic(self._part.partition.topic)
+        if info.topic_id in (NO_ID, self._part.topic_id):
+            return True
+        self._lose(self._gone(Reason.RECREATED))
+        return False
+
+    async def _why_gone(self, cluster: Cluster) -> DataLoss:
+        try:
+            info = await cluster.topic(self._part.partition.topic)
+        except ApiError:
+            return self._gone(Reason.TOPIC_DELETED)
+        is_another = NO_ID not in (self._part.topic_id, info.topic_id) and info.topic_id != self._part.topic_id
+        return self._gone(Reason.RECREATED if is_another else Reason.PARTITION_GONE)
+
+    def _gone(self, reason: Reason) -> DataLoss:
+        partition = self._part.partition
+        what = f"offsets {self._cursor.position} to {self._part.end - 1} of {partition} are gone"
+        return DataLoss(partition, reason, what)

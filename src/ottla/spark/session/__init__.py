@@ -1,0 +1,1 @@
+"""Spark sessions: Java, Spark's own settings, Python workers."""

@@ -1,0 +1,95 @@
+"""A SparkSession that is ready to use: local, on a cluster, or through Spark Connect.
+
+Rules:
+- It is Spark's own session, made by Spark's own builder; every setting here is a default that the caller may override.
+- What was asked for explicitly wins over a session that is already there: Spark applies what can still change to it.
+- The session knows where the log is (`spark.ottla.bootstrap`, `spark.ottla.registry`); `topic()` and others ask it.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from ottla.spark.progress import watch
+from ottla.spark.service_addresses import BOOTSTRAP, REGISTRY
+from ottla.spark.session.java import prepare_java
+from ottla.spark.session.shared_environment import settle_environment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Kept by every session, also by a Connect server's.
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+}
+# Only where this process starts the driver.
+_DRIVER = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # A micro-batch of a local session has little to shuffle; 200 tasks for it are what makes streams slow at first.
+    "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+}
+
+
+def session(
+    name: str = "ottla",
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    bootstrap: str | None = None,
+    registry: str | None = None,
+    log_level: str = "ERROR",
+    **settings: str,
+) -> "SparkSession":
+    """A session with the data source `ottla`, RocksDB for state, UTC, and queries whose lag can be seen.
+
+    `master` as Spark names it (`local[*]` unless told), or `remote="sc://host:port"` for Spark Connect, which needs no
+    Java here. Other settings by their names: `session("job", **{"spark.sql.shuffle.partitions": "8"})`. Raises
+    `NoJava`.
+    """
+    if master and remote:
+        raise ValueError("either master or remote, not both")
+    given = {name: str(value) for name, value in settings.items()}
+    if bootstrap:
+        given[BOOTSTRAP] = bootstrap
+    if registry:
+        given[REGISTRY] = registry
+    spark = _connected(name, remote, given) if remote else _local(name, master, given)
+    if not remote:
+        spark.sparkContext.setLogLevel(log_level)
+        settle_environment(spark)
+    watch(spark)
+    return spark
+
+
+def _local(name: str, master: str | None, given: dict[str, str]) -> "SparkSession":
+    prepare_java()
+    # Without this, workers are whatever `python3` is on their PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    settings = {**SETTINGS, **_DRIVER, **given}
+    chosen = master or os.environ.get("SPARK_MASTER") or "local[*]"
+    if chosen.startswith("local"):
+        # Nobody else has to reach a local driver; the machine's own name may lead nowhere.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings.setdefault("spark.driver.host", "127.0.0.1")
+        settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
+    builder = SparkSession.builder.appName(name).master(chosen)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _connected(name: str, remote: str, given: dict[str, str]) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.remote(remote).appName(name).getOrCreate()
+    for key, value in {**SETTINGS, **given}.items():
+        spark.conf.set(key, value)
+    return spark

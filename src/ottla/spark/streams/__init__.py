@@ -1,0 +1,1 @@
+"""The vocabulary of stream processing on DataFrames."""

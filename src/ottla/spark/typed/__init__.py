@@ -1,0 +1,1 @@
+"""Typed columns: keys and values decoded and encoded by their schemas."""

@@ -1,0 +1,123 @@
+"""Keys, or values, decoded: rows grouped by the schema they name, each group decoded, and all put back in order.
+
+Rules:
+- There is one reader schema, so the columns have one type, whatever schemas the records were written with.
+- Without a registry the values are plain payloads of the schema that the options hold.
+- A schema that the registry does not know, or that cannot be read by, makes its rows bad. A registry that does not
+  answer, or answers as no registry does, is an error, since it may answer later.
+- Whatever fails for a column is found out row by row: no record stops those beside it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from ottla.client.registry import RegistryError, SchemaRegistry
+from ottla.columns.codec import Decoded, Decoder, UnsupportedSchema, decode_each
+from ottla.columns.formats import decoder_of
+from ottla.columns.text import TextDecoder
+from ottla.model.limits import DECODERS_KEPT_MAX
+from ottla.schemas.schema import InvalidSchema, SchemaType, Source
+from ottla.spark.typed.schema_ids import NULL, PLAIN, Frames, Mark, frames
+
+
+@dataclass
+class Side:
+    """How keys, or values, are decoded. `reader` is None for text."""
+
+    name: str
+    reader: Source | None
+    registry: SchemaRegistry | None = None
+    message: str = ""
+    _decoders: OrderedDict[Mark, Decoder | str] = field(default_factory=OrderedDict, repr=False)
+    _reading: Decoder | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_decoders": OrderedDict(), "_reading": None}
+
+    @property
+    def type(self) -> pa.DataType:
+        """Of the column."""
+        return self._own().type
+
+    def decode(self, values: pa.Array, headers: pa.Array | None) -> Decoded:
+        """One column."""
+        if self.registry is None or self.reader is None:
+            return decode_each(self._own(), values, np.zeros(len(values), np.int64))
+        is_protobuf = self.reader.type is SchemaType.PROTOBUF
+        is_json = self.reader.type is SchemaType.JSON
+        found = frames(values, headers, of_key=self.name == "key", with_message=is_protobuf, plain=is_json)
+        if len(found.marks) == 1 and not (found.which < NULL).any():
+            made = self._decoder(found.marks[0])
+            if not isinstance(made, str):
+                return decode_each(made, values, found.begins)
+        return self._mixed(values, found)
+
+    def _mixed(self, values: pa.Array, found: Frames) -> Decoded:
+        """Group by group; then back in order."""
+        reasons = dict(found.reasons)
+        parts: list[pa.Array] = []
+        order: list[Any] = []
+        for number in np.unique(found.which):
+            rows = np.flatnonzero(found.which == number)
+            decoder: Decoder | str = ""
+            if number >= 0:
+                decoder = self._decoder(found.marks[number])
+            elif number == PLAIN:
+                decoder = self._own()
+            if isinstance(decoder, str):
+                parts.append(pa.nulls(len(rows), self.type))
+                reasons.update({int(row): decoder for row in rows} if decoder else {})
+            else:
+                decoded = decode_each(decoder, values.take(pa.array(rows)), found.begins[rows])
+                parts.append(decoded.columns)
+                reasons.update({int(rows[row]): why for row, why in decoded.reasons.items()})
+            order.append(rows)
+        if not parts:
+            return Decoded(pa.nulls(0, self.type), {})
+        back = np.argsort(np.concatenate(order))
+        return Decoded(pa.concat_arrays(parts).take(pa.array(back)), reasons)
+
+    def _own(self) -> Decoder:
+        """The decoder of the reader's own schema. Raises InvalidSchema, UnsupportedSchema."""
+        if self.reader is None:
+            return TextDecoder()
+        if self._reading is None:
+            self._reading = decoder_of(self.reader, None, self.message)
+        return self._reading
+
+    def _decoder(self, mark: Mark) -> Decoder | str:
+        """The decoder of what a mark names, or why there is none."""
+        if mark not in self._decoders:
+            self._decoders[mark] = self._made(mark)
+            if len(self._decoders) > DECODERS_KEPT_MAX:
+                self._decoders.popitem(last=False)
+        return self._decoders[mark]
+
+    def _made(self, mark: Mark) -> Decoder | str:
+        assert self.registry is not None and self.reader is not None
+        try:
+            if isinstance(mark.schema, UUID):
+                writer = self.registry.by_guid(mark.schema)
+            else:
+                writer = self.registry.by_id(mark.schema)
+        except RegistryError as error:
+            if not error.is_not_found:
+                raise
+            return f"the registry has no schema {mark.schema}"
+        except InvalidSchema as error:
+            return f"schema {mark.schema} cannot be read by: {error}"
+        if writer.type is not self.reader.type:
+            return f"schema {mark.schema} is {writer.type.value}, not {self.reader.type.value}"
+        try:
+            return decoder_of(writer, self.reader, self.message, mark.message)
+        except UnsupportedSchema as error:
+            return str(error)
+        except Exception as error:  # anybody may register anything
+            return f"schema {mark.schema} cannot be read by: {type(error).__name__} {error}"

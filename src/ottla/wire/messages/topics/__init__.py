@@ -1,0 +1,1 @@
+"""Messages about topics, their partitions and configurations."""

@@ -1,0 +1,52 @@
+"""What a long collection has looked at is not looked at again."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from ottla.model import limits
+from ottla.server.loop.garbage_collector import keep_short
+
+LONG_S = 2 * limits.COLLECTION_MS_MAX / 1000
+
+
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("thawed")
+@pytest.mark.parametrize("took_s", [LONG_S, LONG_S / 4])
+def test_only_what_took_long_is_put_aside(took_s: float) -> None:
+    now_s = 0.0
+
+    def clock_s() -> float:
+        nonlocal now_s
+        now_s += took_s
+        return now_s
+
+    before = gc.get_freeze_count()
+    stop = keep_short(clock_s)
+    gc.collect()
+    stop()
+    assert (gc.get_freeze_count() > before) == (took_s == LONG_S)
+
+
+@pytest.mark.usefixtures("thawed")
+def test_a_young_collection_puts_nothing_aside() -> None:
+    """Circles that nobody refers to may wait in the older generations: put aside, they would stay for ever."""
+    times_s = iter(range(1_000))
+    before = gc.get_freeze_count()
+    stop = keep_short(lambda: float(next(times_s)))
+    gc.collect(0)
+    gc.collect(1)
+    stop()
+    assert gc.get_freeze_count() == before
+
+
+def test_it_ends() -> None:
+    before = list(gc.callbacks)
+    keep_short()()
+    assert gc.callbacks == before

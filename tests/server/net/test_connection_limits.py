@@ -1,0 +1,100 @@
+"""Who may come in, and how a listener behaves when nobody may for now."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from tests.server.talk import BROKER, alter
+from tests.support.raw import Closed, RawConnection
+
+from ottla.model.node_config import NodeConfig
+from ottla.server.loop.request_memory import RequestMemory
+from ottla.server.net.connection_limits import Door
+from ottla.server.net.listener import Endpoint, Listener
+from ottla.server.settings.configs import SINGLE_NODE
+from ottla.testing.broker import Broker
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
+
+HELLO = ApiVersionsRequest(client_software_name="x", client_software_version="1")
+
+
+class Loop:
+    def __init__(self) -> None:
+        self.reader: Callable[[], None] | None = None
+        self.later: list[Callable[[], None]] = []
+
+    def add_reader(self, fileno: int, callback: Callable[[], None]) -> None:
+        self.reader = callback
+
+    def remove_reader(self, fileno: int) -> None:
+        self.reader = None
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
+        self.later.append(callback)
+
+
+class NoDescriptors:
+    """A listening socket of a process that has used up its descriptors."""
+
+    def fileno(self) -> int:
+        return 7
+
+    def getsockname(self) -> tuple[str, int]:
+        return "127.0.0.1", 9092
+
+    def accept(self) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_listener_without_descriptors_does_not_spin() -> None:
+    loop = Loop()
+    services: Any = SimpleNamespace()
+    door = Door(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1))
+    listener = Listener(Endpoint("PLAINTEXT", "127.0.0.1", 9092), NoDescriptors(), loop, services, door)
+    assert loop.reader is not None
+    loop.reader()
+    assert loop.reader is None, "it does not look again at once"
+    (again,) = loop.later
+    again()
+    assert loop.reader is not None
+    listener.close()
+    loop.reader = None
+    again()
+    assert loop.reader is None, "a closed listener stays closed"
+
+
+def test_the_door_is_full_when_connections_have_their_descriptors() -> None:
+    door = Door(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1), 2)
+    for _ in range(2):
+        assert not door.full
+        door.entered(_connection())
+    assert door.full, "though max.connections allows more"
+    door.configure(NodeConfig({**SINGLE_NODE, "max.connections": "100"}).broker)
+    assert door.full
+
+
+def _connection() -> Any:
+    class Somebody:
+        context = SimpleNamespace(connection=SimpleNamespace(remote_address=("127.0.0.1", 1)))
+
+    return Somebody()
+
+
+def test_limits_change_while_the_node_runs(ottla_broker: Broker) -> None:
+    with RawConnection(ottla_broker.bootstrap) as first:
+        alter(first, BROKER, "", max_connections_per_ip=1)
+        with RawConnection(ottla_broker.bootstrap) as second:
+            try:
+                second.call(HELLO, 3)
+                raise AssertionError("there is one already")
+            except (Closed, OSError):
+                pass
+        alter(first, BROKER, "", max_connections_per_ip=2)
+        with RawConnection(ottla_broker.bootstrap) as second:
+            second.call(HELLO, 3)

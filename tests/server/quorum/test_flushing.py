@@ -1,0 +1,85 @@
+"""The metadata journal beside the loop: who waits for the disk hears nothing before the disk has done its work."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.cluster.entry import Entry
+from ottla.cluster.store import Store, StoreConfig
+from ottla.raft.config import RaftConfig
+from ottla.raft.node import RaftNode
+from ottla.raft.port import ReplicaKey
+from ottla.raft.voters import Voter, VoterSet
+from ottla.server.quorum.quorum import Quorum
+from ottla.sim.world.disk import DiskFaults, SimDisk
+from ottla.sim.world.loop import SimLoop
+from ottla.wire.journal import cluster_metadata as records
+
+CONFIG = StoreConfig(segment_bytes=8 << 20, segment_ms=1 << 40, bytes_between_snapshots=1 << 30)
+
+
+class Listener:
+    """Hears what consensus tells the node, and does nothing about it."""
+
+    def taking(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> Iterator[None]:
+        return iter(())
+
+    def loading_snapshot(self, items: Any, offset: int, epoch: int) -> Iterator[None]:
+        return iter(())
+
+    def lead(self, epoch: int) -> None: ...
+
+    def follow(self, leader_id: int, epoch: int) -> None: ...
+
+
+class Journal:
+    """A sole voter that serves, on a simulated loop whose workers do the syncs."""
+
+    def __init__(self, seed: int) -> None:
+        self.faults = DiskFaults()
+        self.loop = SimLoop(random.Random(seed))
+        self.store = Store.open(SimDisk(random.Random(seed), self.faults), CONFIG, now_ms=0, clean=True)
+        self.store.load()
+        node = RaftNode(
+            ReplicaKey(1, b"\x05" * 16),
+            "c",
+            self.store,
+            VoterSet([Voter(1)]),
+            config=RaftConfig(),
+            rng=random.Random(seed),
+        )
+        ports: Any = SimpleNamespace(executor=ThreadPoolExecutor(1), now_ms=lambda: 2_000)  # it never gets a thread
+        self.quorum = Quorum(node, self.store, ports, None)
+        self.quorum.listener = Listener()
+        self.quorum.start(self.loop)
+        self.quorum.begin_to_serve()
+
+    def run(self, seconds: float) -> None:
+        self.loop.call_later(seconds, self.loop.stop)
+        self.loop.run_forever()
+        self.loop.close()
+        assert not self.loop.errors
+
+    def write(self) -> None:
+        self.store.write_entries([Entry(records.TopicRecord(name="t", topic_id=b"\x01" * 16))], self.quorum.epoch)
+
+
+@pytest.mark.parametrize("failing_s", [0.01, 1.0, 10.0])
+def test_flushed_means_on_disk_also_after_flushes_that_failed(failing_s: float) -> None:
+    journal = Journal(1)
+    journal.write()
+    end_offset = journal.store.end_offset
+    journal.faults.sync_error_rate = 1.0
+    told: list[tuple[float, int]] = []
+    journal.quorum.flushed().then(lambda _: told.append((journal.loop.time(), journal.store.flushed_offset)))
+    journal.loop.call_later(failing_s, setattr, journal.faults, "sync_error_rate", 0.0)
+    journal.run(failing_s + 30)
+    ((at, flushed_offset),) = told
+    assert at >= failing_s
+    assert flushed_offset >= end_offset
