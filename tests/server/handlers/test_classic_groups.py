@@ -201,9 +201,9 @@ def test_journal_that_cannot_be_written(crowd: Crowd, gate: Gate) -> None:
     gate.failures = [StorageError(5, "no")]
     refused = anna.call(anna.syncs({anna.member_id: b"lost"}))
     assert refused["error_code"] in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    eventually(lambda: anna.heartbeat(generation_id=1)["error_code"] == 0, "the coordinator")
     anna.generation = 1
-    assert anna.call(anna.syncs())["assignment"] == b"anna"
+    # A heartbeat would not do: while the coordinator loads, heartbeats are answered without an error, as by Kafka.
+    eventually(lambda: anna.call(anna.syncs())["assignment"] == b"anna", "the coordinator")
     assert anna.join()[-1]["generation_id"] == 2
     assert anna.call(anna.syncs({anna.member_id: b"kept"}))["assignment"] == b"kept"
 
