@@ -60,7 +60,7 @@ class Count:
 
 
 async def ottla_post(bootstrap: str, topic: str, total: int) -> None:
-    from ottla.client import Producer, ProducerOptions
+    from ottla import Producer, ProducerOptions
 
     options = ProducerOptions(batch_size_bytes=BATCH_BYTES, linger_ms=LINGER_MS)
     async with Producer(bootstrap, options) as producer:
@@ -75,7 +75,7 @@ async def ottla_post(bootstrap: str, topic: str, total: int) -> None:
 
 
 async def ottla_enqueue(bootstrap: str, topic: str, total: int) -> None:
-    from ottla.client import Producer, ProducerOptions
+    from ottla import Producer, ProducerOptions
 
     options = ProducerOptions(batch_size_bytes=BATCH_BYTES, linger_ms=LINGER_MS)
     async with Producer(bootstrap, options) as producer:
@@ -90,7 +90,7 @@ async def ottla_enqueue(bootstrap: str, topic: str, total: int) -> None:
 
 
 async def ottla_poll(bootstrap: str, topic: str, total: int) -> None:
-    from ottla.client import Consumer, ConsumerOptions
+    from ottla import Consumer, ConsumerOptions
     from ottla.model.ids import TopicPartition
 
     async with Consumer(bootstrap, ConsumerOptions(auto_offset_reset="earliest")) as consumer:
@@ -101,7 +101,7 @@ async def ottla_poll(bootstrap: str, topic: str, total: int) -> None:
 
 
 async def ottla_iterate(bootstrap: str, topic: str, total: int) -> None:
-    from ottla.client import Consumer, ConsumerOptions
+    from ottla import Consumer, ConsumerOptions
     from ottla.model.ids import TopicPartition
 
     async with Consumer(bootstrap, ConsumerOptions(auto_offset_reset="earliest")) as consumer:
@@ -113,7 +113,7 @@ async def ottla_iterate(bootstrap: str, topic: str, total: int) -> None:
 
 
 async def ottla_arrow(bootstrap: str, topic: str, total: int) -> None:
-    from ottla.client import Consumer, ConsumerOptions
+    from ottla import Consumer, ConsumerOptions
     from ottla.model.ids import TopicPartition
 
     async with Consumer(bootstrap, ConsumerOptions(auto_offset_reset="earliest")) as consumer:

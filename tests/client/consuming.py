@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tests.support.waiting import WAIT_S
 
-from ottla.client import Cluster, ConsumedRecord, Consumer, ConsumerOptions, Producer, TopicPartition
+from ottla import Cluster, ConsumedRecord, Consumer, ConsumerOptions, Producer, TopicPartition
 from ottla.client.admin import Admin
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.client.memory_cluster import MemoryBrokers, What
 
-from ottla.client import ClientError, Consumer, ConsumerOptions, TopicPartition
+from ottla import ClientError, Consumer, ConsumerOptions, TopicPartition
 from ottla.model.errors import ApiError
 from ottla.wire.message import Request
 

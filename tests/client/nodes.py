@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster, running
 
-from ottla.client import Admin
+from ottla import Admin
 
 KINDS = ["ottla", pytest.param("kafka", marks=pytest.mark.compat)]
 

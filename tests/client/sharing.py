@@ -3,7 +3,7 @@
 from tests.client.consuming import fresh_name
 from tests.support.waiting import until_async
 
-from ottla.client import Cluster
+from ottla import Cluster
 from ottla.client.admin import Admin
 from ottla.client.share.consumer import ShareConsumer
 from ottla.client.share.delivery import Delivery

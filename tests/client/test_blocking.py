@@ -9,7 +9,7 @@ import pytest
 from tests.client.consuming import LIVELY, fresh_name
 from tests.support.waiting import until
 
-from ottla.client import (
+from ottla import (
     ApiError,
     Consumer,
     ConsumerOptions,

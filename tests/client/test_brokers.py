@@ -11,7 +11,7 @@ import pytest
 from tests.support.outcomes import codes
 from tests.support.waiting import WAIT_S
 
-from ottla.client import (
+from ottla import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,

@@ -12,7 +12,7 @@ from tests.client.nodes import KINDS, three_nodes
 from tests.support.clusters import ProcessCluster
 from tests.support.waiting import WAIT_S
 
-from ottla.client import (
+from ottla import (
     Admin,
     ApiError,
     Cluster,

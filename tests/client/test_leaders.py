@@ -10,7 +10,7 @@ import pytest
 from tests.client.scripted import TOPIC_ID, ScriptedBroker
 from tests.support.waiting import WAIT_S
 
-from ottla.client import Cluster, Producer, RangeReader, Span
+from ottla import Cluster, Producer, RangeReader, Span
 from ottla.client.connection import Address
 from ottla.client.consumer.offsets import LATEST, list_offsets
 from ottla.client.errors import ConnectionLost, NotConnected, UnsupportedApi

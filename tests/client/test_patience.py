@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.client.memory_cluster import MemoryBrokers, MemoryClient, run
 
-from ottla.client import ApiError, Consumer, ConsumerOptions, TopicPartition
+from ottla import ApiError, Consumer, ConsumerOptions, TopicPartition
 from ottla.model.errors import ErrorCode
 from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest

@@ -12,7 +12,7 @@ from tests.client.scripted import CLOSE, TOPIC_ID, ScriptedBroker, api_versions,
 from tests.client.test_leaders import Pair, metadata_answer, produced, run
 from tests.support.waiting import WAIT_S, until, until_async
 
-from ottla.client import Cluster, Producer, ProducerOptions
+from ottla import Cluster, Producer, ProducerOptions
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import BufferFull, DeliveryFailed, TopicUnknown
 from ottla.client.metadata import Metadata

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from ottla.client import ProducerOptions
+from ottla import ProducerOptions
 from ottla.client.blocking.blocking import Blocking
 from ottla.records.compress import Codec
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.support.node import OttlaNode
 
-from ottla.client import ProducerOptions
+from ottla import ProducerOptions
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.client.consumer.ranges import ReadOptions

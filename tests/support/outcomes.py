@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from ottla.client import Outcomes
+from ottla import Outcomes
 from ottla.model.errors import ApiError, ErrorCode
 
 K = TypeVar("K")

@@ -12,8 +12,8 @@ from tests.cli.conftest import Run, invoke
 from tests.support.local_cluster import LocalCluster
 from tests.support.waiting import WAIT_S, until
 
+from ottla import Admin, Producer
 from ottla.cli.nodes.local_cluster import define, found_nodes
-from ottla.client import Admin, Producer
 from ottla.client.blocking.blocking import Blocking
 
 TOPIC = "t"

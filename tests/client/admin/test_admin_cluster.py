@@ -9,7 +9,7 @@ from tests.client.nodes import KINDS, run, three_nodes
 from tests.support.clusters import ProcessCluster
 from tests.support.outcomes import codes
 
-from ottla.client import Admin, ApiError, Outcomes, Producer, ProducerOptions
+from ottla import Admin, ApiError, Outcomes, Producer, ProducerOptions
 from ottla.client.admin.nodes import Upgrade
 from ottla.client.admin.topics import NewTopic
 from ottla.client.admin.voters import VoterEndpoint

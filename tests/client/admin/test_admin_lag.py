@@ -6,7 +6,7 @@ import pytest
 from tests.client.memory_cluster import GARBLE, POISON, MemoryBrokers, MemoryClient, run
 from tests.support.outcomes import codes
 
-from ottla.client import TopicPartition
+from ottla import TopicPartition
 from ottla.client.admin import Admin
 from ottla.client.admin.groups import PartitionLag
 from ottla.client.outcomes import Outcomes

@@ -10,7 +10,7 @@ from tests.client.test_leaders import Pair
 from tests.support.outcomes import codes
 from tests.support.waiting import WAIT_S
 
-from ottla.client import Admin, ApiError, Outcomes, ProducerOptions
+from ottla import Admin, ApiError, Outcomes, ProducerOptions
 from ottla.client.admin.configs import Change, _ask_owners
 from ottla.client.admin.topics import ALL_RECORDS, NewTopic
 from ottla.client.blocking.blocking import Blocking

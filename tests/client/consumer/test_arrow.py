@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.client.consuming import fresh_name, partitions_of, run, topic_with, until
 
-from ottla.client import (
+from ottla import (
     LATEST,
     Cluster,
     Consumer,

@@ -7,7 +7,7 @@ import pytest
 from tests.client.consuming import fresh_name, options_of, partitions_of, run, topic_with, until
 from tests.support.waiting import WAIT_S
 
-from ottla.client import (
+from ottla import (
     Cluster,
     Consumer,
     ConsumerOptions,

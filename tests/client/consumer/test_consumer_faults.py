@@ -18,7 +18,7 @@ from tests.client.consuming import (
     until,
 )
 
-from ottla.client import ApiError, ClientOptions, Cluster, CommitFailed, Consumer, ConsumerOptions, parse_bootstrap
+from ottla import ApiError, ClientOptions, Cluster, CommitFailed, Consumer, ConsumerOptions, parse_bootstrap
 from ottla.client.admin import Admin
 from ottla.model.errors import ErrorCode
 from ottla.testing.broker import Broker

@@ -19,7 +19,7 @@ from tests.client.consuming import (
     until,
 )
 
-from ottla.client import (
+from ottla import (
     ClientError,
     ClientOptions,
     Cluster,

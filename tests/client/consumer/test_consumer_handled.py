@@ -9,7 +9,7 @@ import pytest
 from tests.client.consuming import LIVELY, fresh_name, options_of, partitions_of, run, topic_with
 from tests.client.sharing import share_group
 
-from ottla.client import Cluster, Consumer, ConsumerOptions, ShareConsumer, ShareOptions, TopicPartition
+from ottla import Cluster, Consumer, ConsumerOptions, ShareConsumer, ShareOptions, TopicPartition
 from ottla.client.admin import Admin
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.assigned_partitions import Place

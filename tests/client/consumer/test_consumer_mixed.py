@@ -12,7 +12,7 @@ from tests.support import members
 from tests.support.members import GroupClient, JavaGroups, Joining
 from tests.support.python_members import AioGroups, ConfluentGroups, KafkaPythonGroups
 
-from ottla.client import Cluster, TopicPartition
+from ottla import Cluster, TopicPartition
 
 PAIRS = [
     ("java", "range"),

@@ -26,7 +26,7 @@ from tests.client.memory_cluster import (
     run,
 )
 
-from ottla.client import ClientError, ConsumedRecord, Consumer, ConsumerOptions, TopicPartition
+from ottla import ClientError, ConsumedRecord, Consumer, ConsumerOptions, TopicPartition
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.wire.message import Request
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest

@@ -16,7 +16,7 @@ from tests.client.memory_cluster import (
 )
 from tests.client.memory_reading import BAD, GOOD, always, brokers_with, options, places, read
 
-from ottla.client import Consumer, RangeReader, Span, TopicPartition
+from ottla import Consumer, RangeReader, Span, TopicPartition
 from ottla.client.consumer.fetching import Cursor, Fetcher, ReadOptions
 from ottla.client.consumer.group_offsets import GroupOffsets
 from ottla.client.consumer.offsets import EARLIEST

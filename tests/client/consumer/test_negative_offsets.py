@@ -9,7 +9,7 @@ from tests.client.producer.test_producer import with_producer
 from tests.client.producer.test_transaction_refusals import Coordinating
 from tests.client.scripted import ScriptedBroker
 
-from ottla.client import Admin, Cluster, Consumer, ConsumerOptions, OffsetAndMetadata, Producer, TopicPartition
+from ottla import Admin, Cluster, Consumer, ConsumerOptions, OffsetAndMetadata, Producer, TopicPartition
 
 HERE, NOBODY = TopicPartition("t", 0), "127.0.0.1:1"
 REFUSED = r"an offset of t-0 is 0 or more, not -\d"

@@ -7,7 +7,7 @@ import pytest
 from tests.client.memory_cluster import POISON, MemoryBrokers, MemoryClient, Partition, damaged, run
 from tests.client.memory_reading import BAD, GOOD, always, brokers_with, options, places
 
-from ottla.client import Consumer, RangeReader, Span, TopicPartition
+from ottla import Consumer, RangeReader, Span, TopicPartition
 from ottla.client.consumer.assigned_partitions import Place
 from ottla.client.consumer.fetched import Fetched, RawBatch, decode_batch
 from ottla.model.errors import ApiError

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tests.support.waiting import WAIT_S
 
-from ottla.client import Admin, Cluster, Producer, ProducerFenced, ProducerOptions, RangeReader, ReadOptions, Span
+from ottla import Admin, Cluster, Producer, ProducerFenced, ProducerOptions, RangeReader, ReadOptions, Span
 from ottla.client.producer import handover
 from ottla.client.producer import transaction as transaction_module
 from ottla.client.producer.transaction import OpenTransaction

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.waiting import WAIT_S
 
-from ottla.client import Producer, ProducerOptions, RangeReader, SaltedKeys, Span, merge_salted
+from ottla import Producer, ProducerOptions, RangeReader, SaltedKeys, Span, merge_salted
 from ottla.client.admin import Admin
 from ottla.client.consumer.salted_merge import SaltedMerge
 from ottla.client.producer.hot_keys import SALT_HEADER, Salt, Salter, SpaceSaving

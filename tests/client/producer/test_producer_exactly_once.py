@@ -8,7 +8,7 @@ import pytest
 from tests.client.proxy import LosingProxy, ProxiedCluster
 from tests.support.waiting import WAIT_S
 
-from ottla.client import Cluster, Producer, ProducerOptions, RangeReader, ReadOptions, Span
+from ottla import Cluster, Producer, ProducerOptions, RangeReader, ReadOptions, Span
 from ottla.client.admin import Admin
 from ottla.client.options import ClientOptions, parse_address, parse_bootstrap
 from ottla.records.compress import Codec

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.waiting import WAIT_S
 
-from ottla.client import (
+from ottla import (
     Admin,
     ApiError,
     Cluster,

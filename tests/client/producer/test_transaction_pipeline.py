@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ottla.client import Cluster, Producer, ProducerOptions, RangeReader, ReadOptions, Span
+from ottla import Cluster, Producer, ProducerOptions, RangeReader, ReadOptions, Span
 from ottla.client.admin import Admin
 from ottla.client.consumer.consumer import Consumer
 from ottla.client.consumer.options import ConsumerOptions

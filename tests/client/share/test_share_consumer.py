@@ -7,7 +7,7 @@ from tests.client.consuming import LIVELY, fill, run, topic_with, until
 from tests.client.sharing import nothing_left, numbers, share_group, sharer, take
 from tests.support.waiting import until_async
 
-from ottla.client import ClientError, Cluster, Producer, ProducerOptions, TopicPartition
+from ottla import ClientError, Cluster, Producer, ProducerOptions, TopicPartition
 from ottla.client.admin import Admin
 from ottla.client.share.delivery import Delivery
 from ottla.client.share.options import Acknowledged, ShareOptions

@@ -8,7 +8,7 @@ import pytest
 from tests.client.consuming import LIVELY, run, topic_with, until
 from tests.client.sharing import nothing_left, numbers, share_group, sharer, take
 
-from ottla.client import ApiError, Cluster, ShareConsumer, ShareOptions, TopicPartition
+from ottla import ApiError, Cluster, ShareConsumer, ShareOptions, TopicPartition
 from ottla.client.admin import Admin
 from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.client.share.delivery import Acknowledgement, Delivery, acquired_of, runs

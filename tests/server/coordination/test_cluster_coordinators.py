@@ -18,7 +18,7 @@ from tests.support.clusters import OttlaCluster, running
 from tests.support.raw import RawConnection
 from tests.support.waiting import WAIT_S
 
-from ottla.client import Cluster
+from ottla import Cluster
 from ottla.client.admin import Admin
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch

@@ -15,9 +15,9 @@ from tests.server.three import GROUP, PROPERTIES, TRANSACTION, around, ask, coor
 from tests.support.clusters import METADATA_VERSION, OttlaCluster, running
 from tests.support.raw import RawConnection
 
-from ottla.client import Admin, ApiError, ClientError, Cluster, ConsumerOptions, ProducerOptions
-from ottla.client import Consumer as Consumer_
-from ottla.client import Producer as Producer_
+from ottla import Admin, ApiError, ClientError, Cluster, ConsumerOptions, ProducerOptions
+from ottla import Consumer as Consumer_
+from ottla import Producer as Producer_
 from ottla.client.blocking.blocking import Blocking
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import Resource, ResourceType

@@ -1,0 +1,60 @@
+"""The public API: `from ottla import …`, lazily imported, and all that the documentation uses."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ottla
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
+PUBLIC = {"ottla", "ottla.spark", "ottla.sql", "ottla.testing"}
+
+
+@pytest.mark.parametrize("name", ottla.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(ottla, name) is not None
+    assert name in dir(ottla)
+
+
+def test_type_checkers_see_the_same_names_in_the_same_modules() -> None:
+    tree = ast.parse(Path(ottla.__file__).read_text())
+    typed = {
+        name.name: node.module
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    assert typed == ottla._HOMES
+    assert sorted(typed) == sorted(ottla.__all__)
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Productor'"):
+        ottla.Productor  # noqa: B018
+
+
+def test_importing_the_package_imports_nothing_else_of_it() -> None:
+    program = "import ottla, sys; print([name for name in sys.modules if name.startswith('ottla.')])"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def deep_imports(text: str) -> list[str]:
+    found = re.findall(r"^\s*(?:from|import) (ottla(?:\.\w+)*)", text, re.MULTILINE)
+    return [name for name in found if name not in PUBLIC]
+
+
+def test_documentation_and_examples_need_no_deep_import() -> None:
+    assert len(PAGES) > 20 and len(EXAMPLES) > 5
+    deep = {path.name: names for path in [*PAGES, *EXAMPLES] if (names := deep_imports(path.read_text()))}
+    assert not deep
