@@ -9,7 +9,7 @@ Spark data source and the vocabulary of streams), `ottla.sql` (topics as tables 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from ottla.model.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -102,6 +102,7 @@ __all__ = [
     "TopicUnknown",
     "Transaction",
     "TransactionAborted",
+    "__version__",
     "merge_salted",
     "parse_address",
     "parse_bootstrap",
@@ -173,4 +174,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted(__all__)

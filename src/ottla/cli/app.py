@@ -13,7 +13,6 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ottla import __version__
 from ottla.cli import api, config, demo, dlq, group, share, sql, topic, txn, wire
 from ottla.cli.cluster import commands as cluster
 from ottla.cli.log import commands as log
@@ -25,6 +24,7 @@ from ottla.cli.registry import commands as registry
 from ottla.cli.registry import schema
 from ottla.cli.terminal.outlet import UnreadError, unwritten
 from ottla.cli.terminal.plain import CommandError, print_error
+from ottla.model.version import VERSION
 
 _USAGE: Any = typer.BadParameter.__base__  # the class of all wrong usage; Typer has no name for it that stays
 
@@ -91,7 +91,7 @@ app = typer.Typer(
 
 def _version(value: bool) -> None:
     if value:
-        print(f"ottla {__version__}")
+        print(f"ottla {VERSION}")
         raise typer.Exit
 
 

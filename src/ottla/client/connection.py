@@ -19,7 +19,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
-from ottla import __version__
 from ottla.client.address import Address as Address  # known to everybody by this module
 from ottla.client.errors import (
     ClientError,
@@ -32,6 +31,7 @@ from ottla.client.errors import (
 from ottla.client.in_place import InPlace
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
+from ottla.model.version import VERSION
 from ottla.wire.compile import decoder
 from ottla.wire.frame import request_frame
 from ottla.wire.header import ResponseHeader, response_header_version
@@ -251,7 +251,7 @@ class Connection(asyncio.Protocol):
         """ApiVersions in our newest version; a broker that does not know it says what it knows (KIP-511)."""
         version = ApiVersionsRequest.versions[1]
         while True:
-            request = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+            request = ApiVersionsRequest(client_software_name="ottla", client_software_version=VERSION)
             answer = await self.request(request, ApiVersionsResponse, version=version)
             if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
                 break

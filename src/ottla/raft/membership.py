@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ottla import __version__
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
+from ottla.model.version import VERSION
 from ottla.raft import answers, leading, serving
 from ottla.raft.config import NEVER_MS
 from ottla.raft.port import ReplicaKey
@@ -88,7 +88,7 @@ def add_asked(node: RaftNode, token: Any, request: AddRaftVoterRequest) -> None:
     voter = Voter(request.voter_id, request.voter_directory_id, endpoints)
     timeout_ms = max(request.timeout_ms, 0)
     node.state.change = Change(token, AddRaftVoterResponse, node.now_ms + timeout_ms, voter, request.ack_when_committed)
-    question = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+    question = ApiVersionsRequest(client_software_name="ottla", client_software_version=VERSION)
     node.send(voter.id, endpoints[0], question)
 
 

@@ -27,11 +27,11 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ottla import __version__
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.client.errors import ClientError, ProducerFenced
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.version import VERSION
 from ottla.registry.aside import Aside
 from ottla.registry.following import Following
 from ottla.registry.leader import Election
@@ -164,7 +164,7 @@ class TopicStore:
 
     @property
     def about(self) -> About:
-        return About(self._cluster.metadata.cluster_id or "", self._group_id, __version__)
+        return About(self._cluster.metadata.cluster_id or "", self._group_id, VERSION)
 
     def _begin(self) -> RegistryMachine:
         if self._pending is not None:

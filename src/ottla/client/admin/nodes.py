@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla import __version__
 from ottla.client.admin.voters import Quorum, Voters
 from ottla.client.cluster import Cluster
 from ottla.client.connection import VersionRange
@@ -13,6 +12,7 @@ from ottla.client.errors import check, error_code
 from ottla.client.metadata import Broker
 from ottla.client.outcomes import Outcomes, outcomes_of
 from ottla.model.errors import ErrorCode
+from ottla.model.version import VERSION
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.cluster.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -94,7 +94,7 @@ class Nodes:
 
     async def features(self, node_id: int | None = None) -> list[Feature]:
         """The features that a broker supports and the levels that the cluster has finalised."""
-        request = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+        request = ApiVersionsRequest(client_software_name="ottla", client_software_version=VERSION)
         answer = await self._cluster.call(request, ApiVersionsResponse, node_id=node_id)
         check(answer.error_code)
         levels = {each.name: each.max_version_level for each in answer.finalized_features}

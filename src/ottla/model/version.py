@@ -1,0 +1,3 @@
+"""The version of this Ottla."""
+
+VERSION = "0.1.0"
