@@ -37,6 +37,7 @@ from ottla.server.loop.waiters import Waiters
 from ottla.server.loop.workers import in_worker
 from ottla.server.net.connection_limits import Door
 from ottla.server.net.listener import Endpoint, Listener
+from ottla.server.peers.peer_requests import PeerRequests
 from ottla.server.peers.peers import Peers
 from ottla.server.ports.ports import Ports as Ports  # known to everybody by this module
 from ottla.server.ports.ports import system_ports as system_ports
@@ -159,6 +160,7 @@ class Node:
         self._steps_back.append(self.services.writer.idle)
         self._steps_back.append(self.services.syncer.idle)
         self._steps_back.append(self.services.looking.close)
+        self._steps_back.append(self.services.peer_requests.close)
         self._steps_back.append(self.services.coordination.close)
         self._steps_back.append(self.services.slices.close)
         self.partitions.on_change = self.services.waiters.notify
@@ -189,6 +191,7 @@ class Node:
             forwarding=Forwarding(self.channel),
             liveness=self.liveness,
             peers=self.peers,
+            peer_requests=PeerRequests(self.peers, lambda: self.metadata.state, inter_broker_listener(settings)),
             inter_broker_listener=inter_broker_listener(settings),
             partitions=self.partitions,
             waiters=waiters,

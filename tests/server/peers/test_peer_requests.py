@@ -15,7 +15,6 @@ from ottla.records.record import Record
 from ottla.server.dead_letters import dead_letters
 from ottla.server.loop.later import Later
 from ottla.server.peers.peer_requests import Outbox
-from ottla.server.txns import verification
 from ottla.server.txns.guards import Guards
 from ottla.server.txns.verification import Question, Refusals, Verification
 from ottla.wire.messages.txns.add_partitions_to_txn import AddPartitionsToTxnResponse, PartitionResult, TopicResult
@@ -56,11 +55,11 @@ def test_what_comes_while_a_request_is_under_way_goes_with_the_next() -> None:
 
 
 def test_dead_letters_for_a_leader_that_does_not_answer_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_letters, "ask", lambda *_: Later())
     monkeypatch.setattr(limits, "DEAD_LETTER_BATCHES_WAITING_MAX", 3)
     topic = SimpleNamespace(id=bytes(16), partitions=[SimpleNamespace(leader=2)])
     state = SimpleNamespace(topics={"letters": topic})
-    services: Any = SimpleNamespace(node_id=1, metadata=SimpleNamespace(state=state))
+    silent = SimpleNamespace(ask=lambda *_: Later())
+    services: Any = SimpleNamespace(node_id=1, metadata=SimpleNamespace(state=state), peer_requests=silent)
     source: Any = SimpleNamespace(index=0)
 
     async def talk() -> None:
@@ -95,20 +94,21 @@ def test_a_marker_breaks_the_guards_of_its_producer_only() -> None:
 class Asking:
     """A node that leads `t`, and the coordinator's answers as the test wants them."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.partitions = [SimpleNamespace(leader_epoch=3), SimpleNamespace(leader_epoch=3)]
         state = SimpleNamespace(topics={"t": SimpleNamespace(partitions=self.partitions)})
         self.guards = Guards()
-        services: Any = SimpleNamespace(guards=self.guards, metadata=SimpleNamespace(state=state))
         self.requests: list[Any] = []
         self.answers: list[Later[Any]] = []
 
-        def ask(_: object, __: int, request: Any, ___: str) -> Later[Any]:
+        def ask(_: int, request: Any, __: str) -> Later[Any]:
             self.requests.append(request)
             self.answers.append(Later())
             return self.answers[-1]
 
-        monkeypatch.setattr(verification, "ask", ask)
+        services: Any = SimpleNamespace(
+            guards=self.guards, metadata=SimpleNamespace(state=state), peer_requests=SimpleNamespace(ask=ask)
+        )
         self.verification = Verification(services)
 
     async def about(self, name: str, *where: TopicPartition, verify_only: bool = True) -> Later[Refusals]:
@@ -127,9 +127,9 @@ def said(name: str, **codes: ErrorCode) -> AddPartitionsToTxnResponse:
     return AddPartitionsToTxnResponse(results_by_transaction=[result])
 
 
-def test_a_transaction_that_ends_while_it_is_asked_about_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transaction_that_ends_while_it_is_asked_about_takes_no_more() -> None:
     async def talk() -> None:
-        asking = Asking(monkeypatch)
+        asking = Asking()
         asked = await asking.about("x", A, B)
         asking.guards.marked(B, 9)
         asking.answers[0].set(said("x", _0=ErrorCode.NONE, _1=ErrorCode.NONE))
@@ -145,9 +145,9 @@ def test_a_transaction_that_ends_while_it_is_asked_about_takes_no_more(monkeypat
     asyncio.run(talk())
 
 
-def test_a_marker_of_the_transaction_before_ends_none_that_is_just_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_marker_of_the_transaction_before_ends_none_that_is_just_beginning() -> None:
     async def talk() -> None:
-        asking = Asking(monkeypatch)
+        asking = Asking()
         asked = await asking.about("x", A, B, verify_only=False)
         asking.guards.marked(B, 9)
         asking.answers[0].set(said("x", _0=ErrorCode.NONE, _1=ErrorCode.NONE))
@@ -160,9 +160,9 @@ def test_a_marker_of_the_transaction_before_ends_none_that_is_just_beginning(mon
     asyncio.run(talk())
 
 
-def test_transactions_are_asked_about_together_and_a_lost_answer_refuses_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transactions_are_asked_about_together_and_a_lost_answer_refuses_all() -> None:
     async def talk() -> None:
-        asking = Asking(monkeypatch)
+        asking = Asking()
         first = asking.verification.ask(2, Question("x", 9, 0, (A,), verify_only=True))
         second = await asking.about("y", B)
         assert [each.transactional_id for each in asking.requests[0].transactions] == ["x", "y"]

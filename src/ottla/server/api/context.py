@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ottla.server.loop.clocks import Clocks
     from ottla.server.loop.slices import Slices
     from ottla.server.loop.waiters import Waiters
+    from ottla.server.peers.peer_requests import PeerRequests
     from ottla.server.peers.peers import Peers
     from ottla.server.quorum.active_controller import ActiveController
     from ottla.server.quorum.broker_liveness import Liveness
@@ -64,6 +65,7 @@ class Services:
     forwarding: Forwarding
     liveness: Liveness
     peers: Peers
+    peer_requests: PeerRequests
     inter_broker_listener: str  # the listener by which brokers talk to each other
     partitions: Partitions
     waiters: Waiters

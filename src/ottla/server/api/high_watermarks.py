@@ -10,7 +10,6 @@ from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.replica.reading import LATEST
 from ottla.server.loop.later import Later, gather
-from ottla.server.peers.peer_requests import ask
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 
 if TYPE_CHECKING:
@@ -34,7 +33,10 @@ def high_watermarks(services: Services, partitions: Iterable[TopicPartition]) ->
                 here[where] = partition.high_watermark
         elif leader != NO_LEADER:
             elsewhere.setdefault(leader, []).append(where)
-    asked = [ask(services, node_id, _request(wanted), "offsets").map(_read) for node_id, wanted in elsewhere.items()]
+    asked = [
+        services.peer_requests.ask(node_id, _request(wanted), "offsets").map(_read)
+        for node_id, wanted in elsewhere.items()
+    ]
     return gather(asked).map(lambda found: {where: end for each in (here, *found) for where, end in each.items()})
 
 

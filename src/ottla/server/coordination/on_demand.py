@@ -31,7 +31,6 @@ class Coordination:
         self._imported = imported
         self._closed = False
         self._parts: Parts | None = None
-        self.tasks: set[asyncio.Task[None]] = set()  # what other nodes are being asked
 
     @property
     def parts(self) -> Parts:
@@ -75,5 +74,3 @@ class Coordination:
         if self._parts is not None:
             self._parts.close()
             self._parts = None
-        for task in tuple(self.tasks):
-            task.cancel()

@@ -21,7 +21,7 @@ from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.dead_letters.given_up import Burial
 from ottla.server.dead_letters.letters import Letters
 from ottla.server.loop.later import Later, gather
-from ottla.server.peers.peer_requests import Outbox, ask
+from ottla.server.peers.peer_requests import Outbox
 from ottla.server.quorum.internal_topics import create_topics, created, new_topic
 from ottla.shares.partition.terms import Dead
 from ottla.wire.messages.records.produce import ProduceRequest
@@ -199,7 +199,7 @@ class DeadLetters:
             item.away.settle(answer)
             self._services.waiters.notify(item.away)
 
-        return ask(self._services, to.node_id, request, "letters").map(answered)
+        return self._services.peer_requests.ask(to.node_id, request, "letters").map(answered)
 
     def _append(self, target: Partition, batch: bytearray) -> Placed:
         services = self._services

@@ -144,7 +144,6 @@ def _commit_here(services: Services, group_id: str, positions: Mapping[TopicPart
 def _commit_elsewhere(
     node_id: int, services: Services, group_id: str, positions: Mapping[TopicPartition, int]
 ) -> Later[ApiError | None]:
-    from ottla.server.peers.peer_requests import ask
     from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest
 
     by_topic: dict[str, list[OffsetCommitRequest.Topic.Partition]] = {}
@@ -170,4 +169,4 @@ def _commit_elsewhere(
         codes = [each.error_code for topic in answer.topics for each in topic.partitions if each.error_code]
         return ApiError(error_code(codes[0])) if codes else None
 
-    return ask(services, node_id, request, "offsets").map(outcome)
+    return services.peer_requests.ask(node_id, request, "offsets").map(outcome)

@@ -1,4 +1,4 @@
-"""Asking other brokers what this node does not lead itself; and gathering what goes to the same one.
+"""Requests to other brokers, and requests that gather what goes to the same one.
 
 A broker answers one connection in order, and what is asked here may have to wait for replicas: every purpose has its
 own connection.
@@ -8,54 +8,70 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ottla.client.errors import ClientError
+from ottla.cluster.state import ClusterState
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.loop.later import Later
-from ottla.server.peers.peers import broker_address
+from ottla.server.loop.later import FAILED, Later
+from ottla.server.peers.peers import Peers, broker_address
 from ottla.wire.message import Request
-
-if TYPE_CHECKING:
-    from ottla.server.api.context import Services
 
 log = logging.getLogger(__name__)
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
+QuestionT = TypeVar("QuestionT")
+AnswerT = TypeVar("AnswerT")
+_LEFT_OUT = ApiError(ErrorCode.NETWORK_EXCEPTION, "the answer leaves this out")
 
 
-def ask(services: Services, node_id: int, request: Request, purpose: str) -> Later[Any]:
-    """The answer of another broker; an ApiError arrives as a value, NETWORK_EXCEPTION where there is no answer."""
-    later: Later[Any] = Later()
-    address = broker_address(services.metadata.state, node_id, services.inter_broker_listener)
-    peers = services.peers
-    if address is None:
-        later.set(ApiError(ErrorCode.NETWORK_EXCEPTION, f"nobody knows where node {node_id} is"))
+class PeerRequests:
+    """Asks other brokers by their node id, over the listener that brokers use among themselves."""
+
+    def __init__(self, peers: Peers, state: Callable[[], ClusterState], inter_broker_listener: str) -> None:
+        self._peers = peers
+        self._state = state
+        self._listener = inter_broker_listener
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def ask(self, node_id: int, request: Request, purpose: str) -> Later[Any]:
+        """The broker's answer; an ApiError arrives as a value, NETWORK_EXCEPTION where there is no answer."""
+        later: Later[Any] = Later()
+        address = broker_address(self._state(), node_id, self._listener)
+        if address is None:
+            later.set(ApiError(ErrorCode.NETWORK_EXCEPTION, f"the address of node {node_id} is not known"))
+            return later
+
+        async def asked() -> None:
+            try:
+                answer = await self._peers.ask(
+                    address, request, timeout_ms=limits.COORDINATOR_REQUEST_MS, purpose=purpose
+                )
+            except ClientError as error:
+                answer = ApiError(ErrorCode.NETWORK_EXCEPTION, str(error))
+            except Exception:  # a bug: the one that waits must not wait for ever
+                log.exception("node %d could not be asked", node_id)
+                answer = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            give(later, answer)
+
+        task = asyncio.get_running_loop().create_task(asked())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return later
 
-    async def asked() -> None:
-        try:
-            answer = await peers.ask(address, request, timeout_ms=limits.COORDINATOR_REQUEST_MS, purpose=purpose)
-        except ClientError as error:
-            answer = ApiError(ErrorCode.NETWORK_EXCEPTION, str(error))
-        except Exception:  # a mistake of ours: whoever waits must not wait for ever
-            log.exception("node %d could not be asked", node_id)
-            answer = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        give(later, answer)
-
-    tasks = services.coordination.tasks
-    task = asyncio.get_running_loop().create_task(asked())
-    tasks.add(task)
-    task.add_done_callback(tasks.discard)
-    return later
+    def close(self) -> None:
+        """Nobody waits for the answers any more."""
+        for task in tuple(self._tasks):
+            task.cancel()
 
 
 def give(later: Later[Any], answer: Any) -> None:
-    """Whoever cannot take an answer hurts nobody else who waits."""
+    """Set an answer. If its reader fails, that is logged, and the others that wait get theirs."""
     try:
         later.set(answer)
     except Exception:
@@ -106,3 +122,64 @@ class Outbox(Generic[KeyT, ItemT]):
         left.extend(queue)
         self._queues[key] = left
         self._send(key, list(batch.values())).then(lambda _: self._next(key))
+
+
+class _Asked(NamedTuple, Generic[QuestionT, AnswerT]):
+    question: QuestionT
+    later: Later[AnswerT]
+
+
+class PeerQuestions(ABC, Generic[KeyT, QuestionT, AnswerT]):
+    """Questions to other nodes that travel together: one request per key at a time, with all that wait for it.
+
+    A subclass says what a request looks like and which part of the response answers which question.
+    """
+
+    purpose: str
+
+    def __init__(self, requests: PeerRequests) -> None:
+        self._requests = requests
+        self._outbox: Outbox[KeyT, _Asked[QuestionT, AnswerT]] = Outbox(
+            self._send, lambda asked: self.identity(asked.question)
+        )
+
+    @abstractmethod
+    def node_of(self, key: KeyT) -> int:
+        """The node that is asked."""
+
+    @abstractmethod
+    def identity(self, question: QuestionT) -> Hashable:
+        """What the answer names the question by; a request holds each identity once."""
+
+    @abstractmethod
+    def request(self, key: KeyT, questions: list[QuestionT]) -> Request:
+        """The request that asks all of them."""
+
+    @abstractmethod
+    def answers(self, key: KeyT, response: Any) -> Mapping[Hashable, AnswerT] | ApiError:
+        """The answers by identity, or why there are none."""
+
+    @abstractmethod
+    def refused(self, question: QuestionT, error: ApiError) -> AnswerT:
+        """The answer where the node did not answer, or left this question out."""
+
+    def ask(self, key: KeyT, question: QuestionT) -> Later[AnswerT]:
+        later: Later[AnswerT] = Later()
+        self._outbox.put(key, _Asked(question, later))
+        return later
+
+    def _send(self, key: KeyT, items: list[_Asked[QuestionT, AnswerT]]) -> Later[None]:
+        request = self.request(key, [each.question for each in items])
+
+        def settle(response: Any) -> None:
+            answers = response if isinstance(response, ApiError) else self.answers(key, response)
+            for question, later in items:
+                if isinstance(answers, ApiError):
+                    answer = self.refused(question, answers)
+                else:
+                    answer = answers.get(self.identity(question), FAILED)
+                    if answer is FAILED:
+                        answer = self.refused(question, _LEFT_OUT)
+                give(later, answer)
+
+        return self._requests.ask(self.node_of(key), request, self.purpose).map(settle)

@@ -43,7 +43,6 @@ from ottla.schemas.registry.names import DEFAULT_CONTEXT
 from ottla.schemas.registry.records import Record
 from ottla.schemas.registry.refusal import Refused
 from ottla.schemas.schema import InvalidSchema
-from ottla.server.peers.peer_requests import ask
 from ottla.wire.messages.records.fetch import FetchRequest
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 
@@ -256,7 +255,7 @@ class RegisteredSchemas:
                 if found is not None and not found.error_code:
                     self._fetch(topic_id, leader, found.offset, step)
 
-        ask(self._services, leader, _end_wanted(), "schemas").then(ended)
+        self._services.peer_requests.ask(leader, _end_wanted(), "schemas").then(ended)
 
     def _fetch(self, topic_id: bytes, leader: int, end: int, step: int) -> None:
         if end < self._next:
@@ -290,7 +289,9 @@ class RegisteredSchemas:
             elif self._next > before:
                 self._fetch(topic_id, leader, end, step)
 
-        ask(self._services, leader, _records_wanted(topic_id, self._next, self._epoch), "schemas").then(fetched)
+        self._services.peer_requests.ask(leader, _records_wanted(topic_id, self._next, self._epoch), "schemas").then(
+            fetched
+        )
 
     def _fetched(self, found: Any) -> bool:
         """Whether anything came of it; records are to be taken in."""

@@ -7,7 +7,7 @@ coordinator that has moved, or is being loaded, is asked again for a while.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +15,8 @@ from ottla.client.errors import error_code
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.loop.later import Later
-from ottla.server.peers.peer_requests import Outbox, ask, give
+from ottla.server.loop.retrying import growing_pauses, retrying
+from ottla.server.peers.peer_requests import PeerQuestions
 from ottla.shares.state.batches import StateBatch
 from ottla.shares.state.commands import DeleteState, InitializeState, ReadState, ReadSummary, State, Summary, WriteState
 from ottla.shares.state.partition import NO_COUNT, NO_EPOCH, SharePartitionId
@@ -48,17 +49,6 @@ class Form(NamedTuple):
     reply: Callable[[Any], Any]
 
 
-class Asked(NamedTuple):
-    """One command on its way."""
-
-    command: Command
-    later: Later[Any]
-
-    @property
-    def place(self) -> tuple[bytes, int]:
-        return self.command.topic_id, self.command.partition
-
-
 class To(NamedTuple):
     """What may travel together."""
 
@@ -71,68 +61,68 @@ class ShareStates:
     def __init__(self, loop: Any, services: Services) -> None:
         self._loop = loop
         self._services = services
-        self._outbox: Outbox[To, Asked] = Outbox(self._send, lambda asked: asked.place)
+        self._elsewhere = _StateQuestions(services.peer_requests)
 
     def submit(self, command: Command) -> Later[Any]:
         """The reply of the coordinator in charge; an ApiError arrives as a value."""
-        id = SharePartitionId(command.group_id, command.topic_id, command.partition)
-        key = id.coordinator_key
+        key = SharePartitionId(command.group_id, command.topic_id, command.partition).coordinator_key
         if len(self._services.metadata.state.brokers) <= 1:
             return self._services.shares.submit(key, command)
-        outcome: Later[Any] = Later()
-        self._attempt(key, command, outcome, 1)
-        return outcome
-
-    def _attempt(self, key: str, command: Command, outcome: Later[Any], number: int) -> None:
-        self._ask(key, command).then(partial(self._answered, key, command, outcome, number))
-
-    def _answered(self, key: str, command: Command, outcome: Later[Any], number: int, value: Any) -> None:
-        again = isinstance(value, ApiError) and value.code in _AGAIN
-        if again and number < limits.SHARE_STATE_ATTEMPTS_MAX:
-            pause_ms = min(limits.SHARE_STATE_RETRY_MS << (number - 1), limits.SHARE_STATE_RETRY_MS_MAX)
-            self._loop.call_later(pause_ms / 1000, self._attempt, key, command, outcome, number + 1)
-        else:
-            outcome.set(value)
+        pauses_ms = growing_pauses(
+            limits.SHARE_STATE_RETRY_MS, limits.SHARE_STATE_RETRY_MS_MAX, limits.SHARE_STATE_ATTEMPTS_MAX - 1
+        )
+        return retrying(self._loop, partial(self._ask, key, command), _passes, pauses_ms)
 
     def _ask(self, key: str, command: Command) -> Later[Any]:
         shares = self._services.shares
-        later: Later[Any] = Later()
         try:
             leader = shares.leader_of(key)
         except ApiError as error:
-            later.set(error)
-            return later
+            refused: Later[Any] = Later()
+            refused.set(error)
+            return refused
         if leader == self._services.node_id:
             return shares.submit(key, command)
-        self._outbox.put(To(leader, command.group_id, type(command)), Asked(command, later))
-        return later
+        return self._elsewhere.ask(To(leader, command.group_id, type(command)), command)
 
-    def _send(self, to: To, items: list[Asked]) -> Later[None]:
-        form = _FORMS[to.kind]
+
+def _passes(reply: Any) -> bool:
+    return isinstance(reply, ApiError) and reply.code in _AGAIN
+
+
+class _StateQuestions(PeerQuestions[To, Command, Any]):
+    """Commands to share coordinators of other nodes; those of one kind for one group go together."""
+
+    purpose = "shares"
+
+    def node_of(self, key: To) -> int:
+        return key.node_id
+
+    def identity(self, question: Command) -> tuple[bytes, int]:
+        return question.topic_id, question.partition
+
+    def request(self, key: To, questions: list[Command]) -> Request:
+        form = _FORMS[key.kind]
         topics: dict[bytes, list[Any]] = {}
-        for each in items:
-            topics.setdefault(each.command.topic_id, []).append(form.partition(each.command))
-        request = form.request(
-            group_id=to.group_id,
+        for command in questions:
+            topics.setdefault(command.topic_id, []).append(form.partition(command))
+        return form.request(
+            group_id=key.group_id,
             topics=[form.topic(topic_id=topic_id, partitions=parts) for topic_id, parts in topics.items()],
         )
-        return ask(self._services, to.node_id, request, "shares").map(partial(_settle, items, form.reply))
 
+    def answers(self, key: To, response: Any) -> dict[Hashable, Any]:
+        reply = _FORMS[key.kind].reply
+        return {
+            (topic.topic_id, each.partition): ApiError(error_code(each.error_code), each.error_message)
+            if each.error_code
+            else reply(each)
+            for topic in response.results
+            for each in topic.partitions
+        }
 
-def _settle(items: Sequence[Asked], reply: Callable[[Any], Any], answer: Any) -> None:
-    if isinstance(answer, ApiError):
-        for each in items:
-            give(each.later, answer)
-        return
-    found = {(topic.topic_id, each.partition): each for topic in answer.results for each in topic.partitions}
-    for asked in items:
-        result = found.get(asked.place)
-        if result is None:
-            give(asked.later, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the share coordinator left it out"))
-        elif result.error_code:
-            give(asked.later, ApiError(error_code(result.error_code), result.error_message))
-        else:
-            give(asked.later, reply(result))
+    def refused(self, question: Command, error: ApiError) -> ApiError:
+        return error
 
 
 def _nothing(_: Any) -> None:

@@ -23,7 +23,7 @@ from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.records.control import EndTxnMarker, end_txn_batch
 from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.loop.later import Later
-from ottla.server.peers.peer_requests import Outbox, ask, give
+from ottla.server.peers.peer_requests import Outbox, give
 from ottla.txns.effects import WriteMarkers
 from ottla.wire.messages.txns.write_txn_markers import WriteTxnMarkersRequest
 
@@ -173,7 +173,7 @@ class Markers:
                 markers[same].topics.append(topic)
             topic.partition_indexes.append(where.partition)
         request = WriteTxnMarkersRequest(markers=list(markers.values()))
-        return ask(self.services, node_id, request, "markers").map(partial(_settle, items))
+        return self.services.peer_requests.ask(node_id, request, "markers").map(partial(_settle, items))
 
 
 def _settle(items: list[Marked], answer: Any) -> None:

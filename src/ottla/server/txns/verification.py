@@ -20,7 +20,7 @@ from ottla.client.errors import error_code
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.loop.later import Later
-from ottla.server.peers.peer_requests import Outbox, ask, give
+from ottla.server.peers.peer_requests import Outbox, give
 from ottla.wire.messages.txns.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Verification:
 
     def _send(self, node_id: int, items: list[_Asked]) -> Later[None]:
         request = AddPartitionsToTxnRequest(transactions=[_transaction(each.question) for each in items])
-        return ask(self._services, node_id, request, "transactions").map(partial(_settle, items))
+        return self._services.peer_requests.ask(node_id, request, "transactions").map(partial(_settle, items))
 
 
 def _transaction(question: Question) -> Transaction:
