@@ -88,6 +88,7 @@ class Admin:
             1 << 20,
             all_usable=True,
             node_id=self.host.node_id,
+            changed=lambda partition: None,
         )
         in_one_go(self.partitions.changes.loading(self.host.state))
         self.changes: list[Any] = []

@@ -71,12 +71,18 @@ class Side:
         self.directories = open_directories(self.configs.log_dirs(), disks.__getitem__)
         for number, directory in enumerate(self.directories):
             directory.id = bytes([node_id, number]).ljust(16, b"\2")
-        self.partitions = Partitions(
-            self.directories, self.configs.log_config, now_ms, 1 << 20, all_usable=True, node_id=node_id
-        )
-        in_one_go(self.partitions.changes.loading(state))
         loop = asyncio.get_running_loop()
         self.waiters = Waiters(loop)
+        self.partitions = Partitions(
+            self.directories,
+            self.configs.log_config,
+            now_ms,
+            1 << 20,
+            all_usable=True,
+            node_id=node_id,
+            changed=self.waiters.notify,
+        )
+        in_one_go(self.partitions.changes.loading(state))
         self.services: Any = SimpleNamespace(
             node_id=node_id,
             cluster_id="",
@@ -99,7 +105,6 @@ class Side:
             liveness=SimpleNamespace(look_at=lambda broker_id: None),
         )
         self.considered: list[Partition] = []
-        self.partitions.on_change = self.waiters.notify
         self.partitions.followers.attach(
             loop=loop,
             notify=self.waiters.notify,

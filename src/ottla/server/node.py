@@ -21,19 +21,16 @@ from ottla.cluster.entities import TopicDeleted
 from ottla.log.config import Inspect
 from ottla.log.files.disk import StorageError
 from ottla.machine.stepped import in_one_go
-from ottla.model import limits
 from ottla.model.config import Config
 from ottla.server.api.context import Services
 from ottla.server.api.forwarding import Forwarding
 from ottla.server.coordination.on_demand import Coordination
 from ottla.server.fetch.sessions import Sessions
 from ottla.server.fetch.spark_readers import SparkReaders
-from ottla.server.loop.clocks import Clocks
-from ottla.server.loop.disk_threads import DiskThreads
 from ottla.server.loop.request_memory import RequestMemory
-from ottla.server.loop.slices import Slices, Steps
+from ottla.server.loop.runtime import Runtime
+from ottla.server.loop.slices import Steps
 from ottla.server.loop.stalls import Stalls
-from ottla.server.loop.waiters import Waiters
 from ottla.server.loop.workers import in_worker
 from ottla.server.net.connection_limits import Door
 from ottla.server.net.listener import Endpoint, Listener
@@ -50,13 +47,9 @@ from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import controller_names, inter_broker_listener, registered_endpoints
 from ottla.server.settings.listeners import advertised, listened
 from ottla.server.settings.start_refusals import check_start
-from ottla.server.storage.batch_looks import Looking
-from ottla.server.storage.cold_reads import ColdReads
-from ottla.server.storage.directories import DataDirectory, cordoned, open_directories
-from ottla.server.storage.late_writes import Writer
-from ottla.server.storage.partitions import Partitions
+from ottla.server.storage.directories import DataDirectory, open_directories
 from ottla.server.storage.recovery import Watch, recover
-from ottla.server.storage.syncing import Syncer
+from ottla.server.storage.storage import Storage
 from ottla.server.storage.upkeep import Upkeep
 from ottla.server.storage.vacancy import check_vacant
 
@@ -90,6 +83,7 @@ class Node:
         """Returns when clients may connect. A start that fails leaves everything as it was."""
         try:
             loop = asyncio.get_running_loop()
+            self.runtime = self._runtime(loop)
             check_vacant(Configs(self.values).log_dirs(), self.ports.disk)
             if "controller.quorum.bootstrap.servers" in self.values:
                 await self._find_cluster()
@@ -112,6 +106,17 @@ class Node:
             self.values["ottla.cluster.id"] = cluster_id
 
     # --- the parts
+
+    def _runtime(self, loop: asyncio.AbstractEventLoop) -> Runtime:
+        ports = self.ports
+        return Runtime(
+            loop,
+            now_ms=ports.now_ms,
+            rng=ports.rng,
+            executor=ports.executor,
+            threads=ports.threads,
+            clock_s=ports.clock_s,
+        )
 
     def _open(self) -> None:
         """From the settings to the metadata journal."""
@@ -138,15 +143,9 @@ class Node:
         self.metadata = self.member.metadata
         for directory in self.directories:
             directory.disk.keep_reserve()
-        self.partitions = Partitions(
-            self.directories,
-            self.configs.log_config,
-            ports.now_ms,
-            settings.get("fetch.max.bytes"),
-            all_usable=len(self.directories) == len(self.configs.log_dirs()),
-            node_id=self.metadata.node_id,
-        )
-        self.partitions.cordoned = lambda: cordoned(self.directories, self.configs.broker)
+        self._memory = RequestMemory.of(settings)
+        self.storage = Storage(self.runtime, self.configs, self._memory, self.directories, self.metadata.node_id)
+        self.partitions = self.storage.partitions
         self._steps_back.append(self._close_storage)
         self._steps_back.append(self.peers.close)
 
@@ -157,14 +156,11 @@ class Node:
         self.channel.services = self.liveness.services = self.services
         self._steps_back.append(self.channel.close)
         self._steps_back.append(self.liveness.close)
-        self._steps_back.append(self.services.writer.idle)
-        self._steps_back.append(self.services.syncer.idle)
-        self._steps_back.append(self.services.looking.close)
+        self._steps_back.append(self.storage.finish_work)
         self._steps_back.append(self.services.peer_requests.close)
         self._steps_back.append(self.services.coordination.close)
-        self._steps_back.append(self.services.slices.close)
-        self.partitions.on_change = self.services.waiters.notify
-        self.member.quorum.soon = self.services.slices.soon
+        self._steps_back.append(self.runtime.slices.close)
+        self.member.quorum.soon = self.runtime.slices.soon
         if self.is_broker:
             self._replicate(loop)
         self.member.controller.on_active = self.liveness.active
@@ -176,9 +172,7 @@ class Node:
 
     def _services(self, loop: asyncio.AbstractEventLoop) -> Services:
         settings = self.configs.broker
-        self._memory = RequestMemory.of(settings)
-        waiters = Waiters(loop, self._memory)
-        clocks = Clocks(self.ports.now_ms, loop)
+        runtime, storage = self.runtime, self.storage
         addresses = {endpoint.name: (endpoint.host, endpoint.port) for endpoint in advertised(settings)}
         return Services(
             node_id=self.metadata.node_id,
@@ -193,30 +187,27 @@ class Node:
             peers=self.peers,
             peer_requests=PeerRequests(self.peers, lambda: self.metadata.state, inter_broker_listener(settings)),
             inter_broker_listener=inter_broker_listener(settings),
-            partitions=self.partitions,
-            waiters=waiters,
-            executor=self.ports.executor,
-            cold=ColdReads(loop, self._disk_threads(limits.COLD_READS_AT_ONCE), waiters.notify),
-            writer=Writer(loop, self._disk_threads(limits.WRITES_AT_ONCE), self.partitions, waiters.notify),
-            syncer=Syncer(loop, self._disk_threads(limits.SYNCS_AT_ONCE), self.partitions, waiters.notify),
-            looking=Looking(loop, self.ports.executor),
+            runtime=runtime,
+            storage=storage,
+            partitions=storage.partitions,
+            waiters=storage.waiters,
+            executor=runtime.executor,
+            cold=storage.cold,
+            writer=storage.writer,
+            syncer=storage.syncer,
+            looking=storage.looking,
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
             spark_readers=SparkReaders(),
-            clocks=clocks,
-            now_ms=self.ports.now_ms,
-            steady_ms=clocks.steady_ms,
-            clock_s=self.ports.clock_s,
-            rng=self.ports.rng,
+            clocks=runtime.clocks,
+            now_ms=runtime.now_ms,
+            steady_ms=runtime.steady_ms,
+            clock_s=runtime.clock_s,
+            rng=runtime.rng,
             advertised=addresses.get,
             coordination=Coordination(lambda: self._coordinators(loop), lambda: self._load(_COORDINATORS)),
-            slices=Slices(loop),
+            slices=runtime.slices,
             intercept=self.ports.intercept,
         )
-
-    def _disk_threads(self, count: int) -> DiskThreads:
-        threads = DiskThreads(self.ports.threads, count, self.ports.executor)
-        self._steps_back.append(threads.close)
-        return threads
 
     def _replicate(self, loop: asyncio.AbstractEventLoop) -> None:
         """How other brokers read this one's partitions, and this one theirs."""

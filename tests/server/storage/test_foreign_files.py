@@ -55,7 +55,15 @@ def joined(disk: SimDisk, clock: list[int]) -> Partitions:
     """A broker of a cluster of two, which just came back."""
     directories = [DataDirectory("/data", disk)]
     settle_futures(directories)
-    partitions = Partitions(directories, lambda _: LogConfig(), lambda: clock[0], 1 << 20, all_usable=True, node_id=1)
+    partitions = Partitions(
+        directories,
+        lambda _: LogConfig(),
+        lambda: clock[0],
+        1 << 20,
+        all_usable=True,
+        node_id=1,
+        changed=lambda partition: None,
+    )
     state = ClusterState()
     for node_id in (1, 2):
         state.brokers[node_id] = Broker(node_id, 0, ID, (), (), None, fenced=False)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ottla.server.fetch.sessions import Sessions
     from ottla.server.fetch.spark_readers import SparkReaders
     from ottla.server.loop.clocks import Clocks
+    from ottla.server.loop.runtime import Runtime
     from ottla.server.loop.slices import Slices
     from ottla.server.loop.waiters import Waiters
     from ottla.server.peers.peer_requests import PeerRequests
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ottla.server.storage.cold_reads import ColdReads
     from ottla.server.storage.late_writes import Writer
     from ottla.server.storage.partitions import Partitions
+    from ottla.server.storage.storage import Storage
     from ottla.server.storage.syncing import Syncer
     from ottla.server.txns.coordinators import TransactionCoordinators
 
@@ -67,6 +69,8 @@ class Services:
     peers: Peers
     peer_requests: PeerRequests
     inter_broker_listener: str  # the listener by which brokers talk to each other
+    runtime: Runtime
+    storage: Storage
     partitions: Partitions
     waiters: Waiters
     cold: ColdReads

@@ -61,7 +61,11 @@ class Partitions:
         *,
         all_usable: bool,
         node_id: int,
+        changed: Callable[[Partition], None],
+        cordoned: Callable[[], Sequence[bytes]] = tuple,
     ) -> None:
+        """`changed` is told of a partition that was deleted or got another role or settings: whoever waits for it must
+        look again. `cordoned` gives the ids of directories that take no new replicas."""
         self.directories = directories
         self.all_usable = all_usable  # whether every directory of the configuration is among them
         self.fetch_max_bytes = fetch_max_bytes
@@ -82,11 +86,10 @@ class Partitions:
         self.retirement = Retirement(self.removal)
         self.checkpoints = Checkpoints(self)
         self.changes = ReplicaChanges(self)
-        # Told of a partition that was deleted or got another role or settings: whoever waits for it must look again.
-        self.on_change: Callable[[Partition], None] = _ignore
+        self.changed = changed
+        self.cordoned = cordoned
         # Told of one whose end another leader's history took the place of.
         self.on_cut: Callable[[Partition], None] = _ignore
-        self.cordoned: Callable[[], Sequence[bytes]] = tuple  # the ids of directories that take no new replicas
         self.on_offline: Callable[[DataDirectory], None] = _ignore
 
     # Finding
@@ -284,7 +287,7 @@ class Partitions:
         target.partitions[name] = None
         target.own.add(name)
         self.removal.add(self.followers.steady_ms() + config.file_delete_delay_ms, Doomed(old.directory, old))
-        self.on_change(partition)
+        self.changed(partition)
 
     # Failing
 
@@ -330,7 +333,7 @@ class Partitions:
         if self.holds(partition):
             partition.configure(self.config_of(partition.topic))
             self._note_flush_ms(partition)
-            self.on_change(partition)
+            self.changed(partition)
 
     def _note_flush_ms(self, partition: Partition) -> None:
         if partition.log.config.flush_ms < limits.INT64_MAX:
@@ -340,7 +343,7 @@ class Partitions:
 
     def gone(self, partition: Partition) -> None:
         """It is not served any more: whoever waits for it, or follows it, hears of that."""
-        self.on_change(partition)
+        self.changed(partition)
         self.followers.gone(partition)
 
     def close(self) -> None:

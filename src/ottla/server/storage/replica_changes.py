@@ -169,7 +169,7 @@ class ReplicaChanges:
                     partitions.assume(partition, new)
                 except StorageError as error:
                     partitions.storage_failed(partition, error)
-                partitions.on_change(partition)
+                partitions.changed(partition)
 
     def _delete(self, topic: Topic) -> Steps:
         """Its name is free at once; its directories are marked as deleted some at a time (`Retirement`)."""

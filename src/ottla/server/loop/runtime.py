@@ -1,0 +1,53 @@
+"""Runtime: what every part of a node runs on: its event loop, its clocks, its chance, its worker threads.
+
+One per node. The simulator gives each node a virtual clock, a seeded `rng` and workers that run on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from random import Random
+from typing import TypeVar
+
+from ottla.server.loop.clocks import Clocks
+from ottla.server.loop.disk_threads import DiskThreads
+from ottla.server.loop.slices import Slices
+from ottla.server.loop.workers import in_worker
+
+T = TypeVar("T")
+
+
+class Runtime:
+    """`threads` makes an executor with so many threads; None where work for a disk is done by `executor`."""
+
+    __slots__ = ("_threads", "clock_s", "clocks", "executor", "loop", "now_ms", "rng", "slices", "steady_ms")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        now_ms: Callable[[], int],
+        rng: Random,
+        executor: Executor | None = None,
+        threads: Callable[[int], Executor] | None = None,
+        clock_s: Callable[[], float] = float,
+    ) -> None:
+        self.loop = loop
+        self.clocks = Clocks(now_ms, loop)
+        self.now_ms = now_ms  # the time of day, which may be set: for what is written down
+        self.steady_ms = self.clocks.steady_ms  # a clock that nobody sets: for what is measured or waited for
+        self.clock_s = clock_s  # goes on within one turn of the event loop; stands still in the simulator
+        self.rng = rng
+        self.executor = executor
+        self.slices = Slices(loop)
+        self._threads = threads
+
+    def in_worker(self, work: Callable[..., T], *args: object) -> Awaitable[T]:
+        """Runs `work` in a worker thread. A task that is cancelled meanwhile ends when the work has ended."""
+        return in_worker(self.loop, self.executor, work, *args)
+
+    def disk_threads(self, count: int) -> DiskThreads:
+        """`count` threads for each data directory, started when they are first needed."""
+        return DiskThreads(self._threads, count, self.executor)
