@@ -58,3 +58,13 @@ def test_documentation_and_examples_need_no_deep_import() -> None:
     assert len(PAGES) > 20 and len(EXAMPLES) > 5
     deep = {path.name: names for path in [*PAGES, *EXAMPLES] if (names := deep_imports(path.read_text()))}
     assert not deep
+
+
+def test_no_module_hides_a_name_of_the_spark_vocabulary() -> None:
+    """Looked at in a process of its own, since it depends on what was imported before."""
+    program = (
+        "import ottla.spark as s, ottla.spark.runtime.quiet, ottla.spark.streams.tables, types\n"
+        "print([name for name in s.__all__ if isinstance(getattr(s, name), types.ModuleType)])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

@@ -14,8 +14,8 @@ from ottla.spark.register import register
 if TYPE_CHECKING:
     from ottla.spark.pipelines.definition import pipeline
     from ottla.spark.progress import unwatch, watch
-    from ottla.spark.session.java import NoJava
-    from ottla.spark.session.session import session
+    from ottla.spark.runtime.java import NoJava
+    from ottla.spark.runtime.session import session
     from ottla.spark.streams.joins import join_changes, join_streams, join_table
     from ottla.spark.streams.lake import to_delta
     from ottla.spark.streams.late import late_to
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from ottla.spark.streams.windows import grouped, hopping, sessions, tumbling
 
 _HOMES = {
-    "java": ("NoJava",),
-    "joins": ("join_changes", "join_streams", "join_table"),
-    "lake": ("to_delta",),
-    "late": ("late_to",),
-    "outputs": ("Output", "dead_letters", "to", "to_changelog", "to_jdbc", "to_parquet"),
+    "runtime.java": ("NoJava",),
+    "streams.joins": ("join_changes", "join_streams", "join_table"),
+    "streams.lake": ("to_delta",),
+    "streams.late": ("late_to",),
+    "streams.outputs": ("Output", "dead_letters", "to", "to_changelog", "to_jdbc", "to_parquet"),
     "pipelines.definition": ("pipeline",),
     "progress": ("unwatch", "watch"),
-    "session": ("session",),
-    "state": ("with_state",),
-    "streams": ("dedup", "repartition_through", "topic", "with_key"),
-    "tables": ("changes", "latest", "table"),
-    "windows": ("grouped", "hopping", "sessions", "tumbling"),
+    "runtime.session": ("session",),
+    "streams.state": ("with_state",),
+    "streams.streams": ("dedup", "repartition_through", "topic", "with_key"),
+    "streams.tables": ("changes", "latest", "table"),
+    "streams.windows": ("grouped", "hopping", "sessions", "tumbling"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -78,8 +78,7 @@ def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = found  # also over a module of the same name, `session` say
+    found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
     return found
 
 

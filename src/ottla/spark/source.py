@@ -14,7 +14,7 @@ from ottla.spark.options import OptionError
 from ottla.spark.plain import told_plainly
 from ottla.spark.read.settings import ReadSettings, parse_read
 from ottla.spark.read.shape import Shape, shape_of
-from ottla.spark.session.worker_memory import settle
+from ottla.spark.runtime.worker_memory import settle
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (

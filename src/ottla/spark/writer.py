@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from ottla.spark.options import OptionError
 from ottla.spark.plain import told_plainly
-from ottla.spark.session.worker_memory import settle
+from ottla.spark.runtime.worker_memory import settle
 from ottla.spark.sink import driver
 from ottla.spark.sink.protocol import BATCH_RUN
 from ottla.spark.sink.schema import check_columns

@@ -15,7 +15,7 @@ from ottla.cli.terminal import output
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.options import wall_clock_ms
 from ottla.spark.pipelines.status import Board
-from ottla.spark.session import quiet
+from ottla.spark.runtime import quiet
 
 pytestmark = [pytest.mark.spark]
 

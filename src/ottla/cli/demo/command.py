@@ -54,7 +54,7 @@ def _need_spark() -> None:
     from ottla.cli.terminal.plain import CommandError
 
     try:
-        from ottla.spark.session.java import NoJava, prepare_java
+        from ottla.spark.runtime.java import NoJava, prepare_java
     except ImportError as error:
         raise CommandError(f"the demo needs Spark ({error})", "pip install 'ottla[spark]'") from None
     try:

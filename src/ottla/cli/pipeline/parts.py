@@ -29,10 +29,10 @@ from ottla.spark.pipelines.run import Event, Runner, Settings, previous_run
 from ottla.spark.pipelines.starting import starting
 from ottla.spark.pipelines.status import Status
 from ottla.spark.progress import unwatch
-from ottla.spark.session import quiet
-from ottla.spark.session.java import NoJava
-from ottla.spark.session.patience import limit_retries
-from ottla.spark.session.session import session as make_session
+from ottla.spark.runtime import quiet
+from ottla.spark.runtime.java import NoJava
+from ottla.spark.runtime.patience import limit_retries
+from ottla.spark.runtime.session import session as make_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -29,7 +29,7 @@ from ottla.spark.pipelines.load import Pipeline
 from ottla.spark.pipelines.reports import Figures, Reports
 from ottla.spark.pipelines.restarts import Failures, Policy
 from ottla.spark.pipelines.status import LIVE, Board, Status
-from ottla.spark.session.shared_environment import wait_for_sources
+from ottla.spark.runtime.shared_environment import wait_for_sources
 from ottla.spark.streams.outputs import triggered
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from ottla.spark.read.settings import ReadSettings
 from ottla.spark.read.shape import Shape
 from ottla.spark.read.snapshot import Snapshot, resolved
 from ottla.spark.read.task import read_range
-from ottla.spark.session.worker_memory import keep_freed_memory, settle
+from ottla.spark.runtime.worker_memory import keep_freed_memory, settle
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,7 +24,7 @@ from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.spark.read.loss import DataLoss, Reason, report
 from ottla.spark.read.plan import Range
 from ottla.spark.read.settings import ReadSettings
-from ottla.spark.session.worker_memory import settle
+from ottla.spark.runtime.worker_memory import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa

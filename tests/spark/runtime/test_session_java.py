@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.spark.session import java
+from ottla.spark.runtime import java
 
 
 def fake_java(directory: Path, says: str) -> Path:

@@ -11,9 +11,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from ottla.spark.progress import watch
+from ottla.spark.runtime.java import prepare_java
+from ottla.spark.runtime.shared_environment import settle_environment
 from ottla.spark.service_addresses import BOOTSTRAP, REGISTRY
-from ottla.spark.session.java import prepare_java
-from ottla.spark.session.shared_environment import settle_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

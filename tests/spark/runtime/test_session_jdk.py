@@ -15,7 +15,7 @@ from tests.support.waiting import COMMAND_S
 pytestmark = [pytest.mark.spark]
 
 SESSION = """
-from ottla.spark.session import session
+from ottla.spark.runtime import session
 spark = session("jdk", master="local[1]")
 print("FOUND", spark.range(1000).selectExpr("sum(id)").first()[0], spark._jvm.System.getProperty("java.home"))
 spark.stop()

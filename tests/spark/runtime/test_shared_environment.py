@@ -8,7 +8,7 @@ from tests.support.node import OttlaNode
 from tests.support.waiting import WAIT_S
 
 from ottla.client.blocking.blocking import Blocking
-from ottla.spark.session.shared_environment import settle_environment
+from ottla.spark.runtime.shared_environment import settle_environment
 
 
 @pytest.mark.spark
