@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.schemas.schema import InvalidSchema, Parsed, SchemaType, Source, parse
+from ottla.schemas.parse import parse
+from ottla.schemas.schema import InvalidSchema, Parsed, SchemaType, Source
 
 AVRO_WORDS = [
     "type",

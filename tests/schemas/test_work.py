@@ -13,7 +13,8 @@ import pytest
 
 from ottla.model import limits
 from ottla.schemas import jackson
-from ottla.schemas.schema import InvalidSchema, SchemaType, Source, parse
+from ottla.schemas.parse import parse
+from ottla.schemas.schema import InvalidSchema, SchemaType, Source
 
 CPU_S_MAX = 10.0
 

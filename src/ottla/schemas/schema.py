@@ -1,8 +1,8 @@
 """What the registry and its users know of a schema of any type.
 
 A `Source` is what somebody registered: text, type, and the references it names with the texts they resolve to. A
-`Parsed` is what one of the types (`schemas.avro`, `schemas.json`, `schemas.protobuf`) makes of it; `parse` finds the
-right one.
+`Parsed` is what one of the types (`schemas.avro`, `schemas.json`, `schemas.protobuf`) makes of it; `schemas.parse`
+finds the right one.
 """
 
 from __future__ import annotations
@@ -71,18 +71,3 @@ class Parsed(Protocol):
     def incompatibilities(self, writer: Parsed) -> Sequence[Incompatibility]:
         """Why this schema, as the reader, cannot read what `writer` wrote; empty when it can."""
         ...
-
-
-def parse(source: Source) -> Parsed:
-    """Understand a schema. Raises InvalidSchema."""
-    if source.type is SchemaType.AVRO:
-        from ottla.schemas.avro import parse_avro
-
-        return parse_avro(source)
-    if source.type is SchemaType.JSON:
-        from ottla.schemas.json import parse_json
-
-        return parse_json(source)
-    from ottla.schemas.protobuf import parse_protobuf
-
-    return parse_protobuf(source)

@@ -8,9 +8,10 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 from tests.schemas.protobuf.sources import proto2, proto3, understood
 
+from ottla.schemas.parse import parse
 from ottla.schemas.protobuf import ProtobufSchema
 from ottla.schemas.protobuf.compatibility import BREAKING, differences
-from ottla.schemas.schema import SchemaType, Source, parse
+from ottla.schemas.schema import SchemaType, Source
 
 
 def changes(before: ProtobufSchema, after: ProtobufSchema) -> list[str]:

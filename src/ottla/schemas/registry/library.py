@@ -16,11 +16,12 @@ from ottla.model.limits import (
     SCHEMAS_PARSED_CHARS_MAX,
     SCHEMAS_PARSED_REMEMBERED,
 )
+from ottla.schemas.parse import parse
 from ottla.schemas.registry.entities import Registered
 from ottla.schemas.registry.names import beside
 from ottla.schemas.registry.refusal import invalid_schema, too_large
 from ottla.schemas.registry.state import State
-from ottla.schemas.schema import InvalidSchema, Parsed, Reference, SchemaType, Source, parse
+from ottla.schemas.schema import InvalidSchema, Parsed, Reference, SchemaType, Source
 
 _Remembered = tuple[bool, str, str, tuple[Reference, ...], tuple[tuple[str, str], ...]]
 

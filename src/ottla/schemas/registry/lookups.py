@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ottla.model.limits import SCHEMA_CHARS_COMPARED_MAX, SCHEMA_VERSIONS_COMPARED_MAX
@@ -25,14 +24,12 @@ from ottla.schemas.registry.carried import (
     with_version,
     without_version,
 )
+from ottla.schemas.registry.catalog import Catalog
 from ottla.schemas.registry.entities import Config, Draft, Registered
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, context_of, prefix_of, split
 from ottla.schemas.registry.refusal import Refused, invalid_schema, too_much
 from ottla.schemas.registry.reserved import conflicts
 from ottla.schemas.schema import Parsed, Reference, Source
-
-if TYPE_CHECKING:
-    from ottla.schemas.registry.machine import RegistryMachine
 
 LATEST = -1
 
@@ -52,58 +49,54 @@ class Understood:
         self.digest = guid_of(text, self.references, self.metadata, self.rule_set).bytes
 
 
-def understand(
-    machine: RegistryMachine, subject: str, draft: Draft, normalize: bool, as_new: bool
-) -> Understood | None:
+def understand(catalog: Catalog, subject: str, draft: Draft, normalize: bool, as_new: bool) -> Understood | None:
     """Parse a draft; None if it has no text. `as_new`: what it refers to must not be deleted. Raises Refused."""
     if draft.text is None or not draft.text.strip():
         return None
-    source = machine.library.source(subject, draft.text, draft.type, draft.references, deleted=not as_new)
-    parsed = machine.library.parsed(source, as_new)
-    takes_as_is = machine.scope.mode(subject).takes_ids
+    source = catalog.library.source(subject, draft.text, draft.type, draft.references, deleted=not as_new)
+    parsed = catalog.library.parsed(source, as_new)
+    takes_as_is = catalog.scope.mode(subject).takes_ids
     return Understood(draft, source, parsed, parsed.normalized if normalize and not takes_as_is else parsed.canonical)
 
 
-def get(machine: RegistryMachine, subject: str, version: int, deleted: bool = False) -> Registered | None:
+def get(catalog: Catalog, subject: str, version: int, deleted: bool = False) -> Registered | None:
     """A version of a subject; `-1` is the latest that is not deleted."""
     if version == LATEST:
-        return latest(machine, subject)
-    found = machine.state.get(subject, version)
+        return latest(catalog, subject)
+    found = catalog.state.get(subject, version)
     return None if found is None or (found.deleted and not deleted) else found
 
 
-def get_anywhere(machine: RegistryMachine, subject: str, version: int, deleted: bool = False) -> Registered | None:
-    for name in _everywhere(machine, subject):
-        if found := get(machine, name, version, deleted):
+def get_anywhere(catalog: Catalog, subject: str, version: int, deleted: bool = False) -> Registered | None:
+    for name in _everywhere(catalog, subject):
+        if found := get(catalog, name, version, deleted):
             return found
     return None
 
 
-def latest(machine: RegistryMachine, subject: str) -> Registered | None:
-    return next((it for it in reversed(machine.state.versions(subject)) if not it.deleted), None)
+def latest(catalog: Catalog, subject: str) -> Registered | None:
+    return next((it for it in reversed(catalog.state.versions(subject)) if not it.deleted), None)
 
 
-def exists(machine: RegistryMachine, subject: str, deleted: bool = False) -> bool:
-    return any(deleted or not it.deleted for it in machine.state.versions(subject))
+def exists(catalog: Catalog, subject: str, deleted: bool = False) -> bool:
+    return any(deleted or not it.deleted for it in catalog.state.versions(subject))
 
 
-def find(machine: RegistryMachine, subject: str, draft: Draft, normalize: bool, deleted: bool) -> Registered | None:
+def find(catalog: Catalog, subject: str, draft: Draft, normalize: bool, deleted: bool) -> Registered | None:
     """The version that this schema is, completed with the metadata of the latest if that is what it takes."""
-    if found := find_as_is(machine, subject, draft, normalize, deleted):
+    if found := find_as_is(catalog, subject, draft, normalize, deleted):
         return found
-    before = latest(machine, subject)
+    before = latest(catalog, subject)
     if before is None:
         return None
-    completed = complete(machine.scope.config(subject), draft, before, None)
-    return None if completed == draft else find_as_is(machine, subject, completed, normalize, deleted)
+    completed = complete(catalog.scope.config(subject), draft, before, None)
+    return None if completed == draft else find_as_is(catalog, subject, completed, normalize, deleted)
 
 
-def find_anywhere(
-    machine: RegistryMachine, subject: str, draft: Draft, normalize: bool, deleted: bool
-) -> Registered | None:
-    for number, name in enumerate(_everywhere(machine, subject)):
+def find_anywhere(catalog: Catalog, subject: str, draft: Draft, normalize: bool, deleted: bool) -> Registered | None:
+    for number, name in enumerate(_everywhere(catalog, subject)):
         try:
-            if found := find(machine, name, draft, normalize, deleted):
+            if found := find(catalog, name, draft, normalize, deleted):
                 return found
         except Refused:
             # What it refers to may be missing in some contexts.
@@ -112,35 +105,33 @@ def find_anywhere(
     return None
 
 
-def find_as_is(
-    machine: RegistryMachine, subject: str, draft: Draft, normalize: bool, deleted: bool
-) -> Registered | None:
-    understood = understand(machine, subject, draft, normalize, as_new=False)
+def find_as_is(catalog: Catalog, subject: str, draft: Draft, normalize: bool, deleted: bool) -> Registered | None:
+    understood = understand(catalog, subject, draft, normalize, as_new=False)
     if understood is None:
         return None
-    return same(machine, subject, understood, deleted)
+    return same(catalog, subject, understood, deleted)
 
 
-def same(machine: RegistryMachine, subject: str, it: Understood, deleted: bool = False) -> Registered | None:
+def same(catalog: Catalog, subject: str, it: Understood, deleted: bool = False) -> Registered | None:
     """The newest version of a subject that is this schema."""
-    versions = machine.state.versions(subject)
+    versions = catalog.state.versions(subject)
     under = [each for each in versions if each.digest == it.digest and each.type == it.type]
     alive = [each for each in under if not each.deleted]
     if alive or (under and deleted):
         return (alive or under)[-1]
     for each in reversed(versions):
-        if (deleted or not each.deleted) and is_equivalent(machine, it, each):
+        if (deleted or not each.deleted) and is_equivalent(catalog, it, each):
             return each
     return None
 
 
-def twin(machine: RegistryMachine, subject: str, it: Understood) -> Registered | None:
+def twin(catalog: Catalog, subject: str, it: Understood) -> Registered | None:
     """An equal schema in the subject's context, under whatever subject. (Digests do not tell types apart.)"""
-    equals = machine.state.with_digest(context_of(subject), it.digest)
+    equals = catalog.state.with_digest(context_of(subject), it.digest)
     return next((each for each in equals if each.type == it.type), None)
 
 
-def is_equivalent(machine: RegistryMachine, it: Understood, other: Registered) -> bool:
+def is_equivalent(catalog: Catalog, it: Understood, other: Registered) -> bool:
     """Whether they differ only in what does not count: the version noted in the metadata; references written out."""
     if it.type != other.type or (it.rule_set or {}) != (other.rule_set or {}):
         return False
@@ -151,7 +142,7 @@ def is_equivalent(machine: RegistryMachine, it: Understood, other: Registered) -
     if it.references:
         return False
     # Sent with its references written out, as Avro serializers do: equal if they mean the same.
-    mine, its = it.parsed, machine.library.of(other)
+    mine, its = it.parsed, catalog.library.of(other)
     return isinstance(mine, AvroSchema) and isinstance(its, AvroSchema) and equal(mine.schema, its.schema)
 
 
@@ -180,63 +171,61 @@ def complete(config: Config, draft: Draft, before: Registered | None, new_versio
 # --- ids and GUIDs ----------------------------------------------------------------------------------------------
 
 
-def with_id(machine: RegistryMachine, schema_id: int, subject: str | None) -> Registered | None:
+def with_id(catalog: Catalog, schema_id: int, subject: str | None) -> Registered | None:
     """What has this id: in the context (and, if it is there, under the subject) that `subject` names."""
     name = split(subject)
     if not name.subject:
-        return _first(machine.state.with_id(name.context, schema_id))
-    for each in _everywhere(machine, name.written):
-        under = [it for it in machine.state.with_id(context_of(each), schema_id) if it.subject == each]
+        return _first(catalog.state.with_id(name.context, schema_id))
+    for each in _everywhere(catalog, name.written):
+        under = [it for it in catalog.state.with_id(context_of(each), schema_id) if it.subject == each]
         if under:
             return _first(under)
-    return None if name.context != DEFAULT_CONTEXT else _first(machine.state.with_id(name.context, schema_id))
+    return None if name.context != DEFAULT_CONTEXT else _first(catalog.state.with_id(name.context, schema_id))
 
 
-def versions_with_id(
-    machine: RegistryMachine, schema_id: int, subject: str | None, deleted: bool
-) -> list[Registered] | None:
+def versions_with_id(catalog: Catalog, schema_id: int, subject: str | None, deleted: bool) -> list[Registered] | None:
     """The versions that have this id, one of each subject; None if nothing has it."""
-    found = with_id(machine, schema_id, subject)
+    found = with_id(catalog, schema_id, subject)
     if found is None:
         return None
     newest: dict[str, Registered] = {}
-    for it in machine.state.with_id(context_of(found.subject), schema_id):
+    for it in catalog.state.with_id(context_of(found.subject), schema_id):
         if it.subject not in newest or not it.deleted or newest[it.subject].deleted:
             newest[it.subject] = it
     return [it for it in newest.values() if deleted or not it.deleted]
 
 
-def with_guid(machine: RegistryMachine, guid: str) -> list[tuple[str, Registered]]:
+def with_guid(catalog: Catalog, guid: str) -> list[tuple[str, Registered]]:
     """What has this GUID, by context."""
     try:
         digest = UUID(guid).bytes
     except ValueError:
         return []
-    state = machine.state
+    state = catalog.state
     found = ((context, next(state.with_digest(context, digest), None)) for context in state.contexts_in_use())
     return [(context, it) for context, it in found if it is not None]
 
 
-def referrers(machine: RegistryMachine, subject: str, version: int, deleted: bool) -> list[Registered]:
+def referrers(catalog: Catalog, subject: str, version: int, deleted: bool) -> list[Registered]:
     """Who references a version."""
-    return [it for it in machine.state.referrers(subject, version) if deleted or not it.deleted]
+    return [it for it in catalog.state.referrers(subject, version) if deleted or not it.deleted]
 
 
 def _first(found: Sequence[Registered]) -> Registered | None:
     return next((it for it in found if not it.deleted), found[0] if found else None)
 
 
-def _everywhere(machine: RegistryMachine, subject: str) -> Iterator[str]:
+def _everywhere(catalog: Catalog, subject: str) -> Iterator[str]:
     """The subject, and if it names no context the subjects of that name in the others."""
     yield subject
     if split(subject).context == DEFAULT_CONTEXT:
-        yield from (prefix_of(context) + subject for context in machine.state.contexts_in_use()[1:])
+        yield from (prefix_of(context) + subject for context in catalog.state.contexts_in_use()[1:])
 
 
 def latest_with_metadata(
-    machine: RegistryMachine, subject: str, properties: Mapping[str, str], deleted: bool
+    catalog: Catalog, subject: str, properties: Mapping[str, str], deleted: bool
 ) -> Registered | None:
-    for it in reversed(machine.state.versions(subject)):
+    for it in reversed(catalog.state.versions(subject)):
         if (deleted or not it.deleted) and it.metadata is not None:
             held = it.metadata.get("properties")
             if held is not None and all(held.get(name) == value for name, value in properties.items()):
@@ -247,11 +236,9 @@ def latest_with_metadata(
 # --- compatibility ----------------------------------------------------------------------------------------------
 
 
-def incompatibilities(
-    machine: RegistryMachine, subject: str, it: Understood, previous: Sequence[Registered]
-) -> list[str]:
+def incompatibilities(catalog: Catalog, subject: str, it: Understood, previous: Sequence[Registered]) -> list[str]:
     """Why this may not come after these (oldest first), under the settings of the subject."""
-    config = machine.scope.config(subject)
+    config = catalog.scope.config(subject)
     messages = []
     if config.get("validateFields"):
         messages += conflicts(it.parsed, it.metadata, previous[-1].metadata if previous else None)
@@ -259,10 +246,10 @@ def incompatibilities(
     if group is not None:
         value = property_of(it.metadata, group)
         previous = [each for each in previous if property_of(each.metadata, group) == value]
-    level = machine.scope.level(subject)
+    level = catalog.scope.level(subject)
     if level.is_transitive:
         _check_work(previous)
-    lazily: list[Previous] = [(each.version, partial(machine.library.of, each)) for each in previous]
+    lazily: list[Previous] = [(each.version, partial(catalog.library.of, each)) for each in previous]
     messages += check_lazily(it.parsed, lazily, level)
     if messages:
         validates = str(bool(config.get("validateFields"))).lower()
@@ -282,9 +269,9 @@ def _check_work(previous: Sequence[Registered]) -> None:
 
 
 def check_draft(
-    machine: RegistryMachine, subject: str, draft: Draft, normalize: bool, previous: Sequence[Registered]
+    catalog: Catalog, subject: str, draft: Draft, normalize: bool, previous: Sequence[Registered]
 ) -> list[str]:
-    understood = understand(machine, subject, draft, normalize, as_new=True)
+    understood = understand(catalog, subject, draft, normalize, as_new=True)
     if understood is None:
         raise invalid_schema("Empty schema")
-    return incompatibilities(machine, subject, understood, previous)
+    return incompatibilities(catalog, subject, understood, previous)

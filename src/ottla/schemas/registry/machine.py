@@ -7,26 +7,17 @@ the same state as who wrote it. What is read is in `lookups.py`, `scope.py` and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 from ottla.machine.kit import OneByOne, Result
-from ottla.schemas.compatibility import Level
 from ottla.schemas.registry import commands, registering, removing, settings
-from ottla.schemas.registry.library import Library
+from ottla.schemas.registry.catalog import Catalog
 from ottla.schemas.registry.records import Entry, Record
-from ottla.schemas.registry.scope import Scope
-from ottla.schemas.registry.state import Ignored, State
+from ottla.schemas.registry.state import Ignored
 
 
-class RegistryMachine(OneByOne):
-    """Everything that is registered, and what may become of it."""
-
-    def __init__(self, level: Level = Level.BACKWARD, guard: AbstractContextManager[object] | None = None) -> None:
-        """`level` is the compatibility that is asked for where no setting says otherwise; `guard`: see Library."""
-        self.state = State()
-        self.scope = Scope(self.state, level)
-        self.library = Library(self.state, guard)
+class RegistryMachine(Catalog, OneByOne):
+    """A catalog that commands change."""
 
     def decide(self, command: commands.Command, now_ms: int) -> Result[Record]:
         match command:

@@ -8,10 +8,10 @@ In IMPORT mode schemas bring their ids and versions, and nothing is checked agai
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ottla.machine.kit import Result
 from ottla.model.limits import INT32_MAX
+from ottla.schemas.registry.catalog import Catalog
 from ottla.schemas.registry.commands import Register
 from ottla.schemas.registry.entities import Config, Draft, Registered
 from ottla.schemas.registry.lookups import (
@@ -31,49 +31,46 @@ from ottla.schemas.registry.refusal import incompatible, invalid_schema, not_per
 from ottla.schemas.registry.removing import keep_highest
 from ottla.schemas.registry.tags import tags_in, with_tags
 
-if TYPE_CHECKING:
-    from ottla.schemas.registry.machine import RegistryMachine
 
-
-def register(machine: RegistryMachine, command: Register, now_ms: int) -> Result[Record]:
+def register(catalog: Catalog, command: Register, now_ms: int) -> Result[Record]:
     subject, draft = command.subject, command.draft
-    if known := known_already(machine, command):
+    if known := known_already(catalog, command):
         return Result(reply=known)
-    config = machine.scope.config(subject)
+    config = catalog.scope.config(subject)
     normalize = command.normalize or config.get("normalize") is True
-    _check_mode(machine, subject, draft)
-    takes_ids = machine.scope.mode(subject).takes_ids
-    versions = machine.state.versions(subject)
+    _check_mode(catalog, subject, draft)
+    takes_ids = catalog.scope.mode(subject).takes_ids
+    versions = catalog.state.versions(subject)
     new_version = versions[-1].version + 1 if versions else 1
     if not takes_ids:
-        draft = _filled(machine, subject, draft, config, new_version)
-    it = understand(machine, subject, draft, normalize, as_new=draft.id < 0)
+        draft = _filled(catalog, subject, draft, config, new_version)
+    it = understand(catalog, subject, draft, normalize, as_new=draft.id < 0)
     if it is None:
         raise invalid_schema("Empty schema")
     schema_id = draft.id
-    if schema_id < 0 and (equal := twin(machine, subject, it)):
+    if schema_id < 0 and (equal := twin(catalog, subject, it)):
         schema_id = equal.id
     if draft.version == 0:
-        present = same(machine, subject, it)
+        present = same(catalog, subject, it)
         if present is not None and draft.id in (-1, present.id):
             return Result(reply=present)
     alive = [each for each in versions if not each.deleted]
-    if not (takes_ids or command.force) and (messages := incompatibilities(machine, subject, it, alive)):
+    if not (takes_ids or command.force) and (messages := incompatibilities(catalog, subject, it, alive)):
         raise incompatible(
             "Schema being registered is incompatible with an earlier schema for subject "
             f'"{subject}", details: [{", ".join(messages)}]'
         )
     version = _version(draft, new_version, takes_ids)
-    registered = _registered(machine, subject, it, schema_id, version, now_ms)
-    entries = [*_context(machine, subject), *_replaced(machine, registered, versions)]
+    registered = _registered(catalog, subject, it, schema_id, version, now_ms)
+    entries = [*_context(catalog, subject), *_replaced(catalog, registered, versions)]
     entries.append(SchemaEntry(subject, version, registered))
     return Result([encode(entry, now_ms) for entry in entries], registered)
 
 
-def known_already(machine: RegistryMachine, command: Register) -> Registered | None:
+def known_already(catalog: Catalog, command: Register) -> Registered | None:
     """What a subject has can be 'registered' again in any mode, and by any instance."""
     subject, draft = command.subject, command.draft
-    config = machine.scope.config(subject)
+    config = catalog.scope.config(subject)
     normalize = command.normalize or config.get("normalize") is True
     if (
         draft.edits_tags
@@ -81,14 +78,14 @@ def known_already(machine: RegistryMachine, command: Register) -> Registered | N
         or any(name in config for name in ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet"))
     ):
         return None
-    it = understand(machine, subject, draft, normalize, as_new=False)
+    it = understand(catalog, subject, draft, normalize, as_new=False)
     if it is None:
         return None
     if draft.version == LATEST:
-        newest = latest(machine, subject)
-        known = newest if newest is not None and is_equivalent(machine, it, newest) else None
+        newest = latest(catalog, subject)
+        known = newest if newest is not None and is_equivalent(catalog, it, newest) else None
     else:
-        known = same(machine, subject, it)
+        known = same(catalog, subject, it)
     if known is None:
         return None
     if draft.version in (0, LATEST):
@@ -96,14 +93,14 @@ def known_already(machine: RegistryMachine, command: Register) -> Registered | N
     if known.id != draft.id:
         return None
     # The same schema may have been imported under several versions.
-    exact = machine.state.get(subject, draft.version)
+    exact = catalog.state.get(subject, draft.version)
     return exact if exact is not None and not exact.deleted and exact.digest == known.digest else None
 
 
-def _check_mode(machine: RegistryMachine, subject: str, draft: Draft) -> None:
-    machine.scope.check_writable(subject)
+def _check_mode(catalog: Catalog, subject: str, draft: Draft) -> None:
+    catalog.scope.check_writable(subject)
     where = f"Subject {subject} in context {prefix_of(context_of(subject))}"
-    mode = machine.scope.mode(subject)
+    mode = catalog.scope.mode(subject)
     if draft.id >= 0 and not mode.takes_ids:
         raise not_permitted(f"{where} is not in import mode")
     if draft.id < 0 and mode.takes_ids:
@@ -112,27 +109,27 @@ def _check_mode(machine: RegistryMachine, subject: str, draft: Draft) -> None:
         raise invalid_schema("Ids and versions are 32-bit numbers")
 
 
-def _filled(machine: RegistryMachine, subject: str, draft: Draft, config: Config, new_version: int) -> Draft:
+def _filled(catalog: Catalog, subject: str, draft: Draft, config: Config, new_version: int) -> Draft:
     """Without a text, the latest version's; without metadata or rules, likewise."""
-    before = latest(machine, subject)
+    before = latest(catalog, subject)
     if draft.text is None or not draft.text.strip():
         if before is None:
             raise invalid_schema("Empty schema")
         draft = replace(draft, text=before.text, type=before.type, references=before.references)
     if draft.edits_tags or (draft.propagate_tags and before is not None):
-        draft = _tagged(machine, subject, draft, before)
+        draft = _tagged(catalog, subject, draft, before)
     return complete(config, draft, before, new_version)
 
 
-def _tagged(machine: RegistryMachine, subject: str, draft: Draft, before: Registered | None) -> Draft:
+def _tagged(catalog: Catalog, subject: str, draft: Draft, before: Registered | None) -> Draft:
     """Write the tags into the text. A version of which the tags are changed is noted in its metadata."""
     text = draft.text or ""
     if draft.edits_tags:
-        source = machine.library.source(subject, text, draft.type, draft.references)
+        source = catalog.library.source(subject, text, draft.type, draft.references)
         text = with_tags(source, draft.tags_added, draft.tags_removed)
         draft = replace(draft, text=text, version=draft.version or LATEST)
-    if draft.propagate_tags and before is not None and (inherited := tags_in(machine.library.of(before))):
-        source = machine.library.source(subject, text, draft.type, draft.references)
+    if draft.propagate_tags and before is not None and (inherited := tags_in(catalog.library.of(before))):
+        source = catalog.library.source(subject, text, draft.type, draft.references)
         draft = replace(draft, text=with_tags(source, inherited))
     return draft
 
@@ -146,14 +143,14 @@ def _version(draft: Draft, new_version: int, takes_ids: bool) -> int:
 
 
 def _registered(
-    machine: RegistryMachine, subject: str, it: Understood, schema_id: int, version: int, now_ms: int
+    catalog: Catalog, subject: str, it: Understood, schema_id: int, version: int, now_ms: int
 ) -> Registered:
     context = context_of(subject)
     if schema_id < 0:
-        schema_id = machine.state.highest.get(context, 0) + 1
+        schema_id = catalog.state.highest.get(context, 0) + 1
         if schema_id > INT32_MAX:
             raise not_permitted(f"All ids of context {context} have been given out")
-    holder = machine.state.holder(context, schema_id)
+    holder = catalog.state.holder(context, schema_id)
     if holder is not None and (holder.digest, holder.type) != (it.digest, it.type):
         which = f"id {schema_id} in context {prefix_of(context)}"
         raise not_permitted(f"Overwrite new schema with {which} is not permitted.")
@@ -162,12 +159,12 @@ def _registered(
     )
 
 
-def _context(machine: RegistryMachine, subject: str) -> list[Entry]:
+def _context(catalog: Catalog, subject: str) -> list[Entry]:
     context = context_of(subject)
-    return [] if context == DEFAULT_CONTEXT or context in machine.state.contexts else [ContextEntry(context)]
+    return [] if context == DEFAULT_CONTEXT or context in catalog.state.contexts else [ContextEntry(context)]
 
 
-def _replaced(machine: RegistryMachine, new: Registered, versions: list[Registered]) -> list[Entry]:
+def _replaced(catalog: Catalog, new: Registered, versions: list[Registered]) -> list[Entry]:
     """The soft-deleted versions of the same schema go, unless something refers to them."""
     gone = [
         each
@@ -175,11 +172,11 @@ def _replaced(machine: RegistryMachine, new: Registered, versions: list[Register
         if each.deleted
         and each.id == new.id
         and each.version < new.version
-        and not machine.state.referrers(each.subject, each.version)
+        and not catalog.state.referrers(each.subject, each.version)
     ]
     # Importing over a version that has another id removes the last trace of that one.
     overwritten = [each for each in versions if each.version == new.version and each.id != new.id]
     return [
-        *keep_highest(machine, overwritten),
+        *keep_highest(catalog, overwritten),
         *(SchemaEntry(each.subject, each.version, None) for each in gone),
     ]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ottla.machine.kit import Result
+from ottla.schemas.registry.catalog import Catalog
 from ottla.schemas.registry.commands import DeleteContext, DeleteSubject, DeleteVersion
 from ottla.schemas.registry.entities import Registered
 from ottla.schemas.registry.lookups import exists, get, referrers
@@ -37,77 +37,74 @@ from ottla.schemas.registry.refusal import (
     version_soft_deleted,
 )
 
-if TYPE_CHECKING:
-    from ottla.schemas.registry.machine import RegistryMachine
 
-
-def delete_version(machine: RegistryMachine, command: DeleteVersion, now_ms: int) -> Result[Record]:
+def delete_version(catalog: Catalog, command: DeleteVersion, now_ms: int) -> Result[Record]:
     subject, permanent = command.subject, command.permanent
-    it = get(machine, subject, command.version, deleted=True)
+    it = get(catalog, subject, command.version, deleted=True)
     if it is None:
-        raise version_not_found(command.version) if exists(machine, subject, True) else subject_not_found(subject)
+        raise version_not_found(command.version) if exists(catalog, subject, True) else subject_not_found(subject)
     if it.deleted and not permanent:
         raise version_soft_deleted(subject, it.version)
-    machine.scope.check_writable(subject)
-    if referrers(machine, subject, it.version, deleted=permanent):
+    catalog.scope.check_writable(subject)
+    if referrers(catalog, subject, it.version, deleted=permanent):
         raise referenced(_key_text(it))
     if not permanent:
         entries: list[Entry] = [SchemaEntry(subject, it.version, replace(it, deleted=True))]
     elif not it.deleted:
         raise version_not_soft_deleted(subject, it.version)
     else:
-        entries = [*keep_highest(machine, [it]), SchemaEntry(subject, it.version, None)]
-        if len(machine.state.versions(subject)) == 1:
-            entries += _without_settings(machine, subject)
+        entries = [*keep_highest(catalog, [it]), SchemaEntry(subject, it.version, None)]
+        if len(catalog.state.versions(subject)) == 1:
+            entries += _without_settings(catalog, subject)
     return Result([encode(entry, now_ms) for entry in entries], it.version)
 
 
-def delete_subject(machine: RegistryMachine, command: DeleteSubject, now_ms: int) -> Result[Record]:
+def delete_subject(catalog: Catalog, command: DeleteSubject, now_ms: int) -> Result[Record]:
     subject, permanent = command.subject, command.permanent
-    if not exists(machine, subject, deleted=True):
+    if not exists(catalog, subject, deleted=True):
         raise subject_not_found(subject)
-    if not permanent and not exists(machine, subject):
+    if not permanent and not exists(catalog, subject):
         raise subject_soft_deleted(subject)
-    machine.scope.check_writable(subject)
-    versions = [it for it in machine.state.versions(subject) if permanent or not it.deleted]
+    catalog.scope.check_writable(subject)
+    versions = [it for it in catalog.state.versions(subject) if permanent or not it.deleted]
     for it in versions:
-        if any(each.subject != subject for each in referrers(machine, subject, it.version, deleted=permanent)):
+        if any(each.subject != subject for each in referrers(catalog, subject, it.version, deleted=permanent)):
             raise referenced(_key_text(it))
         if permanent and not it.deleted:
             raise subject_not_soft_deleted(subject)
     entries: list[Entry]
     if permanent:
         # The newest first: a version may refer to an older one of its own subject.
-        entries = [*keep_highest(machine, versions)]
+        entries = [*keep_highest(catalog, versions)]
         entries += [SchemaEntry(subject, it.version, None) for it in reversed(versions)]
-        entries += _without_settings(machine, subject)
+        entries += _without_settings(catalog, subject)
     else:
         entries = [DeleteSubjectEntry(subject, versions[-1].version)]
     return Result([encode(entry, now_ms) for entry in entries], [it.version for it in versions])
 
 
-def delete_context(machine: RegistryMachine, command: DeleteContext, now_ms: int) -> Result[Record]:
+def delete_context(catalog: Catalog, command: DeleteContext, now_ms: int) -> Result[Record]:
     context = command.context
-    if any(context_of(subject) == context for subject in machine.state.subjects):
+    if any(context_of(subject) == context for subject in catalog.state.subjects):
         raise context_not_empty(prefix_of(context))
-    gone = [ContextEntry(context, exists=False)] if context in machine.state.contexts else []
+    gone = [ContextEntry(context, exists=False)] if context in catalog.state.contexts else []
     return Result([encode(entry, now_ms) for entry in gone])
 
 
-def keep_highest(machine: RegistryMachine, leaving: Iterable[Registered]) -> list[Entry]:
+def keep_highest(catalog: Catalog, leaving: Iterable[Registered]) -> list[Entry]:
     """Write down the highest ids of contexts from which schemas go for good, if that is not written yet."""
     contexts = {context_of(it.subject) for it in leaving}
-    highest = machine.state.highest
-    if all(machine.state.noted_highest.get(context, 0) == highest[context] for context in contexts):
+    highest = catalog.state.highest
+    if all(catalog.state.noted_highest.get(context, 0) == highest[context] for context in contexts):
         return []
-    return [HighestIdsEntry({**machine.state.noted_highest, **{each: highest[each] for each in sorted(contexts)}})]
+    return [HighestIdsEntry({**catalog.state.noted_highest, **{each: highest[each] for each in sorted(contexts)}})]
 
 
-def _without_settings(machine: RegistryMachine, subject: str) -> list[Entry]:
+def _without_settings(catalog: Catalog, subject: str) -> list[Entry]:
     entries: list[Entry] = []
-    if subject in machine.state.modes:
+    if subject in catalog.state.modes:
         entries.append(ModeEntry(subject, None))
-    if subject in machine.state.configs:
+    if subject in catalog.state.configs:
         entries.append(ConfigEntry(subject, None))
     return entries
 
