@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.log.logs import NOW_MS, append, batch, check_indexes, open_log
 
-from ottla.log import cut, log
+from ottla.log import cut, state
 from ottla.log.config import LogConfig
 from ottla.log.files import scan
 from ottla.log.log import Log, Origin
@@ -20,7 +20,7 @@ SMALL = LogConfig(segment_bytes=6_000, index_interval_bytes=100)
 
 @pytest.fixture(autouse=True)
 def small_marks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "MARK_INTERVAL_BYTES", 400)
+    monkeypatch.setattr(state, "MARK_INTERVAL_BYTES", 400)
     monkeypatch.setattr(cut, "MARK_INTERVAL_BYTES", 400)
 
 
@@ -167,7 +167,7 @@ def test_a_cut_reads_a_bounded_part_of_the_log(plain: bool, monkeypatch: pytest.
 
 def test_without_marks_it_would_read_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was: the test above finds it. (The simulator does not: its logs are short, and reading takes no time.)"""
-    monkeypatch.setattr(log, "MARK_INTERVAL_BYTES", 1 << 40)
+    monkeypatch.setattr(state, "MARK_INTERVAL_BYTES", 1 << 40)
     with pytest.raises(AssertionError):
         test_a_cut_reads_a_bounded_part_of_the_log(False, monkeypatch)
 

@@ -20,7 +20,7 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.offsets.entries import entry_of as offset_entry
 from ottla.groups.offsets.remove import ExpireOffsets, ForgetTopics
 from ottla.groups.offsets.store import Committed
-from ottla.log.producers.producers import Producer
+from ottla.log.producers.producer import Producer
 from ottla.machine.keyed import Entry
 from ottla.model import limits
 from ottla.model.errors import ErrorCode

@@ -15,7 +15,7 @@ from tests.server.talk import create, eventually
 from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 
 from ottla.cluster.snapshot import snapshot
-from ottla.log.producers.producers import Producer
+from ottla.log.producers.producer import Producer
 from ottla.model import limits
 from ottla.records.build import build_batch
 from ottla.server.storage.upkeep import Job, Upkeep

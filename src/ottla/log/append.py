@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.log import cut
 from ottla.log.files.disk import Buffer, StorageError
 from ottla.log.files.segment import Segment
 from ottla.log.files.txn_index import AbortedTxn
 from ottla.log.producers.producers import CompletedTxn, Origin
+from ottla.log.state import LogState
 from ottla.log.validate import act, check_size, validate
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import INT32_MAX
@@ -31,7 +33,6 @@ from ottla.records.batch import (
 from ottla.records.control import EndTxnMarker, read_marker
 
 if TYPE_CHECKING:
-    from ottla.log.log import Log
     from ottla.log.look import Look
 
 
@@ -51,7 +52,7 @@ class Appended(NamedTuple):
 
 
 def append_one(
-    log: Log, records: bytearray | memoryview, leader_epoch: int, now_ms: int, look: Look | None = None
+    log: LogState, records: bytearray | memoryview, leader_epoch: int, now_ms: int, look: Look | None = None
 ) -> Appended:
     """One batch of a client; `look` is what was found in it, where somebody has looked already."""
     if len(records) < HEADER_BYTES:
@@ -108,7 +109,7 @@ def append_one(
     return _new(Appended, (offset, last, append_time, log.log_start_offset, max_timestamp, False, leader_epoch))
 
 
-def put(log: Log, segment: Segment, data: Buffer, first_offset: int) -> int:
+def put(log: LogState, segment: Segment, data: Buffer, first_offset: int) -> int:
     """Write batches at the end of the segment, or let a worker write them; where in the file they begin."""
     file = segment.file
     position = file.size
@@ -128,7 +129,9 @@ def _first_only(records: bytearray | memoryview, size_bytes: int) -> memoryview:
     return memoryview(records)[:size_bytes]
 
 
-def is_full(log: Log, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+def is_full(
+    log: LogState, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int
+) -> bool:
     """Whether the batch must go into a new segment; `append_one` asks only if a glance says that it may be so."""
     size = segment.file.size
     if not size:
@@ -141,7 +144,7 @@ def is_full(log: Log, segment: Segment, size_bytes: int, last_offset: int, max_t
 
 
 def append_several(
-    log: Log,
+    log: LogState,
     records: bytearray | memoryview,
     leader_epoch: int,
     now_ms: int,
@@ -162,14 +165,14 @@ def append_several(
             appended = append_trusted(log, batch, header, leader_epoch, now_ms, origin, transaction_version)
     except (ApiError, StorageError):
         if log.next_offset > start:
-            log.truncate_to(start, now_ms=now_ms)
+            cut.truncate_to(log, start, now_ms)
         raise
     assert appended is not None
     return appended._replace(first_offset=start if origin != Origin.REPLICATION else found[0][1].base_offset)
 
 
 def append_trusted(
-    log: Log,
+    log: LogState,
     batch: memoryview,
     header: BatchHeader,
     leader_epoch: int,
@@ -222,7 +225,7 @@ def append_trusted(
 
 
 def _append_marker(
-    log: Log, segment: Segment, batch: memoryview, header: BatchHeader, marker: EndTxnMarker, offset: int
+    log: LogState, segment: Segment, batch: memoryview, header: BatchHeader, marker: EndTxnMarker, offset: int
 ) -> None:
     """An aborted transaction is in the index before its marker is in the log.
 

@@ -15,26 +15,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.log.files.disk import FileSlice
 from ottla.log.files.scan import scan
 from ottla.log.files.txn_index import BLOCK_ENTRIES, AbortedIndex, AbortedTxn
+from ottla.log.state import Fetched, LogState
 from ottla.model.limits import ABORTED_BLOCKS_LEARNED_MAX, INT64_MAX
 from ottla.records.batch import HEADER_BYTES
 
-if TYPE_CHECKING:
-    from ottla.log.log import Log
-
 _FIRST_STEP_ENTRIES = 16
-
-
-class Fetched(NamedTuple):
-    """A readable range: `slice` None if there is nothing. `end_offset`: no record of the slice lies at or above it."""
-
-    slice: FileSlice | None
-    size_bytes: int
-    end_offset: int
 
 
 class _Unfinished(Exception):
@@ -42,7 +31,7 @@ class _Unfinished(Exception):
 
 
 def read(
-    log: Log, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool, aborted_max: int
+    log: LogState, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool, aborted_max: int
 ) -> tuple[Fetched, list[AbortedTxn]]:
     """`Log.read`, with the transactions that the reader has to leave out."""
     fetched = log.read(offset, max_bytes, max_offset=max_offset, at_least_one=at_least_one)
@@ -76,7 +65,7 @@ def read(
     return Fetched(slice_, size_bytes, search.end), search.found
 
 
-def _indexes(log: Log, start: int) -> list[AbortedIndex]:
+def _indexes(log: LogState, start: int) -> list[AbortedIndex]:
     """Where the transactions are that were aborted at `start` or later."""
     first = max(bisect_right(log.bases, start) - 1, 0)
     return [segment.aborted for segment in log.segments[first:] if segment.aborted.count]

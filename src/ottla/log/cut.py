@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.log.producers.producers import Producers
 from ottla.log.producers.recall import recall
 from ottla.log.producers.replay import replay, replay_closed
+from ottla.log.state import LogState
 from ottla.model.limits import INT64_MAX, MARK_INTERVAL_BYTES
 
 if TYPE_CHECKING:
     from ottla.log.files.segment import Segment
-    from ottla.log.log import Log
 
 
-def is_long(log: Log, offset: int) -> bool:
+def is_long(log: LogState, offset: int) -> bool:
     """Whether cutting at `offset` takes more than a moment, unless `producers_at` was asked before."""
     if not log.bases[0] <= offset < log.next_offset or not len(log.producers):
         return False
@@ -40,7 +40,7 @@ class ProducersThen(NamedTuple):
     damaged: list[int]
 
 
-def producers_at(log: Log, offset: int, now_ms: int) -> ProducersThen:
+def producers_at(log: LogState, offset: int, now_ms: int) -> ProducersThen:
     """What the producers were when the log ended at `offset`. Changes nothing, and may run in a worker thread."""
     snapshot, damaged = log.snapshots.newest(offset)
     start, entries = snapshot if snapshot is not None else (0, [])
@@ -50,7 +50,7 @@ def producers_at(log: Log, offset: int, now_ms: int) -> ProducersThen:
     return ProducersThen(producers, damaged)
 
 
-def truncate_to(log: Log, offset: int, now_ms: int, producers: ProducersThen | None = None) -> bool:
+def truncate_to(log: LogState, offset: int, now_ms: int, producers: ProducersThen | None = None) -> bool:
     """Cut everything at or above `offset`; True if anything went. `producers`: what `producers_at` found.
 
     After a StorageError the log remembers what it has to do (`cut_at`), and does it before the next append or sync.
@@ -63,7 +63,7 @@ def truncate_to(log: Log, offset: int, now_ms: int, producers: ProducersThen | N
     return True
 
 
-def finish(log: Log, now_ms: int, producers: ProducersThen | None = None) -> None:
+def finish(log: LogState, now_ms: int, producers: ProducersThen | None = None) -> None:
     """Do what `cut_at` says; every step can be done again if a later one failed."""
     offset = log.cut_at
     assert offset is not None, "nothing was to be cut"
@@ -83,7 +83,7 @@ def finish(log: Log, now_ms: int, producers: ProducersThen | None = None) -> Non
     log.cut_at = None
 
 
-def start_anew(log: Log, offset: int, now_ms: int) -> None:
+def start_anew(log: LogState, offset: int, now_ms: int) -> None:
     """Throw everything away and go on at `offset`."""
     log.durable.cut(offset)
     drop_all(log)
@@ -93,7 +93,7 @@ def start_anew(log: Log, offset: int, now_ms: int) -> None:
     _settle(log)
 
 
-def drop_all(log: Log) -> None:
+def drop_all(log: LogState) -> None:
     for segment in reversed(log.segments):
         _remove(log, segment)
     log.segments.clear()
@@ -105,7 +105,7 @@ def drop_all(log: Log) -> None:
     log.producers.clear()
 
 
-def _settle(log: Log) -> None:
+def _settle(log: LogState) -> None:
     end = log.next_offset
     log.log_start_offset = min(log.log_start_offset, end)
     log.durable.cut(end)
@@ -116,7 +116,7 @@ def _settle(log: Log) -> None:
     log.durable.seams.remove_range(end + 1, INT64_MAX)
 
 
-def _take_producers_back(log: Log, now_ms: int, producers: ProducersThen | None) -> None:
+def _take_producers_back(log: LogState, now_ms: int, producers: ProducersThen | None) -> None:
     end = log.next_offset
     mark = log.producers.go_back(end, log.bases[0]) if producers is None else None
     if mark is not None:
@@ -131,7 +131,7 @@ def _take_producers_back(log: Log, now_ms: int, producers: ProducersThen | None)
     log.mark(end)
 
 
-def _remove(log: Log, segment: Segment) -> None:
+def _remove(log: LogState, segment: Segment) -> None:
     log.durable.forget(segment)
     segment.remove()
     log.snapshots.remove_range(segment.base_offset, segment.base_offset + 1)

@@ -14,88 +14,30 @@ Rules:
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from zlib import crc32
+from collections.abc import Iterable, Iterator
 
 from ottla.log import append as appending
-from ottla.log import closing, committed, cut, lookup, replicate, retain
+from ottla.log import committed, cut, lookup, replicate, retain
 from ottla.log.append import Appended
-from ottla.log.committed import Fetched
 from ottla.log.compaction import swap
 from ottla.log.config import LogConfig
 from ottla.log.cut import ProducersThen
-from ottla.log.durable import Durable, Syncable
-from ottla.log.epochs import Epochs
+from ottla.log.durable import Syncable
 from ottla.log.files.checkpoint import PARTITION_METADATA, write_partition_metadata
-from ottla.log.files.disk import Directory, Disk, FileSlice
+from ottla.log.files.disk import Directory, Disk
 from ottla.log.files.segment import Segment
 from ottla.log.files.txn_index import AbortedTxn
-from ottla.log.look import Look, may_be_needed
-from ottla.log.producers.producers import Origin, Producer, Producers
-from ottla.log.producers.snapshot import Snapshots
+from ottla.log.look import Look
+from ottla.log.producers.producer import Producer
+from ottla.log.producers.producers import Origin
 from ottla.log.recovery.recover import Progress, recover
-from ottla.log.trash import Trash
-from ottla.log.unwritten import Unwritten
-from ottla.log.validate import header_is_enough
-from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import MARK_INTERVAL_BYTES
+from ottla.log.state import Fetched, LogState
 
 __all__ = ["Appended", "Fetched", "Log", "Origin"]
 
 
-_new = tuple.__new__
-
-
-class Log:
-    __slots__ = (
-        "active",
-        "bases",
-        "batch_bytes_max",
-        "config",
-        "cut_at",
-        "cut_bytes",
-        "directory",
-        "durable",
-        "epochs",
-        "header_enough",
-        "last_read",
-        "log_start_offset",
-        "looks_inside",
-        "mark_due",
-        "may_wait",
-        "name",
-        "next_offset",
-        "on_roll",
-        "producers",
-        "roll_ms",
-        "segments",
-        "snapshots",
-        "trash",
-        "unwritten",
-    )
-
-    def __init__(self, directory: Directory, config: LogConfig) -> None:
-        """Use `Log.open`."""
-        self.directory = directory
-        self.name = directory.path.rpartition("/")[2]
-        self.log_start_offset = 0
-        self.next_offset = 0
-        self.cut_bytes = 0  # what recovery had to throw away
-        self.cut_at: int | None = None  # where a failed cut has to be finished, see `cut`
-        self.mark_due = 0  # with so many entries in the active segment's index
-        self.on_roll: Callable[[], None] = _ignore  # told of each segment that ended
-        self.unwritten = Unwritten()
-        self.may_wait: Callable[[], bool] = _never  # whether somebody writes what is appended while the disk is slow
-        self.segments: list[Segment] = []
-        self.bases: list[int] = []
-        self.active: Segment
-        self.epochs = Epochs(directory)
-        self.producers = Producers(self.name)
-        self.snapshots = Snapshots(directory)
-        self.trash = Trash(directory)
-        self.durable = Durable(directory)
-        self.configure(config)
+class Log(LogState):
+    __slots__ = ()
 
     @classmethod
     def open(
@@ -168,22 +110,6 @@ class Log:
         self.log_start_offset = max(log_start_offset, self.bases[0])
         self.epochs.truncate_from_start(self.log_start_offset)
 
-    def configure(self, config: LogConfig) -> None:
-        """Take on changed settings; they hold from the next append on."""
-        self.config = config
-        self.header_enough = header_is_enough(config)
-        self.looks_inside = may_be_needed(config)
-        self.batch_bytes_max = min(config.max_message_bytes, config.segment_bytes)
-        self._set_roll_ms()
-        for segment in self.segments:
-            segment.interval_bytes, segment.index_bytes = config.index_interval_bytes, config.index_bytes
-
-    def _set_roll_ms(self) -> None:
-        """Age at which the active segment is rolled: jitter keeps partitions created together from rolling together."""
-        jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
-        base = self.segments[-1].base_offset if self.segments else 0
-        self.roll_ms = self.config.segment_ms - (crc32(f"{self.name}@{base}".encode()) % jitter if jitter else 0)
-
     # --- appending
 
     def append(
@@ -208,106 +134,7 @@ class Log:
             cut.finish(self, now_ms)
         return replicate.append(self, records, leader_epoch, now_ms)
 
-    def begin_epoch(self, leader_epoch: int, offset: int) -> None:
-        """The next batch, at `offset`, is the first of another leader epoch."""
-        self.epochs.assign(leader_epoch, offset)
-        self.durable.names_changed = True
-
-    def roll(self, now_ms: int) -> Segment:
-        """Begin a new segment at `next_offset`; nothing to do if the active one is empty and begins there."""
-        old = self.active
-        if old.base_offset == self.next_offset and not old.size_bytes:
-            return old
-        self.durable.roll(old, self.next_offset)
-        old.seal()
-        self.snapshots.write(self.next_offset, self.producers.snapshot())
-        segment = self.add_segment(now_ms)
-        self.durable.rolled.append(old)
-        self.on_roll()
-        return segment
-
-    def add_segment(self, now_ms: int) -> Segment:
-        """Begin an empty segment at `next_offset`, which is the active one from now on."""
-        segment = Segment(
-            self.directory,
-            self.next_offset,
-            interval_bytes=self.config.index_interval_bytes,
-            index_bytes=self.config.index_bytes,
-            now_ms=now_ms,
-        )
-        self.segments.append(segment)
-        self.bases.append(segment.base_offset)
-        self.active = segment
-        self.durable.names_changed = True
-        self._set_roll_ms()
-        self.mark(self.next_offset)
-        return segment
-
-    def mark(self, offset: int) -> None:
-        """What the producers are now is what batches below `offset` did: a cut may go back to it.
-
-        Due before a producer's batch when the index has got `mark_due` entries, so that a cut has little to read again.
-        """
-        segment = self.active
-        self.mark_due = segment.offsets.count + max(MARK_INTERVAL_BYTES // max(segment.interval_bytes, 1), 1)
-        self.producers.set_mark(offset, self.mark_due)
-
-    @property
-    def written_offset(self) -> int:
-        """Where that ends which is in the files: `next_offset`, unless the disk is slow. Nobody may see more."""
-        return self.unwritten[0].first_offset if self.unwritten else self.next_offset
-
-    def write_waiting(self) -> None:
-        """Write what waits now, in this thread."""
-        for file in self.unwritten.files():
-            file.write_waiting()
-        self.unwritten.settle()
-
     # --- reading
-
-    def read(self, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool = True) -> Fetched:
-        """Whole batches from the one that holds `offset` on, all of whose records lie below `max_offset`.
-
-        The slice may end within a batch where `max_bytes` cuts it; the first batch is given whole if `at_least_one`.
-        """
-        if not self.log_start_offset <= offset <= self.next_offset:
-            raise ApiError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Received request for offset {offset} for partition {self.name}, but we only have log segments from "
-                f"offset {self.log_start_offset} up to {self.next_offset}.",
-            )
-        if offset >= max_offset:
-            return Fetched(None, 0, offset)
-        segments = self.segments
-        number = bisect_right(self.bases, offset) - 1
-        found = segments[number].find(offset)
-        while found is None:
-            # Compaction may have emptied the rest of this segment.
-            number += 1
-            if number == len(segments):
-                return Fetched(None, 0, offset)
-            found = segments[number].find(offset)
-        segment = segments[number]
-        if segment is not self.last_read:
-            # Only one closed segment per log keeps a piece of its index in memory.
-            self.last_read.offsets.forget()
-            self.last_read = segment
-        position, first_bytes = found
-        end_offset = self.bases[number + 1] if number + 1 < len(segments) else self.next_offset
-        end = segment.file.size
-        if max_offset < end_offset:
-            end_offset = max_offset
-            limit = segment.find(max_offset)
-            end = limit[0] if limit is not None else end
-        size_bytes = end - position
-        if size_bytes > max_bytes:
-            left_bytes, size_bytes = size_bytes, max(max_bytes, first_bytes if at_least_one else 0)
-            if size_bytes < first_bytes:
-                return Fetched(None, 0, offset)
-            size_bytes = min(size_bytes, left_bytes)  # a damaged length may say more than there is
-        if size_bytes <= 0:
-            return Fetched(None, 0, offset)
-        return _new(Fetched, (FileSlice(segment.file, position, size_bytes), size_bytes, end_offset))
 
     def time_search(self, timestamp: int | None) -> lookup.TimeSearch:
         """The search for the first record with a timestamp at or after `timestamp`, or (None) for the latest."""
@@ -444,40 +271,29 @@ class Log:
         """Compaction is done: `new` (complete, synced, named `.cleaned`) take the place of `old`."""
         swap.replace(self, new, old, now_ms)
 
-    def take_out(self, segment: Segment, now_ms: int, *, keep_snapshot: bool = False) -> None:
-        """Take one segment out of the log; its files are removed file.delete.delay.ms later."""
-        self.trash.add(segment, now_ms + self.config.file_delete_delay_ms)
-        at = self.segments.index(segment)
-        following = self.bases[at + 1] if at + 1 < len(self.bases) else self.next_offset
-        del self.segments[at], self.bases[at]
-        self.durable.forget(segment)
-        self.durable.seams.remove_range(segment.base_offset, following + 1)
-        if not keep_snapshot:
-            self.snapshots.mark_deleted(segment.base_offset)
-
     def remove_deleted(self, now_ms: int) -> int | None:
         """Remove the files whose delay is over; when to come again, None if nothing is left."""
         return self.trash.remove_due(now_ms)
 
     def close(self, *, sync: bool = True) -> None:
         """Leave the directory as a clean stop leaves it; without `sync` that is the caller's (see `closing`)."""
-        closing.close(self, sync=sync)
+        self.write_waiting()
+        end = self.next_offset
+        complete = end == 0 or (end in self.snapshots.offsets and self.active.indexes_complete())
+        if self.epochs.is_stale:
+            self.epochs.write()
+            self.durable.names_changed = True
+        if not complete:
+            self.active.write_indexes()
+            self.snapshots.write(end, self.producers.snapshot())
+            self.durable.rolled.append(self.active)
+            self.durable.names_changed = True
+        if sync and self.needs_sync:
+            self.flush()
+        self.trash.empty()
+        self.release()
 
     @property
     def needs_sync(self) -> bool:
         """Whether anything is not known to be on disk."""
         return self.unflushed > 0 or bool(self.durable.rolled) or self.durable.names_changed
-
-    def release(self) -> None:
-        """Give all descriptors back."""
-        for segment in self.segments:
-            for file in segment.files():
-                file.close()
-
-
-def _ignore() -> None:
-    """Until somebody wants to know."""
-
-
-def _never() -> bool:
-    return False

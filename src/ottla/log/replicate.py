@@ -6,22 +6,18 @@ Markers, the first batch of an epoch or of a segment go their own way (`append`)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ottla.log import cut
 from ottla.log.append import append_trusted, is_full, put
 from ottla.log.files.disk import StorageError
 from ottla.log.files.segment import Segment
 from ottla.log.producers.producers import Origin
+from ottla.log.state import LogState
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import INT32_MAX
 from ottla.records.batch import CONTROL_FLAG, BatchHeader, check, headers
 
-if TYPE_CHECKING:
-    from ottla.log.log import Log
 
-
-def append(log: Log, records: bytes | memoryview, leader_epoch: int, now_ms: int) -> int:
+def append(log: LogState, records: bytes | memoryview, leader_epoch: int, now_ms: int) -> int:
     """The batches from the end of the log on, up to one of a later leader than `leader_epoch`; their bytes."""
     start = log.next_offset
     view = memoryview(records)
@@ -47,7 +43,7 @@ def append(log: Log, records: bytes | memoryview, leader_epoch: int, now_ms: int
         run.write()
     except (ApiError, StorageError):
         if log.next_offset > start:
-            log.truncate_to(start, now_ms=now_ms)
+            cut.truncate_to(log, start, now_ms)
         raise
     return taken
 
@@ -55,7 +51,7 @@ def append(log: Log, records: bytes | memoryview, leader_epoch: int, now_ms: int
 class _Run:
     """Batches that lie behind each other in the answer and will do so in the segment, not yet written."""
 
-    def __init__(self, log: Log, view: memoryview) -> None:
+    def __init__(self, log: LogState, view: memoryview) -> None:
         self._log = log
         self._view = view
         self._batches: list[BatchHeader] = []

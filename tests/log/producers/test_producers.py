@@ -8,7 +8,8 @@ from tests.log.logs import NOW_MS, aborted, append, batch, open_log
 
 from ottla.log.config import LogConfig
 from ottla.log.log import Log, Origin
-from ottla.log.producers.producers import Producers, WrittenBatch
+from ottla.log.producers.producer import WrittenBatch
+from ottla.log.producers.producers import Producers
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import INT16_MAX, INT32_MAX, RECALL_BATCHES_MAX

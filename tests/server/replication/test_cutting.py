@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from tests.log.logs import NOW_MS, append, batch, open_log
 
-from ottla.log import cut, log
+from ottla.log import cut
+from ottla.log import state as log_state
 from ottla.log.config import LogConfig
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
@@ -19,7 +20,7 @@ US, OTHER = 1, 2
 
 @pytest.fixture
 def follower(monkeypatch: pytest.MonkeyPatch) -> Partition:
-    for module in (log, cut):
+    for module in (log_state, cut):
         monkeypatch.setattr(module, "MARK_INTERVAL_BYTES", 400)
     made = open_log(config=LogConfig(index_interval_bytes=100))
     for sequence in range(500):

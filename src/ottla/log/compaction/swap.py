@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 
 from ottla.log.files.disk import StorageError
 from ottla.log.files.names import CLEANED, SWAP
+from ottla.log.state import LogState
 from ottla.model.limits import INT64_MAX
 
 if TYPE_CHECKING:
     from ottla.log.files.disk import Directory
     from ottla.log.files.segment import Segment
-    from ottla.log.log import Log
 
 
 def replacing(
-    log: Log, new: Iterable[Segment], old: Iterable[Segment], now_ms: int, still: Callable[[], bool] = lambda: True
+    log: LogState, new: Iterable[Segment], old: Iterable[Segment], now_ms: int, still: Callable[[], bool] = lambda: True
 ) -> Generator[Directory, None, bool]:
     """What it yields must be synced before it goes on. False, and the new segments are gone, if the originals were not
     what they were (`still`) by then.
@@ -67,7 +67,7 @@ def _undo(fresh: Iterable[Segment]) -> None:
         segment.remove()
 
 
-def replace(log: Log, new: Iterable[Segment], old: Iterable[Segment], now_ms: int) -> None:
+def replace(log: LogState, new: Iterable[Segment], old: Iterable[Segment], now_ms: int) -> None:
     """All of it, in this thread."""
     with closing(replacing(log, new, old, now_ms)) as steps:
         for directory in steps:

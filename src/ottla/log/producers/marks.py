@@ -1,8 +1,8 @@
 """Marks: what producers were at some offsets near the end of a log, so that a cut need not read all of it again.
 
 A mark says nothing when it is set. When a producer writes for the first time after it, what the producer was until then
-is kept with it (`Before`). Going back to a mark is undoing that, from the newest mark to this one; what lies between
-the mark and the cut is then read again, and marks are set often enough that this is little (see `Log.mark`).
+is kept with it (`ProducerBefore`). Going back to a mark undoes that, from the newest mark to this one; what lies behind
+the mark and before the cut is then read again. Marks are set often enough that this is little (see `LogState.mark`).
 
 Rules:
 - Marks are in ascending order of their offsets. The first one of all has no offset: nobody can go back to it.
@@ -14,48 +14,25 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.log.producers.producer import Producer, ProducerBefore, ProducersMark
 from ottla.model.limits import INT64_MAX, MARKED_STATES_MAX, MARKS_MAX
-
-if TYPE_CHECKING:
-    from ottla.log.producers.producers import Producer, WrittenBatch
-
-
-class Before(NamedTuple):
-    """A producer as it was at a mark."""
-
-    epoch: int
-    coordinator_epoch: int
-    last_timestamp: int
-    txn_first_offset: int
-    written_at: int
-    batches: tuple[WrittenBatch, ...]
-
-
-class Mark:
-    __slots__ = ("before", "due", "offset")
-
-    def __init__(self, offset: int, due: int) -> None:
-        self.offset = offset
-        self.due = due
-        self.before: dict[int, Before | None] = {}  # by producer id; None: nobody knew it
 
 
 class Marks:
     __slots__ = ("_marks", "newest")
 
     def __init__(self) -> None:
-        self.newest = Mark(INT64_MAX, 0)
+        self.newest = ProducersMark(INT64_MAX, 0)
         self._marks = [self.newest]
 
     def clear(self) -> None:
         """Everything begins anew."""
-        self.newest = Mark(INT64_MAX, 0)
+        self.newest = ProducersMark(INT64_MAX, 0)
         self._marks = [self.newest]
 
     def set(self, offset: int, due: int) -> None:
-        self.newest = Mark(offset, due)
+        self.newest = ProducersMark(offset, due)
         self._marks.append(self.newest)
         kept = sum(len(mark.before) for mark in self._marks)
         while len(self._marks) > MARKS_MAX or (kept > MARKED_STATES_MAX and len(self._marks) > 1):
@@ -64,7 +41,7 @@ class Marks:
     def keep(self, state: Producer) -> None:
         """The producer is about to change."""
         state.kept_at = self.newest
-        before = Before(
+        before = ProducerBefore(
             state.epoch,
             state.coordinator_epoch,
             state.last_timestamp,
@@ -84,14 +61,14 @@ class Marks:
         """What lies below was changed: nobody can go back to before it."""
         self._marks = [mark for mark in self._marks if mark.offset >= offset or mark is self.newest]
 
-    def find(self, offset: int, oldest: int) -> Mark | None:
+    def find(self, offset: int, oldest: int) -> ProducersMark | None:
         """The newest mark at or below `offset`, if it is not below `oldest`."""
         for mark in reversed(self._marks):
             if mark.offset <= offset:
                 return mark if mark.offset >= oldest else None
         return None
 
-    def take_back(self, mark: Mark) -> Iterator[tuple[int, Before | None]]:
+    def take_back(self, mark: ProducersMark) -> Iterator[tuple[int, ProducerBefore | None]]:
         """(producer id, what it was) of all that changed since `mark`, the oldest last; it is the newest mark then."""
         while True:
             last = self._marks[-1]
@@ -99,4 +76,4 @@ class Marks:
             if last is mark:
                 break
             self._marks.pop()
-        self.newest = self._marks[-1] = Mark(mark.offset, mark.due)
+        self.newest = self._marks[-1] = ProducersMark(mark.offset, mark.due)

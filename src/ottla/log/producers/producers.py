@@ -22,7 +22,8 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple, NoReturn
 
-from ottla.log.producers.marks import Before, Mark, Marks
+from ottla.log.producers.marks import Marks
+from ottla.log.producers.producer import Producer, ProducerBefore, ProducersMark, WrittenBatch
 from ottla.log.producers.producer_limit import Crowd
 from ottla.log.producers.snapshot import SnapshotEntry
 from ottla.log.producers.turned_away import TurnedAway
@@ -50,67 +51,11 @@ class Origin(IntEnum):
     REPLICATION = 2
 
 
-class WrittenBatch(NamedTuple):
-    """One of the last batches of a producer."""
-
-    first_sequence: int
-    last_sequence: int
-    first_offset: int
-    last_offset: int
-    timestamp: int
-
-
 class CompletedTxn(NamedTuple):
     producer_id: int
     first_offset: int
     last_offset: int  # that of the marker
     aborted: bool
-
-
-class Producer:
-    """The state of one producer id in one partition."""
-
-    __slots__ = (
-        "batches",
-        "coordinator_epoch",
-        "epoch",
-        "kept_at",
-        "last_timestamp",
-        "producer_id",
-        "txn_first_offset",
-        "written_at",
-    )
-
-    def __init__(self, producer_id: int, epoch: int = -1) -> None:
-        self.producer_id = producer_id
-        self.epoch = epoch
-        self.coordinator_epoch = -1
-        self.last_timestamp = -1
-        self.txn_first_offset = -1  # -1: no open transaction
-        self.written_at = -1  # the offset of its last batch or marker
-        self.batches: list[WrittenBatch] = []
-        self.kept_at: Mark | None = None  # the newest mark that has what it was before
-
-    @property
-    def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence if self.batches else -1
-
-    @property
-    def last_offset(self) -> int:
-        return self.batches[-1].last_offset if self.batches else -1
-
-    def snapshot(self) -> SnapshotEntry:
-        last = self.batches[-1] if self.batches else None
-        return SnapshotEntry(
-            self.producer_id,
-            self.epoch,
-            last.last_sequence if last else -1,
-            last.last_offset if last else -1,
-            last.last_offset - last.first_offset if last else 0,
-            self.last_timestamp,
-            self.coordinator_epoch,
-            self.txn_first_offset,
-        )
 
 
 class Producers:
@@ -399,7 +344,7 @@ class Producers:
         """Whether `go_back` can."""
         return self._marks.find(offset, oldest) is not None
 
-    def go_back(self, offset: int, oldest: int) -> Mark | None:
+    def go_back(self, offset: int, oldest: int) -> ProducersMark | None:
         """Take back what batches did from the newest mark on that lies at or below `offset`; that mark.
 
         None, and nothing changed, if there is none at or above `oldest`.
@@ -480,7 +425,7 @@ class Producers:
         self._turned_away.clear()
 
 
-def _restored(producer_id: int, before: Before) -> Producer:
+def _restored(producer_id: int, before: ProducerBefore) -> Producer:
     state = Producer(producer_id, before.epoch)
     state.coordinator_epoch, state.last_timestamp = before.coordinator_epoch, before.last_timestamp
     state.txn_first_offset, state.written_at = before.txn_first_offset, before.written_at
