@@ -24,13 +24,13 @@ def _run() -> None:
 
     outlet.install()
     arguments = sys.argv[1:]
-    if arguments[:1] == ["start"] and "--help" not in arguments:
+    if arguments[:1] == ["start"] and not {"-h", "--help"} & set(arguments):
         from ottla.cli.nodes import start
 
         raise SystemExit(start.main(arguments[1:]))
     from ottla.cli.app import app
 
-    app()
+    app(prog_name="ottla")
 
 
 if __name__ == "__main__":

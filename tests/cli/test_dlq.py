@@ -43,6 +43,7 @@ def test_list(ottla: Ottla, queue: Queue) -> None:
         "reason": "rejected",
         "key": "k",
         "value": "bad",
+        "error": None,
         "original_timestamp": 1_000,
         "headers": [["trace", "7"]],
     }
@@ -50,6 +51,26 @@ def test_list(ottla: Ottla, queue: Queue) -> None:
     lines = ottla("dlq", "list", "graves", "--reason", "rejected", "--max", "1").lines
     assert lines[1].split("\t")[:4] == ["0:0", queue.topic, "0", "0"] and len(lines) == 2
     assert ottla("dlq", "list", "graves", "--group", "another", "--json").json == []
+
+
+def test_letters_of_contracts_and_of_typed_columns(ottla: Ottla) -> None:
+    ottla("topic", "create", "graves")
+    ottla("topic", "create", "orders")
+    said = {"topic": "orders", "partition": "0", "offset": "7", "timestamp": "1000"}
+    contract = [f"-Hottla.dlq.{name}={value}" for name, value in {**said, "reason": "schema", "error": "no id"}.items()]
+    typed = [f"-Hottla.dlq.{name}={value}" for name, value in {**said, "reason": "it ends too early"}.items()]
+    for headers in (contract, typed, []):
+        ottla("produce", "graves", "value", *headers)
+    run = ottla("dlq", "list", "graves", "--json")
+    assert [(row["reason"], row["error"], row["group"], row["deliveries"]) for row in run.json] == [
+        ("schema", "no id", None, None),
+        ("decoding", "it ends too early", None, None),
+    ]
+    assert "1 of the records of graves are not dead letters" in run.err
+    assert "schema: no id" in ottla("dlq", "list", "graves", "--reason", "schema").out
+    assert "1 letter sent" in ottla("dlq", "redrive", "graves", "--reason", "decoding").err
+    (sent,) = ottla("consume", "orders", "-F", "json").lines
+    assert '"ottla.dlq.redriven-from", "graves-0@1"' in sent and "ottla.dlq.reason" not in sent
 
 
 def test_redrive_sends_exactly_what_was_selected(ottla: Ottla, queue: Queue) -> None:

@@ -15,6 +15,7 @@ from tests.support.waiting import WAIT_S
 
 from ottla.cli.nodes import start
 from ottla.client.blocking.blocking import Blocking
+from ottla.model.resources import Resource
 
 Launch = Callable[..., "subprocess.Popen[str]"]
 
@@ -119,6 +120,12 @@ def test_start_says_what_is_wrong(launch: Launch, arguments: list[str], code: in
     assert err.startswith("error: ") and message in err and "Traceback" not in err
 
 
+def test_help_of_start(launch: Launch) -> None:
+    for word in ("-h", "--help"):
+        out, err = launch("start", word).communicate(timeout=WAIT_S)
+        assert "Usage: ottla start" in out and err == ""
+
+
 def test_a_port_that_is_taken(launch: Launch, tmp_path: Path) -> None:
     first = launch("start", "--data", str(tmp_path / "a"), "--listen", "127.0.0.1:0")
     second = launch("start", "--data", str(tmp_path / "b"), "--listen", ready_address(first))
@@ -139,7 +146,7 @@ def test_options_of_start() -> None:
 def test_start_loads_no_cli_machinery(tmp_path: Path) -> None:
     probe = (
         "import sys, signal, os; sys.argv = ['ottla', 'start', '--data', sys.argv[1], '--listen', '127.0.0.1:0']\n"
-        "from ottla.cli import start\n"
+        "from ottla.cli.nodes import start\n"
         "start.announce = lambda node: (print(sorted(sys.modules)), os.kill(os.getpid(), signal.SIGTERM))\n"
         "from ottla.__main__ import main\nmain()"
     )
@@ -156,6 +163,8 @@ def test_up(launch: Launch, tmp_path: Path) -> None:
     address = process.stdout.readline().split(" at ")[1].strip()
     with Blocking(address) as client:
         assert client.send("t", b"v").offset == 0
+        (delay,) = client.admin.configs.describe(Resource.broker(1), ["group.initial.rebalance.delay.ms"])
+        assert delay.value == "0", "a laptop has few members: none waits for more"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0 and "stopped cleanly" in out and "Traceback" not in err

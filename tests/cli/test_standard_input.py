@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,21 +13,35 @@ import pytest
 from tests.cli.conftest import Run
 
 from ottla import __main__
-from ottla.cli.terminal import outlet
+from ottla.cli.terminal import consent, outlet
+from ottla.cli.terminal.plain import CommandError
 
 Cli = Callable[..., Run]
 
 
-def test_nothing_is_deleted_without_consent(ottla: Cli) -> None:
-    ottla("topic", "create", "t")
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_consent_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for answer in ("n\n", "", "\n", "what\n", "nyes\n"):
-        refused = ottla("topic", "delete", "t", stdin=answer, code=1)
-        assert "Delete t with all records? [y/N]" in refused.err
-        assert "error: nothing was done" in refused.err and refused.err.splitlines()[-1].startswith("hint: --yes")
-        assert [row["topic"] for row in ottla("topic", "list", "--json").json] == ["t"]
+        monkeypatch.setattr(sys, "stdin", Terminal(answer))
+        with pytest.raises(CommandError, match="nothing was done: the answer was not yes"):
+            consent.ask("Delete t?", yes=False)
+        assert "Delete t? [y/N]: " in capsys.readouterr().err
     for answer in ("y\n", " Yes\n", "y"):
-        ottla("topic", "create", "t", "--if-not-exists")
-        assert "deleted topic t" in ottla("topic", "delete", "t", stdin=answer).err
+        monkeypatch.setattr(sys, "stdin", Terminal(answer))
+        consent.ask("Delete t?", yes=False)
+
+
+def test_without_a_terminal_only_yes_is_consent(ottla: Cli) -> None:
+    ottla("topic", "create", "t")
+    for answer in ("y\n", "", "n\n"):
+        refused = ottla("topic", "delete", "t", stdin=answer, code=1)
+        error, hint = refused.err.splitlines()
+        assert "Delete t with all records? Nothing was done" in error and hint.startswith("hint: --yes")
+    assert "deleted topic t" in ottla("topic", "delete", "t", "--yes").err
 
 
 def test_a_closed_input_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,7 @@ def test_what_is_no_record(how: str) -> None:
                         await getattr(producer, how)(**{"topic": "t", "value": b"v"} | wrong)
                 assert caught.value.__suppress_context__
             if not is_known:
+                assert "t" not in producer._cluster.metadata.topics, "asking for it could have created it"
                 await producer.send("t", b"first")
         await producer.send("t", b"last")
         assert logs.values() == [b"first", b"last"]

@@ -1,7 +1,9 @@
-"""`ottla dlq`: the dead letters of share groups — what they are, and back to where they came from.
+"""`ottla dlq`: dead letters, what they are, and back to where they came from.
 
-A dead-letter topic is a topic like any other; a letter is the record as it was, with headers that say where it comes
-from and why it is here. Redriving copies letters back and leaves them where they are: the log is not a mailbox.
+A dead-letter topic is a topic like any other; a letter is a record as it was, with headers `ottla.dlq.*` that say where
+it comes from and why it is there. Share groups write letters (`rejected`, `delivery-limit`), as do contracts of topics
+(`schema`) and typed columns of Spark, whose reason is a sentence (`decoding`). Redriving copies letters back to their
+topics; they also stay in the dead-letter topic.
 """
 
 from __future__ import annotations
@@ -20,38 +22,49 @@ if TYPE_CHECKING:
     from ottla.client.cluster import Cluster
     from ottla.client.consumer.ranges import ConsumedRecord
 
-app = typer.Typer(help="Dead letters of share groups.", no_args_is_help=True)
+app = typer.Typer(
+    help="Dead letters: records that a share group, a contract or a Spark reader could not take.", no_args_is_help=True
+)
 
 PREFIX = "ottla.dlq."
 REDRIVEN_FROM = PREFIX + "redriven-from"
+_CONTRACT, _DECODING = "schema", "decoding"
+_REASONS = ("rejected", "delivery-limit", _CONTRACT, _DECODING)
 _COLUMNS = ("letter", "topic", "partition", "offset", "group", "deliveries", "reason", "time", "key", "value")
 _SHOWN_CHARS_MAX = 60
 
 Topic = Annotated[str, typer.Argument(help="The dead-letter topic.")]
-Group = Annotated[str | None, typer.Option("--group", "-g", help="Only letters of this share group.")]
+Group = Annotated[str | None, typer.Option("--group", "-g", help="Only letters that this share group wrote.")]
 Origin = Annotated[str | None, typer.Option("--from", help="Only letters that come from this topic.")]
 Reason = Annotated[
     str | None,
     typer.Option(
-        "--reason", help="Only these: rejected or delivery-limit.", callback=one_of("rejected", "delivery-limit")
+        "--reason",
+        help="Only letters of this reason: rejected or delivery-limit (share groups), schema (contracts of topics), "
+        "decoding (typed columns of Spark).",
+        callback=one_of(*_REASONS),
     ),
 ]
 Letters = Annotated[
-    list[str], typer.Option("--letter", "-l", help="Only this letter, by its place here: PARTITION:OFFSET.")
+    list[str],
+    typer.Option(
+        "--letter", "-l", help="Only this letter: PARTITION:OFFSET in the dead-letter topic; may be repeated."
+    ),
 ]
-Max = Annotated[int, typer.Option("--max", "-n", min=1, help="At most so many letters.")]
+Max = Annotated[int, typer.Option("--max", "-n", min=1, help="At most this many letters.")]
 
 
 class Letter(NamedTuple):
-    """A dead letter and where it comes from."""
+    """A dead letter and where it comes from; group and deliveries are None where no share group wrote it."""
 
     record: ConsumedRecord
     topic: str
     partition: int
     offset: int
-    group: str
-    deliveries: int
+    group: str | None
+    deliveries: int | None
     reason: str
+    error: str | None
     timestamp: int
 
     @property
@@ -88,13 +101,17 @@ def list_letters(
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """List dead letters, with where they come from and why they are here."""
-    from ottla.cli.terminal.output import print_rows
+    """List dead letters: where each comes from, and why it could not be taken."""
+    from ottla.cli.terminal.output import note, print_rows
 
     wanted = Selection(group, origin, reason, _places(letter), max_letters)
-    found = asyncio.run(_list(bootstrap, topic, wanted))
+    chosen = asyncio.run(_list(bootstrap, topic, wanted))
     right = ("partition", "offset", "deliveries")
-    print_rows([_row(each, short=not as_json) for each in found], _COLUMNS, as_json=as_json, right=right)
+    print_rows([_row(each, short=not as_json) for each in chosen.letters], _COLUMNS, as_json=as_json, right=right)
+    if chosen.others:
+        note(f"{chosen.others} of the records of {topic} are not dead letters: they have no headers {PREFIX}*")
+    if chosen.is_cut:
+        note(f"there are more than {max_letters}: --max shows more")
 
 
 @app.command()
@@ -104,16 +121,18 @@ def redrive(
     origin: Origin = None,
     reason: Reason = None,
     letter: Letters = [],  # noqa: B006
-    everything: Annotated[bool, typer.Option("--all", help="All letters there are now.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All letters that are there now.")] = False,
     max_letters: Max = 1_000,
-    to: Annotated[str | None, typer.Option("--to", help="Another topic instead of the one they come from.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")] = False,
+    to: Annotated[
+        str | None, typer.Option("--to", help="Send them to this topic instead of the one they come from.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many would be sent.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Send dead letters back to where they came from: the same topic, partition and key, without the provenance.
+    """Send dead letters back to where they came from: same topic, partition and key, without the headers of a letter.
 
-    Exactly the selected ones, and none that arrive meanwhile. The letters stay in the dead-letter topic; what was sent
-    has a header ottla.dlq.redriven-from that names its letter.
+    Exactly the selected letters are sent, and none that arrive meanwhile. They also stay in the dead-letter topic. A
+    record that was sent has a header ottla.dlq.redriven-from that names its letter.
     """
     from ottla.cli.terminal.output import done, note
 
@@ -126,7 +145,7 @@ def redrive(
     else:
         done(f"{count} {'letter' if count == 1 else 'letters'} sent")
     if left:
-        note(f"there are more than {max_letters}: say --max to send them too")
+        note(f"there are more than {max_letters}: a larger --max sends them, too")
 
 
 def _places(texts: Sequence[str]) -> tuple[str, ...]:
@@ -137,44 +156,62 @@ def _places(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{int(text.partition(':')[0])}:{int(text.partition(':')[2])}" for text in texts)
 
 
-async def _list(bootstrap: str, topic: str, wanted: Selection) -> list[Letter]:
+class _Chosen(NamedTuple):
+    """The letters that are meant, whether there are more of them, and how many records were no letters."""
+
+    letters: list[Letter]
+    is_cut: bool
+    others: int
+
+
+async def _list(bootstrap: str, topic: str, wanted: Selection) -> _Chosen:
     from ottla.client.cluster import Cluster
 
     async with Cluster(client_options(bootstrap)) as cluster:
-        return (await _select(cluster, topic, wanted))[0]
+        return await _select(cluster, topic, wanted)
 
 
-async def _select(cluster: Cluster, topic: str, wanted: Selection) -> tuple[list[Letter], bool]:
-    """The wanted letters that are there now, and whether there are more than wanted."""
+async def _select(cluster: Cluster, topic: str, wanted: Selection) -> _Chosen:
+    """The wanted letters that are there now."""
     from ottla.client.consumer.ranges import RangeReader, Span, decode_batch
 
     spans = [Span(topic, each.index) for each in (await cluster.topic(topic)).partitions]
     found: list[Letter] = []
+    others = 0
     async with RangeReader(cluster, spans) as reader:
         async for batch in reader.batches():
             for record in decode_batch(batch):
                 letter = _letter(record)
-                if letter is None or not wanted.takes(letter):
-                    continue
-                if len(found) == wanted.max_letters:
-                    return found, True
-                found.append(letter)
-    return found, False
+                if letter is None:
+                    others += 1
+                elif wanted.takes(letter):
+                    if len(found) == wanted.max_letters:
+                        return _Chosen(found, True, others)
+                    found.append(letter)
+    return _Chosen(found, False, others)
 
 
 def _letter(record: ConsumedRecord) -> Letter | None:
-    """None for a record that no share group put here."""
-    told = {name: value.decode("utf-8", "replace") for name, value in record.headers if value is not None}
+    """None for a record that is no dead letter."""
+    told = {
+        name.removeprefix(PREFIX): value.decode("utf-8", "replace")
+        for name, value in record.headers
+        if value is not None and name.startswith(PREFIX)
+    }
     try:
+        reason, error = told["reason"], told.get("error")
+        if reason not in _REASONS:  # typed columns say why in a sentence
+            reason, error = _DECODING, reason
         return Letter(
             record,
-            told[PREFIX + "topic"],
-            int(told[PREFIX + "partition"]),
-            int(told[PREFIX + "offset"]),
-            told[PREFIX + "group"],
-            int(told[PREFIX + "delivery-count"]),
-            told[PREFIX + "reason"],
-            int(told[PREFIX + "timestamp"]),
+            told["topic"],
+            int(told["partition"]),
+            int(told["offset"]),
+            told.get("group"),
+            int(told["delivery-count"]) if "delivery-count" in told else None,
+            reason,
+            error,
+            int(told["timestamp"]),
         )
     except (KeyError, ValueError):
         return None
@@ -191,12 +228,13 @@ def _row(letter: Letter, *, short: bool) -> dict[str, Any]:
         "offset": letter.offset,
         "group": letter.group,
         "deliveries": letter.deliveries,
-        "reason": letter.reason,
+        "reason": letter.reason if letter.error is None or not short else f"{letter.reason}: {letter.error}",
         "time": time_text(record.timestamp) if short else record.timestamp,
         "key": _text(record.key, short),
         "value": _text(record.value, short),
     }
     if not short:
+        row["error"] = letter.error
         row["original_timestamp"] = letter.timestamp
         row["headers"] = [[name, _text(value, short)] for name, value in record.headers if not name.startswith(PREFIX)]
     return row
@@ -214,10 +252,12 @@ async def _redrive(bootstrap: str, topic: str, wanted: Selection, to: str | None
     from ottla.client.producer.producer import Producer
 
     async with Cluster(client_options(bootstrap)) as cluster:
-        found, more = await _select(cluster, topic, wanted)
+        found, more, _ = await _select(cluster, topic, wanted)
         missing = sorted(set(wanted.places) - {letter.place for letter in found})
         if missing:
-            raise CommandError(f"there is no letter {missing[0]} in {topic}")
+            raise CommandError(
+                f"there is no letter {missing[0]} in {topic}", f"`ottla dlq list {topic}` shows the letters"
+            )
         # Before anything is sent: where to.
         counts: dict[str, int] = {}
         for target in sorted({to or letter.topic for letter in found}):

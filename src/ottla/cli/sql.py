@@ -9,7 +9,7 @@ import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options
 from ottla.cli.registry.calls import DEFAULT_URL
-from ottla.cli.terminal.plain import CommandError
+from ottla.cli.terminal.plain import CommandError, print_warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,15 @@ def sql(
     text = sys.stdin.read() if query == "-" else query
     if not text.strip():
         raise CommandError("the query is empty", "\"select * from topic('orders') limit 5\" is one")
-    with Sql(client_options(bootstrap), None if registry == "off" else registry) as session:
+
+    def warn(message: str) -> None:
+        print_warning(f"{message} (--registry URL names another registry, off does without)")
+
+    try:
+        opened = Sql(client_options(bootstrap), None if registry == "off" else registry, warn)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--registry") from None
+    with opened as session:
         try:
             result = session.query(text)
             names = [each[0] for each in result.description]

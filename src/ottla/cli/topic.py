@@ -193,7 +193,7 @@ def delete(
 ) -> None:
     """Delete topics and all their records.
 
-    Asks first: without a terminal the answer is read from standard input, and nothing is deleted if there is none.
+    Asks before it deletes. Where standard input is not a terminal, --yes is required.
     """
     from ottla.cli.terminal.each import tell
     from ottla.client.admin import Admin

@@ -2,7 +2,8 @@
 
 Rules:
 - A `TypeError` or `ValueError` says what is needed and what came instead, where the mistake is made.
-- Nothing here runs for every record: a record is looked at only when it could not be encoded.
+- Nothing here runs for every record: a record is looked at when it could not be encoded, and before its topic, which is
+  not known yet, is asked for (that may create it).
 """
 
 from collections.abc import Iterable
@@ -69,6 +70,13 @@ def explained(
     error: Exception, topic: object, value: object, key: object, headers: Any, partition: object, timestamp: object
 ) -> Exception:
     """Why a record cannot be encoded, if that is the caller's mistake; or else the error itself."""
+    return mistake_in(topic, value, key, headers, partition, timestamp) or error
+
+
+def mistake_in(
+    topic: object, value: object, key: object, headers: Any, partition: object, timestamp: object
+) -> Exception | None:
+    """What the caller got wrong about a record, if anything: the error to raise."""
     if not isinstance(topic, str):
         return TypeError(f"topic must be a name, not {kind_of(topic)}")
     for name, content in (("value", value), ("key", key)):
@@ -78,7 +86,7 @@ def explained(
         return TypeError(f"partition must be a number or None, not {kind_of(partition)}")
     if timestamp is not None and not isinstance(timestamp, int):
         return TypeError(f"timestamp must be a whole number of milliseconds, not {kind_of(timestamp)}")
-    return TypeError(why) if (why := _headers_problem(headers)) is not None else error
+    return TypeError(why) if (why := _headers_problem(headers)) is not None else None
 
 
 def _headers_problem(headers: Any) -> str | None:

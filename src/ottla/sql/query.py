@@ -4,7 +4,9 @@ Options of `topic()`: `format` (`auto`: typed where the registry knows the subje
 `key_format` (the same for keys), `since` ("1h": not what is older), `last` (so many offsets of each partition).
 """
 
+import logging
 import re
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import duckdb
@@ -17,6 +19,8 @@ from ottla.model.ids import TopicPartition
 from ottla.sql.dataset import Extent, TopicDataset
 from ottla.sql.payloads import Payloads, Raw, Text
 from ottla.sql.rewrite import BadCall, TopicCall, rewrite
+
+log = logging.getLogger(__name__)
 
 _OPTIONS = ("format", "key_format", "since", "last")
 # Words of SQL that are columns here: DuckDB wants them in quotes.
@@ -36,13 +40,19 @@ class Subjects(Protocol):
 class Sql:
     """One cluster and one DuckDB. Use with `with`."""
 
-    def __init__(self, bootstrap: str | ClientOptions, registry: str | None = None) -> None:
-        self._client = Blocking(bootstrap)
+    def __init__(
+        self,
+        bootstrap: str | ClientOptions,
+        registry: str | None = None,
+        warn: Callable[[str], None] = log.warning,
+    ) -> None:
+        """`warn` is told, in a sentence, why keys or values are not typed."""
         self._subjects: Subjects | None = None
         if registry is not None:
             from ottla.sql.typed import RegistrySubjects
 
-            self._subjects = RegistrySubjects(registry)
+            self._subjects = RegistrySubjects(registry, warn)
+        self._client = Blocking(bootstrap)
         self._duck = duckdb.connect(":memory:")
         self._duck.execute("SET TimeZone = 'UTC'")
         self.datasets: list[TopicDataset] = []
@@ -77,9 +87,10 @@ class Sql:
         unknown = sorted(set(call.options) - set(_OPTIONS))
         if unknown:
             raise SqlError(f"topic() has no option {unknown[0]}: there are {', '.join(_OPTIONS)}")
+        extent = self._extent(call)
         keys = self._payloads(f"{call.topic}-key", call.options.get("key_format", "auto"))
         values = self._payloads(f"{call.topic}-value", call.options.get("format", "auto"))
-        return TopicDataset(self._client, call.topic, self._extent(call), keys, values)
+        return TopicDataset(self._client, call.topic, extent, keys, values)
 
     def _payloads(self, subject: str, chosen: str) -> Payloads:
         if chosen == "raw":

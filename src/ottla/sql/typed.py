@@ -7,6 +7,7 @@ at nothing. `format := 'raw'` shows the bytes.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,9 +35,10 @@ _PLAIN = _Mark(None, None, None)
 
 
 class RegistrySubjects:
-    """A registry's subjects. One that cannot be reached knows none."""
+    """A registry's subjects. One that cannot be reached knows none; `warn` is told why subjects are not typed."""
 
-    def __init__(self, urls: str) -> None:
+    def __init__(self, urls: str, warn: Callable[[str], None] = log.warning) -> None:
+        self._warn = warn
         self._registry = SchemaRegistry(RegistryOptions.of(urls, attempts=1, timeout_s=3.0))
         self._is_away = False
 
@@ -48,12 +50,12 @@ class RegistrySubjects:
             return Typed(self._registry, self._registry.latest(subject).source)
         except RegistryUnreachable as error:
             self._is_away = True
-            log.info("values are shown as text: %s", error)
+            self._warn(f"keys and values are shown as text: {error}")
         except RegistryError as error:
             if error.status != NOT_FOUND:
-                log.warning("%s is shown as text: %s", subject, error)
+                self._warn(f"{subject} is shown as text: {error}")
         except (InvalidSchema, UnsupportedSchema, NotImplementedError) as error:
-            log.warning("%s is shown as text: %s", subject, error)
+            self._warn(f"{subject} is shown as text: {error}")
         return None
 
 

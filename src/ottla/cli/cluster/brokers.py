@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,14 @@ from ottla.cli.cluster.plan import plan_for
 from ottla.cli.cluster.seats import KRAFT_VERSION, hand_over, let_vote, plan_handover, until_it_follows
 from ottla.cli.cluster.view import ClusterView
 from ottla.cli.nodes.local_cluster import CONTROLLER_LISTENER, LocalNode, define_broker, found_nodes, is_fixed, retire
+from ottla.cli.options import client_options
 from ottla.cli.terminal.output import done, err, note
 from ottla.cli.terminal.plain import CommandError
 from ottla.client.admin.voters import VoterEndpoint
+from ottla.client.errors import ClientError
 from ottla.client.options import parse_address
 from ottla.cluster.balance.loads import Plan
+from ottla.model.errors import ApiError
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -37,11 +41,27 @@ def add_local(directory: Path, node_id: int | None, rack: str | None, *, voter: 
     nodes = found_nodes(directory)
     if voter and nodes and (is_fixed(nodes) or not any(each.is_broker and each.is_controller for each in nodes)):
         raise CommandError(f"the brokers of {directory} are no controllers, so none of them can vote")
-    node = define_broker(directory, rack, node_id)
+    node = define_broker(directory, rack, node_id, taken=asyncio.run(_live_ids(nodes)))
     done(f"defined broker {node.node_id} at {node.address} in {node.path}")
     note(f"A running `ottla up` starts it by itself; without one, `ottla start {node.path}` does.")
     note(f"Then `ottla cluster balance -b {node.address}` shows what it could take over.")
     return node
+
+
+async def _live_ids(nodes: Sequence[LocalNode]) -> set[int]:
+    """The ids that the running cluster knows: brokers of other machines have no file here. Nothing runs: none."""
+    from ottla.client.admin import Admin
+
+    addresses = ",".join(each.address for each in nodes if each.is_broker)
+    if not addresses:
+        return set()
+    async with Admin(client_options(addresses)) as admin:
+        try:
+            described = await admin.nodes.describe(fenced=True)
+            quorum = await admin.voters.quorum()
+        except (ClientError, ApiError):
+            return set()
+    return {each.node_id for each in described.brokers} | {each.node_id for each in quorum.voters}
 
 
 async def seat(admin: Admin, node: LocalNode) -> None:
@@ -65,7 +85,7 @@ async def property_file(admin: Admin, listen: str, node_id: int | None, rack: st
         while node_id in taken:
             node_id += 1
     if node_id in taken:
-        raise CommandError(f"there is a node {node_id} already")
+        raise CommandError(f"there is a node {node_id} already", "without --id the next free one is taken")
     controllers = {each: at[0] for each, at in sorted(quorum.endpoints.items()) if at}
     if not controllers:
         raise CommandError("the quorum does not tell where its voters listen", "an older broker answered")

@@ -108,11 +108,12 @@ def _place(text: str) -> tuple[str, int]:
 def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[str, int] | None) -> int:
     import asyncio
 
+    from ottla.cli.nodes.local_cluster import LAPTOP_SETTINGS
     from ottla.cli.nodes.start import StartOptions, UsageError, node_values, serve
     from ottla.cli.terminal.output import out
 
     try:
-        values = node_values(StartOptions(data=str(data), listen=listen, settings=tuple(settings)))
+        values = LAPTOP_SETTINGS | node_values(StartOptions(data=str(data), listen=listen, settings=tuple(settings)))
     except UsageError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -197,6 +198,8 @@ class RecoveryBar:
 
     def advance(self, partition: TopicPartition, done_bytes: int, total_bytes: int) -> None:
         with self._lock:
+            if partition not in self._tasks and done_bytes >= total_bytes:
+                return  # an empty log, or one that was read before anybody could see it
             if self._bar is None:
                 from rich.progress import Progress
 

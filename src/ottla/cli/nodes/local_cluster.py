@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +33,8 @@ _NAME = re.compile(r"node-(\d+)\.properties")
 _OURS = re.compile(r"\.?node-\d+(\.properties|\.removed)?|lost\+found")
 _LISTEN = "--listen HOST:PORT takes an address of this machine; port 0 takes ports that are free"
 _ELSEWHERE = "choose an empty directory with --data DIR, or move away what lies there"
+# What `ottla up` sets unless told otherwise: a new group on a laptop does not wait three seconds for more members.
+LAPTOP_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
 _REPLICATED = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -148,18 +150,20 @@ def _format(directory: Path, node_ids: Iterable[int], voters: Mapping[int, tuple
             raise CommandError(str(error), error.hint) from None
 
 
-def define_broker(directory: Path, rack: str | None = None, node_id: int | None = None) -> LocalNode:
-    """Write the file of one more broker, next to those that are there."""
+def define_broker(
+    directory: Path, rack: str | None = None, node_id: int | None = None, taken: Collection[int] = ()
+) -> LocalNode:
+    """Write the file of one more broker, next to those that are there; `taken` are ids that the cluster knows."""
     nodes = found_nodes(directory)
     others = [each for each in nodes if each.is_broker]
     if not others:
         raise CommandError(f"{directory} holds no local cluster", "`ottla up --brokers 3` makes one")
     if node_id is None:
         node_id = max(each.node_id for each in others) + 1
-        while not _is_unused(directory, node_id):  # who was here once is not to be taken for somebody new
+        while node_id in taken or not _is_unused(directory, node_id):  # a former node's data is not taken over
             node_id += 1
-    if node_id in [each.node_id for each in nodes]:
-        raise CommandError(f"there is a node {node_id} already")
+    if node_id in taken or node_id in [each.node_id for each in nodes]:
+        raise CommandError(f"there is a node {node_id} already", "without --id the next free one is taken")
     _check_unused(directory, node_id)
     host, _, last = max(others).address.rpartition(":")
     (port,) = _ports(host.strip("[]"), int(last) + 1, 1)
@@ -243,6 +247,7 @@ def _shared(brokers: int, controllers_at: Iterable[str]) -> dict[str, str]:
         _CONTROLLERS_AT: ",".join(controllers_at),
         "controller.listener.names": CONTROLLER_LISTENER,
         "listener.security.protocol.map": f"{CONTROLLER_LISTENER}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        **LAPTOP_SETTINGS,
     }
     return values | (_REPLICATED if brokers >= int(_REPLICATED["default.replication.factor"]) else {})
 

@@ -1,8 +1,8 @@
 """Asking before something is destroyed.
 
 Rules:
-- On a terminal the person answers. Elsewhere the answer is a line of standard input; only `y` or `yes` is consent.
-- Where nobody can answer nothing is done: a script says `--yes`.
+- On a terminal the person is asked; only `y` or `yes` is consent.
+- Where standard input is not a terminal nobody is asked and nothing is done: a script says `--yes`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ def ask(question: str, *, yes: bool) -> None:
     """Return with consent, which `yes` gives beforehand; raise CommandError without it."""
     if yes:
         return
+    if not sys.stdin.isatty():
+        raise CommandError(f"{question} Nothing was done: standard input is not a terminal, so nobody can agree", _HINT)
     print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
-    if not answer.endswith("\n") or not sys.stdin.isatty():
+    if not answer.endswith("\n"):
         print(file=sys.stderr)
-    if not answer:
-        raise CommandError("nothing was done: this needs consent, and standard input holds no answer", _HINT)
     if answer.strip().lower() not in ("y", "yes"):
         raise CommandError("nothing was done: the answer was not yes", _HINT)

@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager
 from operator import index
 from types import TracebackType
 
-from ottla.client.checks import checked_options, checked_topic, explained
+from ottla.client.checks import checked_options, checked_topic, explained, mistake_in
 from ottla.client.cluster import Cluster
 from ottla.client.errors import BufferFull, ClientError, DeliveryFailed, TopicUnknown, check
 from ottla.client.metadata import NoPartition, TopicInfo
@@ -328,6 +328,9 @@ class Producer:
         future: "asyncio.Future[RecordMetadata] | None",
     ) -> bool:
         """`_append` as soon as all who came before are served and nothing is in the way."""
+        mistake = None if topic in self._topics else mistake_in(topic, value, key, headers, partition, timestamp)
+        if mistake is not None:
+            raise mistake  # before the topic is asked for, which may create it
         async with self._patience(topic, partition), self._turns.of(topic):
             while (full := self._append(topic, value, key, headers, partition, timestamp, future)) is None:
                 await self._make_way(topic, value, key, headers, partition)
