@@ -20,6 +20,7 @@ from ottla.server.api import dispatch
 from ottla.server.api.context import Context, Peer
 from ottla.server.loop.later import Later
 from ottla.server.loop.slices import Slices
+from ottla.server.loop.watches import Watches
 from ottla.server.node import Ports
 from ottla.server.quorum.controller_link import ControllerChannel
 from ottla.server.quorum.quorum_member import Member
@@ -89,6 +90,7 @@ class Admin:
             all_usable=True,
             node_id=self.host.node_id,
             changed=lambda partition: None,
+            watches=Watches(),
         )
         in_one_go(self.partitions.changes.loading(self.host.state))
         self.changes: list[Any] = []

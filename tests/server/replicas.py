@@ -30,6 +30,7 @@ from ottla.server.loop.disk_threads import DiskThreads
 from ottla.server.loop.later import Later
 from ottla.server.loop.slices import Slices
 from ottla.server.loop.waiters import Waiters
+from ottla.server.loop.watches import Watches
 from ottla.server.quorum.controller_link import ControllerChannel
 from ottla.server.replication.replication import Replication
 from ottla.server.settings.configs import Configs
@@ -72,7 +73,7 @@ class Side:
         for number, directory in enumerate(self.directories):
             directory.id = bytes([node_id, number]).ljust(16, b"\2")
         loop = asyncio.get_running_loop()
-        self.waiters = Waiters(loop)
+        self.waiters, self.watches = Waiters(loop), Watches()
         self.partitions = Partitions(
             self.directories,
             self.configs.log_config,
@@ -81,6 +82,7 @@ class Side:
             all_usable=True,
             node_id=node_id,
             changed=self.waiters.notify,
+            watches=self.watches,
         )
         in_one_go(self.partitions.changes.loading(state))
         self.services: Any = SimpleNamespace(
@@ -90,6 +92,7 @@ class Side:
             metadata=SimpleNamespace(state=state),
             partitions=self.partitions,
             waiters=self.waiters,
+            storage=SimpleNamespace(watches=self.watches),
             syncer=Syncer(loop, DiskThreads(None, 1, None), self.partitions, self.waiters.notify),
             sessions=Sessions(100, random.Random(1)),
             slices=Slices(loop),
@@ -105,9 +108,7 @@ class Side:
             liveness=SimpleNamespace(look_at=lambda broker_id: None),
         )
         self.considered: list[Partition] = []
-        self.partitions.followers.attach(
-            loop=loop,
-            notify=self.waiters.notify,
+        self.partitions.neighbours.attach(
             state=lambda: state,
             consider=self.considered.append,
             lag_ms_max=self.configs.broker.get("replica.lag.time.max.ms"),

@@ -213,9 +213,7 @@ class Node:
         """How other brokers read this one's partitions, and this one theirs."""
         replication = self.services.replication = Replication(loop, self.services, self.ports.executor)
         self._steps_back.append(replication.close)
-        self.partitions.followers.attach(
-            loop=loop,
-            notify=self.services.waiters.notify,
+        self.partitions.neighbours.attach(
             state=lambda: self.metadata.state,
             consider=replication.consider,
             lag_ms_max=self.configs.broker.get("replica.lag.time.max.ms"),
@@ -341,7 +339,7 @@ class Node:
         limit_ms = self.configs.broker.get("ottla.stall.limit.ms")
         if self.ports.watch is not None and limit_ms:
             self._steps_back.append(self.ports.watch(loop, self.stalls, limit_ms))
-        self.partitions.followers.on_sealed = self.services.syncer.seal
+        self.partitions.neighbours.on_sealed = self.services.syncer.seal
         for partition in self.partitions.opened():
             if partition.log.has_unsynced_segments:  # that recovery read
                 self.services.syncer.seal(partition)

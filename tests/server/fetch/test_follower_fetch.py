@@ -167,7 +167,7 @@ def test_a_high_watermark_wakes_nobody_but_is_told() -> None:
         leader.fetch()
         waiting = leader.fetch({0: 1}, wait_ms=60_000)
         leader.apply(journal.PartitionChangeRecord(partition_id=0, topic_id=topic_id("t"), isr=[LEADER]))
-        leader.side.partitions.followers.grew(leader.partition(), hurry=False)
+        leader.side.watches.changed(leader.partition(), hurry=False)
         await asyncio.sleep(0)
         assert not waiting.done
         leader.fetch()
@@ -180,10 +180,10 @@ def test_a_session_ends_with_its_connection() -> None:
     async def test(leader: Leader) -> None:
         leader.create()
         context = leader.context(VERSION)
-        sessions, watching = leader.side.services.sessions, leader.side.partitions.followers._watching
+        sessions, watching = leader.side.services.sessions, leader.side.watches
         for _ in range(2):
             fetch(_fetch({0: 0}, replica=FOLLOWER, session=(0, 0)), context)
-            assert len(sessions) == 1 and len(watching[leader.partition()]) == 1
+            assert len(sessions) == 1 and watching.watchers(leader.partition()) == 1
         for close in context.when_closed.values():
             close()
         assert len(sessions) == 0 and not watching
@@ -245,7 +245,7 @@ def test_without_a_session() -> None:
         leader.side.produce()
         answer = await waiting
         assert answer.session_id == 0 and first(answer).records
-        assert not leader.side.partitions.followers._watching, "nothing is remembered"
+        assert not leader.side.watches, "nothing is remembered"
 
     on_a_leader(test)
 
@@ -263,7 +263,7 @@ def test_a_throttled_follower_waits_for_its_turn() -> None:
 
     async def test(leader: Leader) -> None:
         leader.begin()
-        quota = leader.side.partitions.followers.quota = Quota()
+        quota = leader.side.partitions.neighbours.quota = Quota()
         leader.side.produce()
         assert told(leader.fetch()) != {0: (0, 0)}, "who is in sync is not throttled"
         leader.apply(journal.PartitionChangeRecord(partition_id=0, topic_id=topic_id("t"), isr=[LEADER]))

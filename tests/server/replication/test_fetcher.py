@@ -271,7 +271,7 @@ def test_a_durable_follower_acknowledges_when_it_has_synced() -> None:
 def write_slowly(pair: Pair) -> list[Partition]:
     """The follower's disk makes its writers wait from now on; its partitions that asked for a worker."""
     asked: list[Partition] = []
-    pair.follower.partitions.followers._write = asked.append
+    pair.follower.partitions.neighbours._write = asked.append
     pair.follower.disks["data"].faults.slow_writes = True
     return asked
 

@@ -21,6 +21,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
 from ottla.records.record import Record
+from ottla.server.loop.watches import Watches
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.directory_choice import settle_futures
 from ottla.server.storage.formatting import format_directories
@@ -63,6 +64,7 @@ def joined(disk: SimDisk, clock: list[int]) -> Partitions:
         all_usable=True,
         node_id=1,
         changed=lambda partition: None,
+        watches=Watches(),
     )
     state = ClusterState()
     for node_id in (1, 2):

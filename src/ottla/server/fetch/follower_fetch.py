@@ -16,9 +16,9 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import READ_UNCOMMITTED, Partition
 from ottla.server.api.context import Context
 from ottla.server.fetch.answers import PartitionData, find, nothing_yet, refusal, told, whole
+from ottla.server.fetch.follower_sessions import FollowerSession
 from ottla.server.fetch.sessions import INITIAL_EPOCH, Key, Session, Wanted, asked
 from ottla.server.loop.later import Answer, Later
-from ottla.server.storage.follower_sessions import FollowerSession
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 _SESSION = "the session of a follower"  # what to close with its connection
@@ -42,7 +42,7 @@ def fetch_as_follower(
 
 
 def _opened(request: FetchRequest, by_id: bool, now_ms: int, context: Context) -> Session:
-    followers = context.partitions.followers
+    make = partial(FollowerSession, watches=context.services.storage.watches, loop=context.services.slices.loop)
     entries = asked(request, by_id).values()
     if request.session_epoch == INITIAL_EPOCH:
         sessions = context.services.sessions
@@ -50,11 +50,11 @@ def _opened(request: FetchRequest, by_id: bool, now_ms: int, context: Context) -
         before = context.when_closed.pop(_SESSION, None)
         if before is not None:
             before()
-        session = sessions.open(entries, by_id, now_ms, followers.session)
+        session = sessions.open(entries, by_id, now_ms, make)
         if session is not None:
             context.when_closed[_SESSION] = partial(sessions.drop, session.id)
             return session
-    unnamed = followers.session(0, by_id, now_ms)
+    unnamed = make(0, by_id, now_ms)
     unnamed.begin(entries)
     return unnamed
 
@@ -93,10 +93,9 @@ class _Fetch:
             return self._respond()
         self._later = Later()
         self._later.on_abandon = self._stop_waiting
-        loop = self._context.partitions.followers.loop
-        session.wait(self._wake, self._finish, loop)
+        session.wait(self._wake, self._finish)
         wait_ms = min(self._request.max_wait_ms, limits.WAIT_MS_MAX)
-        self._timer = loop.call_later(wait_ms / 1000, self._finish)
+        self._timer = self._context.services.slices.loop.call_later(wait_ms / 1000, self._finish)
         return self._later
 
     @property
@@ -200,14 +199,14 @@ class _Fetch:
 
     def _is_held_back(self, partition: Partition) -> bool:
         """Replication of those who are in sync is never throttled: that would throw them out."""
-        quota = self._context.partitions.followers.quota
+        quota = self._context.partitions.neighbours.quota
         if quota is None or partition.in_sync is None or self._replica_id in partition.in_sync.isr:
             return False
         return quota.holds_back(partition.topic, partition.index)
 
     def _respond(self) -> FetchResponse:
         session = self._session
-        quota = self._context.partitions.followers.quota
+        quota = self._context.partitions.neighbours.quota
         news = []
         for key, (wanted, data) in self._found.items():
             if wanted.news(data) or self._is_full:

@@ -23,7 +23,7 @@ Steps: TypeAlias = Generator[None, None, None]
 
 class Slices:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._tasks: set[asyncio.Future[Any]] = set()
         self._closed = False
@@ -38,7 +38,7 @@ class Slices:
 
     def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
         """A task for work in slices. Whoever asked for it may leave: it goes on until it is done, or until `close`."""
-        task = asyncio.ensure_future(work, loop=self._loop)
+        task = asyncio.ensure_future(work, loop=self.loop)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -53,13 +53,13 @@ class Slices:
             await asyncio.wait(tasks)
 
     def _queue(self) -> asyncio.Future[None]:
-        mine = self._loop.create_future()
+        mine = self.loop.create_future()
         if self._closed:
             mine.cancel()
             return mine
         self._waiting.append(mine)
         if len(self._waiting) == 1:
-            self._loop.call_soon(self._next)
+            self.loop.call_soon(self._next)
         return mine
 
     def _next(self) -> None:
@@ -69,7 +69,7 @@ class Slices:
                 first.set_result(None)
                 break
         if self._waiting:
-            self._loop.call_soon(self._next)
+            self.loop.call_soon(self._next)
 
     async def finish(self, steps: Generator[None, None, T]) -> T:
         """The result of work that says by itself (`yield`) where a slice ends."""

@@ -29,10 +29,11 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.replica.partition import Partition
 from ottla.replica.terms import Terms
+from ottla.server.loop.watches import Watches
 from ottla.server.storage.checkpoints import Checkpoints
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.directory_choice import identity_of
-from ottla.server.storage.follower_sessions import Followers
+from ottla.server.storage.neighbours import NodeNeighbours
 from ottla.server.storage.opening import Opening
 from ottla.server.storage.removal import Doomed, Removal, Retirement, mark_deleted, set_aside
 from ottla.server.storage.replica_changes import ReplicaChanges
@@ -62,10 +63,12 @@ class Partitions:
         all_usable: bool,
         node_id: int,
         changed: Callable[[Partition], None],
+        watches: Watches,
         cordoned: Callable[[], Sequence[bytes]] = tuple,
     ) -> None:
         """`changed` is told of a partition that was deleted or got another role or settings: whoever waits for it must
-        look again. `cordoned` gives the ids of directories that take no new replicas."""
+        look again, and `watches` which followers read it. `cordoned` gives the ids of directories that take no new
+        replicas."""
         self.directories = directories
         self.all_usable = all_usable  # whether every directory of the configuration is among them
         self.fetch_max_bytes = fetch_max_bytes
@@ -80,7 +83,7 @@ class Partitions:
         self.recovers_late = False  # whether somebody looks after `unrecovered`: the loop does not recover by itself
         self.unrecovered: dict[TopicPartition, None] = {}
         self.flushed_by_time: dict[Partition, None] = {}  # opened ones with a flush.ms
-        self.followers = Followers(node_id)  # what replicas know of the world around them, and whom they tell
+        self.neighbours = NodeNeighbours(changed, watches)
         self.preferred: dict[TopicPartition, DataDirectory] = {}  # where replicas that will come were told to go
         self.removal = Removal()
         self.retirement = Retirement(self.removal)
@@ -198,7 +201,7 @@ class Partitions:
             None if is_known else topic_id,
             self.config_of(name.topic),
             self.node_id,
-            self.followers,
+            self.neighbours,
             self._now_ms(),
             progress,
         )
@@ -232,7 +235,7 @@ class Partitions:
         for offsets in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
             offsets.pop(name, None)
         if partition.log.has_unsynced_segments:
-            self.followers.sealed(partition)
+            self.neighbours.sealed(partition)
         return partition
 
     def not_opened(self, name: TopicPartition, error: StorageError) -> ApiError:
@@ -257,7 +260,7 @@ class Partitions:
             state.removing,
         )
         if state.leader == self.node_id:
-            partition.lead(terms, self.followers.steady_ms())
+            partition.lead(terms, self.neighbours.steady_ms())
         else:
             partition.follow(terms)
 
@@ -286,7 +289,7 @@ class Partitions:
         self.place[name] = target
         target.partitions[name] = None
         target.own.add(name)
-        self.removal.add(self.followers.steady_ms() + config.file_delete_delay_ms, Doomed(old.directory, old))
+        self.removal.add(self.neighbours.steady_ms() + config.file_delete_delay_ms, Doomed(old.directory, old))
         self.changed(partition)
 
     # Failing
@@ -344,7 +347,7 @@ class Partitions:
     def gone(self, partition: Partition) -> None:
         """It is not served any more: whoever waits for it, or follows it, hears of that."""
         self.changed(partition)
-        self.followers.gone(partition)
+        self.neighbours.grew(partition, hurry=True)
 
     def close(self) -> None:
         """A clean stop: everything flushed, checkpointed, and marked so. Deleted topics go at the next start."""

@@ -80,7 +80,7 @@ class ReplicaChanges:
                 # A node that is alone keeps what it does not know: nobody else could have the records.
                 if set_stray_aside(directory, home) and len(state.brokers) > 1:
                     delay_ms = partitions.config_of("").file_delete_delay_ms
-                    partitions.removal.add(partitions.followers.steady_ms() + delay_ms, Doomed(home))
+                    partitions.removal.add(partitions.neighbours.steady_ms() + delay_ms, Doomed(home))
             directory.deleted, directory.found = [], {}
 
     # --- one change after the other
@@ -195,7 +195,7 @@ class ReplicaChanges:
     def _removed_at_ms(self, held: Held) -> int:
         opened = next(iter(held.opened.values()), None)
         config = self._partitions.config_of(held.topic.name) if opened is None else opened.log.config
-        return self._partitions.followers.steady_ms() + config.file_delete_delay_ms
+        return self._partitions.neighbours.steady_ms() + config.file_delete_delay_ms
 
     def _remove(self, held: Held, index: int, due_ms: int) -> None:
         partitions = self._partitions

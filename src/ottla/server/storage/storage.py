@@ -1,7 +1,7 @@
 """Storage: the data directories of a node, the partitions in them, and the work that goes on for them in threads.
 
 - `partitions`: the replicas this node holds;
-- `waiters`: answers that wait until a partition changes;
+- `waiters`: answers that wait until a partition changes; `watches`: followers that read partitions;
 - `syncer`: fsync of what was appended; `writer`: writes to a disk that makes writers wait;
 - `cold`: reads of what is not in the page cache; `looking`: looks into the records of batches.
 """
@@ -14,6 +14,7 @@ from ottla.model import limits
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.waiters import Waiters
+from ottla.server.loop.watches import Watches
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.batch_looks import Looking
 from ottla.server.storage.cold_reads import ColdReads
@@ -36,6 +37,7 @@ class Storage:
         self._configs = configs
         self.directories = directories
         self.waiters = Waiters(loop, memory)
+        self.watches = Watches()
         self.partitions = Partitions(
             directories,
             configs.log_config,
@@ -44,6 +46,7 @@ class Storage:
             all_usable=len(directories) == len(configs.log_dirs()),
             node_id=node_id,
             changed=self.waiters.notify,
+            watches=self.watches,
             cordoned=self.cordoned,
         )
         self._threads = [

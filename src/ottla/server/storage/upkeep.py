@@ -182,7 +182,7 @@ class Upkeep:
         while deleted := partition.log.delete_old_segments(self._now_ms(), partition.high_watermark, at_most):
             self._has_trash(partition)
             self._node.services.waiters.notify(partition)
-            self._partitions.followers.grew(partition, hurry=False)  # they learn where it starts with what comes next
+            self._partitions.neighbours.grew(partition, hurry=False)  # they learn where it starts with what comes next
             yield 1 + deleted * limits.PARTITIONS_VISITED_PER_TURN // at_most
         yield 1
 
