@@ -179,7 +179,7 @@ def test_observers_follow_and_do_not_count() -> None:
 
 
 def test_of_too_many_observers_the_quietest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.raft.leading.RAFT_REPLICAS_MAX", 10)
+    monkeypatch.setattr("ottla.raft.counting.RAFT_REPLICAS_MAX", 10)
     world, leader = elected()
     end, epoch = leader.end
     for replica in range(100, 130):

@@ -15,7 +15,7 @@ from ottla.log.log import Log
 from ottla.log.recovery.recover import _Recovery
 from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
-from ottla.raft import election, leading, membership, upgrade
+from ottla.raft import committing, election, membership, upgrade
 from ottla.raft.node import RaftNode
 from ottla.replica.isr import Follower, InSync
 from ottla.replica.partition import Partition
@@ -238,8 +238,8 @@ def test_metadata_that_a_minority_has(monkeypatch: pytest.MonkeyPatch) -> None:
         progress.end_offset = end_offset
         return progress
 
-    honest = leading.voter_progress
-    monkeypatch.setattr(leading, "voter_progress", hasty)
+    honest = committing.voter_progress
+    monkeypatch.setattr(committing, "voter_progress", hasty)
     assert "quorum: " in found(crashes)
 
 

@@ -3,12 +3,13 @@ others find the leader."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft.port import Place, Readable
+from ottla.raft.state import RaftState
 from ottla.wire.messages.quorum.begin_quorum_epoch import BeginQuorumEpochResponse
 from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochResponse
 from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotResponse
@@ -16,26 +17,23 @@ from ottla.wire.messages.quorum.update_raft_voter import UpdateRaftVoterResponse
 from ottla.wire.messages.quorum.vote import VoteResponse
 from ottla.wire.messages.records.fetch import FetchResponse
 
-if TYPE_CHECKING:
-    from ottla.raft.node import RaftNode
-
 TOPIC = CLUSTER_METADATA_TOPIC
 OfAnEpoch = TypeVar("OfAnEpoch", VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse)
 
 
-def vote(node: RaftNode, error: ErrorCode, granted: bool = False) -> VoteResponse:
+def vote(node: RaftState, error: ErrorCode, granted: bool = False) -> VoteResponse:
     return _of_an_epoch(VoteResponse, node, error, vote_granted=granted)
 
 
-def begin_quorum_epoch(node: RaftNode, error: ErrorCode) -> BeginQuorumEpochResponse:
+def begin_quorum_epoch(node: RaftState, error: ErrorCode) -> BeginQuorumEpochResponse:
     return _of_an_epoch(BeginQuorumEpochResponse, node, error)
 
 
-def end_quorum_epoch(node: RaftNode, error: ErrorCode) -> EndQuorumEpochResponse:
+def end_quorum_epoch(node: RaftState, error: ErrorCode) -> EndQuorumEpochResponse:
     return _of_an_epoch(EndQuorumEpochResponse, node, error)
 
 
-def _of_an_epoch(made: type[OfAnEpoch], node: RaftNode, error: ErrorCode, **more: Any) -> OfAnEpoch:
+def _of_an_epoch(made: type[OfAnEpoch], node: RaftState, error: ErrorCode, **more: Any) -> OfAnEpoch:
     partition = made.TopicData.PartitionData(
         partition_index=0, error_code=error, leader_id=node.leader_id, leader_epoch=node.epoch, **more
     )
@@ -47,7 +45,7 @@ def _of_an_epoch(made: type[OfAnEpoch], node: RaftNode, error: ErrorCode, **more
 
 
 def fetch(
-    node: RaftNode,
+    node: RaftState,
     error: ErrorCode,
     *,
     records: Readable = b"",
@@ -76,7 +74,7 @@ def fetch(
 
 
 def fetch_snapshot(
-    node: RaftNode, error: ErrorCode, snapshot: Place, *, size: int = 0, position: int = 0, data: Readable = b""
+    node: RaftState, error: ErrorCode, snapshot: Place, *, size: int = 0, position: int = 0, data: Readable = b""
 ) -> FetchSnapshotResponse:
     topic = FetchSnapshotResponse.TopicSnapshot
     made = topic.PartitionSnapshot
@@ -96,14 +94,14 @@ def fetch_snapshot(
     )
 
 
-def update_raft_voter(node: RaftNode, error: ErrorCode) -> UpdateRaftVoterResponse:
+def update_raft_voter(node: RaftState, error: ErrorCode) -> UpdateRaftVoterResponse:
     leader = UpdateRaftVoterResponse.CurrentLeader(leader_id=node.leader_id, leader_epoch=node.epoch)
     for each in _leader(node):
         leader.host, leader.port = each["host"], each["port"]
     return UpdateRaftVoterResponse(error_code=error, current_leader=leader)
 
 
-def _leader(node: RaftNode) -> list[dict[str, Any]]:
+def _leader(node: RaftState) -> list[dict[str, Any]]:
     endpoint = node.leader_endpoint()
     if endpoint is None:
         return []

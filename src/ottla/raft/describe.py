@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ottla.model.limits import RAFT_OBSERVER_MS_MAX
-from ottla.raft import leading
+from ottla.raft.counting import voter_progress
 from ottla.raft.port import ReplicaKey
 from ottla.raft.roles import Leader
-
-if TYPE_CHECKING:
-    from ottla.raft.node import RaftNode
+from ottla.raft.state import RaftState
 
 
 class ReplicaView(NamedTuple):
@@ -22,14 +20,14 @@ class ReplicaView(NamedTuple):
     caught_up_ms: int
 
 
-def describe(node: RaftNode, now_ms: int) -> tuple[list[ReplicaView], list[ReplicaView]] | None:
+def describe(node: RaftState, now_ms: int) -> tuple[list[ReplicaView], list[ReplicaView]] | None:
     """(voters, observers) as the leader sees them; None if this node does not lead."""
     state = node.state
     if not isinstance(state, Leader):
         return None
     me = ReplicaView(node.me, node.journal.end_offset, now_ms, now_ms)
     voters = {node.me.id: me} if node.is_voter else {}
-    for each in leading.voter_progress(node, state):
+    for each in voter_progress(node, state):
         voters[each.key.id] = ReplicaView(each.key, each.end_offset, each.fetched_ms, each.caught_up_ms)
     observers = [] if node.is_voter else [me]
     observers += [

@@ -10,22 +10,20 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.limits import RAFT_ELECTION_BACKOFF_MS
-from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.raft import answers, following, leading
-from ottla.raft import lost_disk as doubt
+from ottla.raft import answers, following, leading, lost_disk, roll_call
 from ottla.raft.port import Place, ReplicaKey
 from ottla.raft.questions import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
-from ottla.raft.voters import Endpoint, Voter
+from ottla.raft.state import RaftState
+from ottla.raft.transitions import become, become_follower, become_prospective, become_unattached, heard_of
+from ottla.raft.vote_requests import ask_for_vote
+from ottla.raft.voters import Endpoint
 from ottla.wire.messages.quorum.vote import VoteRequest, VoteResponse
-
-if TYPE_CHECKING:
-    from ottla.raft.node import RaftNode
 
 _DOUBLINGS_MAX = 10
 
@@ -33,7 +31,7 @@ _DOUBLINGS_MAX = 10
 # --- giving votes
 
 
-def vote_asked(node: RaftNode, token: Any, request: VoteRequest) -> None:
+def vote_asked(node: RaftState, token: Any, request: VoteRequest) -> None:
     error = refusal(node.cluster_id, request.cluster_id, request.topics)
     if error:
         node.reply(token, VoteResponse(error_code=error, topics=[]))
@@ -46,7 +44,7 @@ def vote_asked(node: RaftNode, token: Any, request: VoteRequest) -> None:
         return
     last = Place(ask.last_offset, ask.last_offset_epoch)
     if not last.offset:
-        doubt.heard(node, ask.replica_id, ask.replica_epoch)
+        roll_call.heard(node, ask.replica_id, ask.replica_epoch)
     if ask.replica_epoch < node.epoch:
         node.reply(token, answers.vote(node, ErrorCode.FENCED_LEADER_EPOCH))
         return
@@ -63,13 +61,13 @@ def vote_asked(node: RaftNode, token: Any, request: VoteRequest) -> None:
     node.reply(token, answers.vote(node, ErrorCode.NONE, granted))
 
 
-def _is_me(node: RaftNode, voter_id: int, directory: bytes) -> bool:
+def _is_me(node: RaftState, voter_id: int, directory: bytes) -> bool:
     return voter_id in (-1, node.me.id) and (NO_ID in (directory, node.me.directory) or directory == node.me.directory)
 
 
-def _would_elect(node: RaftNode, last: Place, up_to_date: bool) -> bool:
+def _would_elect(node: RaftState, last: Place, up_to_date: bool) -> bool:
     state = node.state
-    if not doubt.may_answer(node, last):
+    if not lost_disk.may_answer(node, last):
         return False
     if isinstance(state, Leader):
         return up_to_date and not state.is_ready
@@ -78,58 +76,45 @@ def _would_elect(node: RaftNode, last: Place, up_to_date: bool) -> bool:
     return up_to_date
 
 
-def _elects(node: RaftNode, candidate: ReplicaKey, up_to_date: bool) -> bool:
+def _elects(node: RaftState, candidate: ReplicaKey, up_to_date: bool) -> bool:
     if not isinstance(node.state, Unattached | Prospective):
         return False
     if node.voted is not None:
         same_disk = NO_ID in (node.voted.directory, candidate.directory) or node.voted == candidate
         return node.voted.id == candidate.id and same_disk
-    return node.leader_id < 0 and up_to_date and doubt.may_vote(node, candidate.id)
+    return node.leader_id < 0 and up_to_date and lost_disk.may_vote(node, candidate.id)
 
 
-def _note_vote(node: RaftNode, candidate: ReplicaKey) -> None:
+def _note_vote(node: RaftState, candidate: ReplicaKey) -> None:
     if node.voted is None:
         # Whoever gave its vote stands back for a while.
         if isinstance(node.state, Unattached):
-            node.become(Unattached(node.election_timeout()), voted=candidate)
+            become(node, Unattached(node.election_timeout()), voted=candidate)
         else:
             become_unattached(node, node.epoch, voted=candidate)
-        doubt.end(node)
+        lost_disk.end(node)
 
 
 # --- asking for votes
 
 
-def become_unattached(node: RaftNode, epoch: int, *, leader_id: int = -1, voted: ReplicaKey | None = None) -> None:
-    node.become(Unattached(node.election_timeout()), epoch=epoch, leader_id=leader_id, voted=voted)
-
-
-def become_prospective(node: RaftNode) -> None:
-    node.become(
-        Prospective(node.election_timeout(), node.own_votes),
-        leader_id=node.leader_id,
-        voted=node.voted,
-        endpoint=node.leader_endpoint(),
-    )
-
-
-def _become_candidate(node: RaftNode) -> None:
+def _become_candidate(node: RaftState) -> None:
     state = Candidate(node.election_timeout(), node.own_votes)
-    node.become(state, epoch=node.epoch + 1, voted=node.me, remembered=not node.voters.is_only(node.me))
-    doubt.end(node)
+    become(node, state, epoch=node.epoch + 1, voted=node.me, remembered=not node.voters.is_only(node.me))
+    lost_disk.end(node)
 
 
-def poll_unattached(node: RaftNode, state: Unattached) -> int | None:
-    if not node.stands:
-        return doubt.wait(node)
+def poll_unattached(node: RaftState, state: Unattached) -> int | None:
+    if not lost_disk.may_stand(node):
+        return roll_call.wait(node)
     if node.now_ms >= state.deadline_ms or node.voters.is_only(node.me):
         become_prospective(node)
         return None
     return min(state.deadline_ms, following.fetch_from_anyone(node))
 
 
-def poll_prospective(node: RaftNode, state: Prospective) -> int | None:
-    if not node.stands:
+def poll_prospective(node: RaftState, state: Prospective) -> int | None:
+    if not lost_disk.may_stand(node):
         _give_up(node)
     elif len(state.granted) >= node.voters.majority:
         _become_candidate(node)
@@ -140,16 +125,16 @@ def poll_prospective(node: RaftNode, state: Prospective) -> int | None:
     return None
 
 
-def _give_up(node: RaftNode) -> None:
+def _give_up(node: RaftState) -> None:
     """Nobody wants an election: the leader, if one is known, still is one."""
     endpoint = node.leader_endpoint()
     if node.leader_id >= 0 and endpoint is not None:
-        following.become_follower(node, node.epoch, node.leader_id, endpoint)
+        become_follower(node, node.epoch, node.leader_id, endpoint)
     else:
         become_unattached(node, node.epoch, leader_id=node.leader_id, voted=node.voted)
 
 
-def poll_candidate(node: RaftNode, state: Candidate) -> int | None:
+def poll_candidate(node: RaftState, state: Candidate) -> int | None:
     if state.pause_until_ms is not None:
         if node.now_ms < state.pause_until_ms:
             return state.pause_until_ms
@@ -169,52 +154,30 @@ def poll_candidate(node: RaftNode, state: Candidate) -> int | None:
     return _ask_for_votes(node, state, pre_vote=False)
 
 
-def _is_lost(node: RaftNode, state: Prospective | Candidate) -> bool:
+def _is_lost(node: RaftState, state: Prospective | Candidate) -> bool:
     return len(state.rejected) > len(node.voters) - node.voters.majority
 
 
-def _ask_for_votes(node: RaftNode, state: Prospective | Candidate, *, pre_vote: bool) -> int:
+def _ask_for_votes(node: RaftState, state: Prospective | Candidate, *, pre_vote: bool) -> int:
     wake_ms = state.deadline_ms
     for voter in node.voters.others(node.me.id):
         if voter.id in state.granted or voter.id in state.rejected or voter.address is None:
             continue
         if node.lines.is_ready(voter.id, node.now_ms):
-            ask(node, voter, pre_vote=pre_vote)
+            ask_for_vote(node, voter, pre_vote=pre_vote)
         wake_ms = min(wake_ms, node.lines.wake_ms(voter.id, node.now_ms))
     return wake_ms
 
 
-def ask(node: RaftNode, voter: Voter, *, pre_vote: bool) -> int:
-    """Ask a voter, whose address is known, for its vote; the request's number."""
-    assert voter.address is not None, f"nobody knows where voter {voter.id} is"
-    end = node.end
-    if not end.offset:
-        doubt.told(node)
-    topic = VoteRequest.TopicData
-    question = topic.PartitionData(
-        partition_index=0,
-        replica_epoch=node.epoch,
-        replica_id=node.me.id,
-        replica_directory_id=node.me.directory,
-        voter_directory_id=voter.directory,
-        last_offset_epoch=end.epoch,
-        last_offset=end.offset,
-        pre_vote=pre_vote,
-    )
-    topics = [topic(topic_name=CLUSTER_METADATA_TOPIC, partitions=[question])]
-    request = VoteRequest(cluster_id=node.cluster_id, voter_id=voter.id, topics=topics)
-    return node.send(voter.id, voter.address, request)
-
-
-def vote_answered(node: RaftNode, voter_id: int, request: VoteRequest, response: VoteResponse) -> None:
+def vote_answered(node: RaftState, voter_id: int, request: VoteRequest, response: VoteResponse) -> None:
     if response.error_code or not response.topics:
         node.lines.pause(voter_id, node.now_ms)
         return
     told = response.topics[0].partitions[0]
     found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
     endpoint = Endpoint("", found.host, found.port) if found is not None else None
-    doubt.answered(node, voter_id, request, told.vote_granted, told.leader_epoch)
-    if node.heard_of(told.error_code, told.leader_id, told.leader_epoch, endpoint):
+    roll_call.answered(node, voter_id, request, told.vote_granted, told.leader_epoch)
+    if heard_of(node, told.error_code, told.leader_id, told.leader_epoch, endpoint):
         return
     ask = request.topics[0].partitions[0]
     wanted = Prospective if ask.pre_vote else Candidate

@@ -12,17 +12,18 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID, NO_ID
 from ottla.model.limits import RAFT_STAGGER_MS
 from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.raft import answers, effects, election, events, membership, serving
-from ottla.raft import lost_disk as doubt
+from ottla.raft import answers, effects, events, lost_disk, membership
 from ottla.raft.port import Place, QuorumRecord
 from ottla.raft.questions import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Prospective, Receiving, Resigned, Unattached
+from ottla.raft.state import RaftState
+from ottla.raft.transitions import attach, become_prospective, heard_of, new_follower
 from ottla.raft.voters import Endpoint
 from ottla.records.batch import headers
 from ottla.records.control import ControlType, control_type
@@ -32,16 +33,13 @@ from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, E
 from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
-if TYPE_CHECKING:
-    from ottla.raft.node import RaftNode
-
 _FIRST_BOOTSTRAP = -2  # destinations below that have no known id
 
 
 # --- who leads
 
 
-def settle(node: RaftNode) -> None:
+def settle(node: RaftState) -> None:
     """The first role after a start, from what is remembered."""
     endpoint = node.leader_endpoint()
     if node.leader_id == node.me.id:
@@ -50,40 +48,13 @@ def settle(node: RaftNode) -> None:
         keys = tuple(voter.key for voter in node.voters.others(node.me.id))
         node.state = Resigned(node.election_timeout(), {key.id for key in keys}, keys)
     elif node.leader_id >= 0 and endpoint is not None:
-        node.state = _follower(node)
+        node.state = new_follower(node)
     else:
         node.state = Unattached(node.election_timeout())
     node.emit(effects.Follow(node.leader_id, node.epoch))
 
 
-def _follower(node: RaftNode) -> Follower:
-    return Follower(node.now_ms + node.config.fetch_timeout_ms, node.now_ms + node.config.update_voter_interval_ms)
-
-
-def become_follower(node: RaftNode, epoch: int, leader_id: int, endpoint: Endpoint) -> None:
-    voted = node.voted if epoch == node.epoch else None
-    node.become(_follower(node), epoch=epoch, leader_id=leader_id, voted=voted, endpoint=endpoint)
-    node.elections_lost = 0
-    doubt.followed(node)
-
-
-def attach(node: RaftNode, leader_id: int, epoch: int, endpoint: Endpoint | None) -> None:
-    """Somebody says who leads."""
-    if epoch < node.epoch or leader_id == node.me.id:
-        return
-    if endpoint is None and leader_id in node.voters:
-        endpoint = node.voters[leader_id].address
-    newer = epoch > node.epoch
-    if leader_id < 0 or endpoint is None:
-        if newer:
-            election.become_unattached(node, epoch, leader_id=leader_id)
-        return
-    waits = isinstance(node.state, Unattached | Prospective | Candidate)
-    if newer or (waits and node.leader_id in (-1, leader_id)):
-        become_follower(node, epoch, leader_id, endpoint)
-
-
-def epoch_begun(node: RaftNode, token: Any, request: BeginQuorumEpochRequest) -> None:
+def epoch_begun(node: RaftState, token: Any, request: BeginQuorumEpochRequest) -> None:
     """BeginQuorumEpoch: a leader announces itself."""
     error = refusal(node.cluster_id, request.cluster_id, request.topics)
     if error:
@@ -101,7 +72,7 @@ def epoch_begun(node: RaftNode, token: Any, request: BeginQuorumEpochRequest) ->
     node.reply(token, answers.begin_quorum_epoch(node, error))
 
 
-def epoch_ended(node: RaftNode, token: Any, request: EndQuorumEpochRequest) -> None:
+def epoch_ended(node: RaftState, token: Any, request: EndQuorumEpochRequest) -> None:
     """EndQuorumEpoch: the leader leaves; those it prefers stand for election first."""
     error = refusal(node.cluster_id, request.cluster_id, request.topics)
     if error:
@@ -118,7 +89,7 @@ def epoch_ended(node: RaftNode, token: Any, request: EndQuorumEpochRequest) -> N
     node.reply(token, answers.end_quorum_epoch(node, error))
 
 
-def _mistake(node: RaftNode, told: Any) -> ErrorCode:
+def _mistake(node: RaftState, told: Any) -> ErrorCode:
     """What is wrong with what somebody says of itself as the leader of an epoch."""
     if told.leader_epoch < node.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
@@ -126,12 +97,12 @@ def _mistake(node: RaftNode, told: Any) -> ErrorCode:
     return ErrorCode.INVALID_REQUEST if absurd else ErrorCode.NONE
 
 
-def _attach_to_sender(node: RaftNode, told: Any, endpoints: Sequence[Any]) -> None:
+def _attach_to_sender(node: RaftState, told: Any, endpoints: Sequence[Any]) -> None:
     ends = [Endpoint(each.name, each.host, each.port) for each in endpoints]
     attach(node, told.leader_id, told.leader_epoch, ends[0] if ends else None)
 
 
-def unreachable(node: RaftNode, event: events.Unreachable) -> None:
+def unreachable(node: RaftState, event: events.Unreachable) -> None:
     state = node.state
     if isinstance(state, Prospective | Candidate):
         if event.node_id in node.voters and event.node_id not in state.granted:
@@ -143,19 +114,19 @@ def unreachable(node: RaftNode, event: events.Unreachable) -> None:
         _leader_left(node, state, rank)
 
 
-def _leader_left(node: RaftNode, state: Follower, rank: int) -> None:
+def _leader_left(node: RaftState, state: Follower, rank: int) -> None:
     if state.leader_gone:
         return
     state.leader_gone = True
     state.deadline_ms = min(state.deadline_ms, node.now_ms + _delay_ms(node, rank))
 
 
-def _delay_ms(node: RaftNode, rank: int) -> int:
+def _delay_ms(node: RaftState, rank: int) -> int:
     """One after the other, lest they split the votes."""
     return rank * RAFT_STAGGER_MS + node.rng.randrange(0, RAFT_STAGGER_MS // 2)
 
 
-def _leaderless(node: RaftNode, voter_id: int) -> None:
+def _leaderless(node: RaftState, voter_id: int) -> None:
     """A voter knows no leader. If that is true of a majority there is none to wait for: a start needs no time-out."""
     state = node.state
     if not isinstance(state, Unattached) or voter_id not in node.voters or node.voted is not None:
@@ -165,7 +136,7 @@ def _leaderless(node: RaftNode, voter_id: int) -> None:
         stand_in_turn(node, state)
 
 
-def stand_in_turn(node: RaftNode, state: Unattached, turns_before: int = 0) -> None:
+def stand_in_turn(node: RaftState, state: Unattached, turns_before: int = 0) -> None:
     """There is no leader to wait for: stand for election soon, but not all at once."""
     rank = (list(node.voters).index(node.me.id) + node.epoch) % len(node.voters) if node.is_voter else 0
     state.deadline_ms = min(state.deadline_ms, node.now_ms + _delay_ms(node, rank + turns_before))
@@ -174,21 +145,21 @@ def stand_in_turn(node: RaftNode, state: Unattached, turns_before: int = 0) -> N
 # --- reading
 
 
-def poll(node: RaftNode, state: Follower) -> int | None:
+def poll(node: RaftState, state: Follower) -> int | None:
     receiving = state.receiving
     if receiving is not None and receiving.install_ms is not None:
         if node.now_ms < receiving.install_ms:
             return receiving.install_ms
         _install(node, state, receiving.snapshot)
-    if node.stands and node.now_ms >= state.deadline_ms:
-        election.become_prospective(node)
+    if lost_disk.may_stand(node) and node.now_ms >= state.deadline_ms:
+        become_prospective(node)
         return None
-    wake_ms = state.deadline_ms if node.stands else node.now_ms + node.config.fetch_timeout_ms
+    wake_ms = state.deadline_ms if lost_disk.may_stand(node) else node.now_ms + node.config.fetch_timeout_ms
     if node.now_ms < node.journal_pause_ms:
         return min(wake_ms, node.journal_pause_ms)
     if not node.may_tell:
         return wake_ms
-    lost = not node.stands and (node.now_ms >= state.deadline_ms or node.lines.is_failing(node.leader_id))
+    lost = not lost_disk.may_stand(node) and (node.now_ms >= state.deadline_ms or node.lines.is_failing(node.leader_id))
     if lost or state.leader_gone:
         wake_ms = min(wake_ms, fetch_from_anyone(node))
     if not state.leader_gone:
@@ -196,7 +167,7 @@ def poll(node: RaftNode, state: Follower) -> int | None:
     return wake_ms
 
 
-def _ask_leader(node: RaftNode, state: Follower) -> int:
+def _ask_leader(node: RaftState, state: Follower) -> int:
     endpoint = node.leader_endpoint()
     if endpoint is None:
         return node.now_ms + node.config.retry_backoff_ms
@@ -206,7 +177,7 @@ def _ask_leader(node: RaftNode, state: Follower) -> int:
     return node.lines.wake_ms(node.leader_id, node.now_ms)
 
 
-def fetch_from_anyone(node: RaftNode) -> int:
+def fetch_from_anyone(node: RaftState) -> int:
     """Ask a voter or a bootstrap server, one at a time and another each time, for the sake of what it says about the
     leader; when to go on."""
     places: list[tuple[int, Endpoint]] = [
@@ -228,7 +199,7 @@ def fetch_from_anyone(node: RaftNode) -> int:
     return min(lines.wake_ms(destination, node.now_ms) for destination in busy or [place[0] for place in places])
 
 
-def _fetch(node: RaftNode) -> FetchRequest:
+def _fetch(node: RaftState) -> FetchRequest:
     replica_id = _counts_as(node)
     topic = FetchRequest.Topic
     partition = topic.Partition(
@@ -255,7 +226,7 @@ def _fetch(node: RaftNode) -> FetchRequest:
     )
 
 
-def fetch_answered(node: RaftNode, destination: int, request: FetchRequest, response: FetchResponse) -> None:
+def fetch_answered(node: RaftState, destination: int, request: FetchRequest, response: FetchResponse) -> None:
     if response.error_code or not response.responses:
         node.lines.pause(destination, node.now_ms)
         return
@@ -264,7 +235,7 @@ def fetch_answered(node: RaftNode, destination: int, request: FetchRequest, resp
     found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
     endpoint = Endpoint("", found.host, found.port) if found is not None else None
     node.lines.pause(destination, node.now_ms)  # until it proves to be of use
-    if node.heard_of(data.error_code, told.leader_id, told.leader_epoch, endpoint):
+    if heard_of(node, data.error_code, told.leader_id, told.leader_epoch, endpoint):
         if told.leader_id < 0 and told.leader_epoch == node.epoch:
             _leaderless(node, destination)
         return
@@ -288,23 +259,23 @@ def fetch_answered(node: RaftNode, destination: int, request: FetchRequest, resp
         return
     if data.records:
         _append(node, bytes(data.records))
-    doubt.fetched(node, request.replica_state.replica_id, current.fetch_offset, data.high_watermark)
+    lost_disk.fetched(node, request.replica_state.replica_id, current.fetch_offset, data.high_watermark)
     # Only now: what the leader committed is what we have, because all we have is its.
     node.commit(min(data.high_watermark, node.journal.end_offset))
 
 
-def _counts_as(node: RaftNode) -> int:
+def _counts_as(node: RaftState) -> int:
     """Who reads: this node, or nobody in particular, whose fetches neither commit anything nor keep a leader."""
-    return -1 if doubt.is_quarantined(node) else node.me.id
+    return -1 if lost_disk.is_quarantined(node) else node.me.id
 
 
-def _heard(node: RaftNode, state: Follower) -> None:
+def _heard(node: RaftState, state: Follower) -> None:
     state.deadline_ms = node.now_ms + node.config.fetch_timeout_ms
     state.has_fetched = True
     state.leader_gone = False
 
 
-def _append(node: RaftNode, data: bytes) -> None:
+def _append(node: RaftState, data: bytes) -> None:
     start = node.journal.end_offset
     node.journal.append_fetched(data)
     view = memoryview(data)
@@ -317,9 +288,9 @@ def _append(node: RaftNode, data: bytes) -> None:
                 node.learn(QuorumRecord(record.offset, kind, record.value or b""))
 
 
-def _truncate(node: RaftNode, theirs: Place) -> None:
+def _truncate(node: RaftState, theirs: Place) -> None:
     """Cut our log back to where it is the same as the leader's."""
-    ours = serving.epoch_end(node, theirs.epoch)
+    ours = node.epoch_end(theirs.epoch)
     offset = min(ours.offset, theirs.offset) if ours.epoch == theirs.epoch or theirs.epoch == 0 else ours.offset
     assert offset >= node.high_watermark, f"the leader lacks committed records from {offset} on"
     node.journal.truncate(offset)
@@ -329,7 +300,7 @@ def _truncate(node: RaftNode, theirs: Place) -> None:
 # --- snapshots
 
 
-def _fetch_snapshot(node: RaftNode, receiving: Receiving) -> FetchSnapshotRequest:
+def _fetch_snapshot(node: RaftState, receiving: Receiving) -> FetchSnapshotRequest:
     topic = FetchSnapshotRequest.TopicSnapshot
     made = topic.PartitionSnapshot
     partition = made(
@@ -348,14 +319,14 @@ def _fetch_snapshot(node: RaftNode, receiving: Receiving) -> FetchSnapshotReques
 
 
 def snapshot_answered(
-    node: RaftNode, destination: int, request: FetchSnapshotRequest, response: FetchSnapshotResponse
+    node: RaftState, destination: int, request: FetchSnapshotRequest, response: FetchSnapshotResponse
 ) -> None:
     if response.error_code or not response.topics:
         node.lines.pause(destination, node.now_ms)
         return
     data = response.topics[0].partitions[0]
     told = data.current_leader
-    if node.heard_of(data.error_code, told.leader_id, told.leader_epoch, None):
+    if heard_of(node, data.error_code, told.leader_id, told.leader_epoch, None):
         return
     state = node.state
     if not isinstance(state, Follower) or state.receiving is None or state.receiving.install_ms is not None:
@@ -379,7 +350,7 @@ def snapshot_answered(
         receiving.install_ms = node.now_ms + 1
 
 
-def _install(node: RaftNode, state: Follower, snapshot: Place) -> None:
+def _install(node: RaftState, state: Follower, snapshot: Place) -> None:
     """It lasts by now, however long that took."""
     state.receiving = None
     state.deadline_ms = node.now_ms + node.config.fetch_timeout_ms

@@ -11,16 +11,19 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.version import VERSION
-from ottla.raft import answers, leading, serving
+from ottla.raft import answers, waiting
+from ottla.raft.committing import advance, append_controls
 from ottla.raft.config import NEVER_MS
 from ottla.raft.port import ReplicaKey
-from ottla.raft.roles import Follower, Leader
+from ottla.raft.questions import leader_refusal
+from ottla.raft.roles import Change, Follower, Leader
+from ottla.raft.state import RaftState
+from ottla.raft.transitions import heard_of
 from ottla.raft.voters import KRAFT_VERSION_MAX, Endpoint, Voter, VoterSet
 from ottla.records.control import ControlType
 from ottla.wire.message import Request
@@ -30,32 +33,14 @@ from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest,
 from ottla.wire.messages.quorum.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
 if TYPE_CHECKING:
-    from ottla.raft.node import RaftNode
-    from ottla.wire.messages.cluster.update_features import UpdateFeaturesResponse
+    pass
 
 KRAFT_VERSION = "kraft.version"
 # A replica that fetched everything within this time counts as one that keeps up.
 CAUGHT_UP_MS = 3_600_000
 
 
-@dataclass(slots=True)
-class Change:
-    """A change of the voters that is under way."""
-
-    token: Any
-    answer: type[AddRaftVoterResponse] | type[RemoveRaftVoterResponse] | type[UpdateFeaturesResponse]
-    deadline_ms: int
-    voter: Voter
-    ack_when_committed: bool = True
-    end_offset: int | None = None  # behind the record, once it is written
-
-    def reply(self, node: RaftNode, error: ErrorCode, message: str | None = None) -> None:
-        if self.token is not None:
-            node.reply(self.token, self.answer(error_code=error, error_message=message))
-            self.token = None
-
-
-def _refusal(node: RaftNode, cluster_id: str | None) -> tuple[ErrorCode, str]:
+def _refusal(node: RaftState, cluster_id: str | None) -> tuple[ErrorCode, str]:
     """Why the voters cannot be changed now."""
     state = node.state
     if cluster_id is not None and cluster_id != node.cluster_id:
@@ -74,7 +59,7 @@ def _refusal(node: RaftNode, cluster_id: str | None) -> tuple[ErrorCode, str]:
 # --- adding
 
 
-def add_asked(node: RaftNode, token: Any, request: AddRaftVoterRequest) -> None:
+def add_asked(node: RaftState, token: Any, request: AddRaftVoterRequest) -> None:
     error, message = _refusal(node, request.cluster_id)
     endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.listeners)
     if not error and (request.voter_id < 0 or request.voter_directory_id == NO_ID or not endpoints):
@@ -93,7 +78,7 @@ def add_asked(node: RaftNode, token: Any, request: AddRaftVoterRequest) -> None:
 
 
 def versions_answered(
-    node: RaftNode, voter_id: int, request: ApiVersionsRequest, response: ApiVersionsResponse
+    node: RaftState, voter_id: int, request: ApiVersionsRequest, response: ApiVersionsResponse
 ) -> None:
     """The new voter said which versions of the quorum it knows."""
     state = node.state
@@ -104,27 +89,27 @@ def versions_answered(
     level = node.history.kraft_version
     low, high = (known.min_version, known.max_version) if known is not None else (0, 0)
     if response.error_code or not low <= level <= high:
-        _end(node, state, ErrorCode.INVALID_REQUEST, f"The node does not support kraft.version {level}.")
+        waiting.end_change(node, state, ErrorCode.INVALID_REQUEST, f"The node does not support kraft.version {level}.")
         return
     found = state.replicas.get(change.voter.key)
     if found is None or found.caught_up_ms < 0 or node.now_ms - found.caught_up_ms > CAUGHT_UP_MS:
-        _end(node, state, ErrorCode.REQUEST_TIMED_OUT, "The node has not caught up with the leader.")
+        waiting.end_change(node, state, ErrorCode.REQUEST_TIMED_OUT, "The node has not caught up with the leader.")
         return
     change.voter = change.voter._replace(version_min=low, version_max=high)
     _write(node, state, change, node.voters.with_voter(change.voter))
     if not change.ack_when_committed:
-        change.reply(node, ErrorCode.NONE)
+        waiting.answer_change(node, change, ErrorCode.NONE)
 
 
-def no_versions(node: RaftNode) -> None:
+def no_versions(node: RaftState) -> None:
     if isinstance(node.state, Leader) and node.state.change is not None and node.state.change.end_offset is None:
-        _end(node, node.state, ErrorCode.REQUEST_TIMED_OUT, "The node does not answer at its listener.")
+        waiting.end_change(node, node.state, ErrorCode.REQUEST_TIMED_OUT, "The node does not answer at its listener.")
 
 
 # --- removing
 
 
-def remove_asked(node: RaftNode, token: Any, request: RemoveRaftVoterRequest) -> None:
+def remove_asked(node: RaftState, token: Any, request: RemoveRaftVoterRequest) -> None:
     error, message = _refusal(node, request.cluster_id)
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     if not error and (key.id < 0 or key.directory == NO_ID):
@@ -143,14 +128,14 @@ def remove_asked(node: RaftNode, token: Any, request: RemoveRaftVoterRequest) ->
 # --- updating
 
 
-def update_asked(node: RaftNode, token: Any, request: UpdateRaftVoterRequest) -> None:
+def update_asked(node: RaftState, token: Any, request: UpdateRaftVoterRequest) -> None:
     node.reply(token, answers.update_raft_voter(node, _update(node, request)))
 
 
-def _update(node: RaftNode, request: UpdateRaftVoterRequest) -> ErrorCode:
+def _update(node: RaftState, request: UpdateRaftVoterRequest) -> ErrorCode:
     if request.cluster_id is not None and request.cluster_id != node.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
-    error = serving.leader_refusal(node, request.current_leader_epoch)
+    error = leader_refusal(node, request.current_leader_epoch)
     if error:
         return error
     state = node.state
@@ -172,50 +157,30 @@ def _update(node: RaftNode, request: UpdateRaftVoterRequest) -> ErrorCode:
     if level == 0:
         state.told[voter.id] = voter
         return ErrorCode.NONE
-    leading.append_controls(node, [(ControlType.KRAFT_VOTERS, node.voters.with_voter(voter).encode())])
-    serving.answer_waiting(node, state)
-    leading.advance(node, state)
+    append_controls(node, [(ControlType.KRAFT_VOTERS, node.voters.with_voter(voter).encode())])
+    waiting.answer_waiting(node, state)
+    advance(node, state)
     return ErrorCode.NONE
 
 
 # --- until it is committed
 
 
-def _write(node: RaftNode, state: Leader, change: Change, voters: VoterSet) -> None:
-    leading.append_controls(node, [(ControlType.KRAFT_VOTERS, voters.encode())])
+def _write(node: RaftState, state: Leader, change: Change, voters: VoterSet) -> None:
+    append_controls(node, [(ControlType.KRAFT_VOTERS, voters.encode())])
     change.end_offset = node.journal.end_offset
-    serving.answer_waiting(node, state)
-    leading.advance(node, state)
+    waiting.answer_waiting(node, state)
+    advance(node, state)
 
 
-def committed(node: RaftNode, state: Leader) -> None:
-    """The high watermark moved."""
-    change = state.change
-    if change is not None and change.end_offset is not None and node.high_watermark >= change.end_offset:
-        _end(node, state, ErrorCode.NONE, None)
-    if not node.is_voter and node.history.latest_offset < node.high_watermark:
-        leading.resign(node, state)
-
-
-def poll(node: RaftNode, state: Leader) -> int:
+def poll(node: RaftState, state: Leader) -> int:
     change = state.change
     if change is None or change.token is None or change.end_offset is not None:
         return NEVER_MS
     if node.now_ms >= change.deadline_ms:
-        _end(node, state, ErrorCode.REQUEST_TIMED_OUT, "The change took too long.")
+        waiting.end_change(node, state, ErrorCode.REQUEST_TIMED_OUT, "The change took too long.")
         return NEVER_MS
     return change.deadline_ms
-
-
-def _end(node: RaftNode, state: Leader, error: ErrorCode, message: str | None) -> None:
-    change, state.change = state.change, None
-    if change is not None:
-        change.reply(node, error, message)
-
-
-def refused(node: RaftNode, state: Leader, error: ErrorCode) -> None:
-    """The leader leads no more."""
-    _end(node, state, error, "This node does not lead the quorum any more.")
 
 
 def abandoned(state: Leader, token: Any) -> None:
@@ -226,7 +191,7 @@ def abandoned(state: Leader, token: Any) -> None:
 # --- what a follower wants changed
 
 
-def wanted(node: RaftNode, state: Follower) -> Request | None:
+def wanted(node: RaftState, state: Follower) -> Request | None:
     """Now and then a follower looks whether the quorum knows it as it is."""
     if not node.endpoints:
         return None
@@ -254,7 +219,7 @@ def wanted(node: RaftNode, state: Follower) -> Request | None:
     )
 
 
-def _introduction(node: RaftNode, state: Follower) -> UpdateRaftVoterRequest | None:
+def _introduction(node: RaftState, state: Follower) -> UpdateRaftVoterRequest | None:
     """What a voter tells each new leader once, while the log does not say it: see `upgrade`."""
     if state.has_told or not (state.has_fetched and node.is_voter) or node.now_ms < state.tell_ms:
         return None
@@ -262,7 +227,7 @@ def _introduction(node: RaftNode, state: Follower) -> UpdateRaftVoterRequest | N
     return _own_update(node)
 
 
-def _own_update(node: RaftNode) -> UpdateRaftVoterRequest:
+def _own_update(node: RaftState) -> UpdateRaftVoterRequest:
     made = UpdateRaftVoterRequest
     return made(
         cluster_id=node.cluster_id,
@@ -277,7 +242,7 @@ def _own_update(node: RaftNode) -> UpdateRaftVoterRequest:
 
 
 def update_answered(
-    node: RaftNode, leader_id: int, request: UpdateRaftVoterRequest, response: UpdateRaftVoterResponse
+    node: RaftState, leader_id: int, request: UpdateRaftVoterRequest, response: UpdateRaftVoterResponse
 ) -> None:
     if isinstance(node.state, Follower) and request.current_leader_epoch == node.epoch:
         # A leader of an older release does not want to know.
@@ -285,8 +250,8 @@ def update_answered(
     told = response.current_leader
     if told.leader_epoch >= 0:
         endpoint = Endpoint("", told.host, told.port) if told.host else None
-        node.heard_of(response.error_code, told.leader_id, told.leader_epoch, endpoint)
+        heard_of(node, response.error_code, told.leader_id, told.leader_epoch, endpoint)
 
 
-def join_answered(node: RaftNode, leader_id: int, request: Any, response: Any) -> None:
+def join_answered(node: RaftState, leader_id: int, request: Any, response: Any) -> None:
     """The voters of the log say what came of it."""

@@ -8,6 +8,7 @@ from typing import Any
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import RAFT_EPOCH_ANY_MAX, RAFT_EPOCH_LEAP_MAX
 from ottla.model.names import CLUSTER_METADATA_TOPIC
+from ottla.raft.state import RaftState
 
 
 def refusal(own_cluster: str, cluster_id: str | None, topics: Sequence[Any], name: str = "topic_name") -> ErrorCode:
@@ -23,3 +24,12 @@ def is_absurd(epoch: int, own: int) -> bool:
     """Whether no election can have led to this epoch. Every replica takes over a higher one that it hears of, so one
     absurd message would leave none for the elections to come."""
     return epoch > max(RAFT_EPOCH_ANY_MAX, own + RAFT_EPOCH_LEAP_MAX)
+
+
+def leader_refusal(node: RaftState, epoch: int) -> ErrorCode:
+    """Why a request for the leader of `epoch` is not for this node."""
+    if epoch < node.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if epoch > node.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    return ErrorCode.NONE if node.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER

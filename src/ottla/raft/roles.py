@@ -1,9 +1,31 @@
 """What a replica can be, what it may become, and what it knows only while it is that.
 
-Epoch, leader and vote are the node's own, whatever its role: they are what it must remember. A node that is no voter
-(an observer) is only ever unattached or a follower; one that has voted is unattached (or prospective) with a vote.
-Each of these changes as time goes on, so none equals another. (A data class without words of its own gets some made
-from its signature, which takes longer than all the rest of it.)
+Epoch, leader and vote are the node's own, whatever its role: they are what it must remember. `end` below is the time
+after which a role acts on its own (`deadline_ms`); `majority` is that of the voters.
+
+| role | event | what happens |
+|---|---|---|
+| any | a message of a higher epoch that names its leader | follower of that leader, in that epoch |
+| any | a message of a higher epoch without a leader, a request for a vote in it | unattached, in that epoch |
+| any | a message of a lower epoch | refused with FENCED_LEADER_EPOCH; the answer names the leader |
+| unattached | an answer names the leader of this epoch | follower |
+| unattached | a request for its vote, by a log that lacks nothing its own has | it votes, once per epoch |
+| unattached | `end`; a majority knows no leader; it is the only voter | prospective (observers ask on) |
+| prospective | a majority would elect it | candidate, in the next epoch, with its own vote |
+| prospective | a majority would not, or `end` | follower of the leader it still knows; else unattached |
+| candidate | a majority votes for it | leader: appends LeaderChange, and the voters if only a file names them |
+| candidate | a majority does not, or `end` | pauses for a random time, then prospective again |
+| leader | a majority has the first record of its epoch on disk | ready: `Lead`; the high watermark moves on |
+| leader | a majority did not fetch for `check_quorum_ms`; its journal fails; it is told to stop | resigned |
+| leader | its own removal from the voters is committed | resigned |
+| follower | an answer of its leader | appends, or cuts back where the logs part, or loads a snapshot; `end` moves |
+| follower | `end`; its leader's process is gone; the leader says that it leaves | prospective (observers ask on) |
+| resigned | `end` (until then it tells the other voters that the epoch is over) | unattached, having voted for itself |
+
+A node that is no voter (an observer) is only ever unattached or a follower. A voter whose disk was empty when it came
+neither votes nor stands until `lost_disk` allows it. Each of these objects changes as time goes on, so none equals
+another. (A data class without a docstring of its own gets one made from its signature, which takes longer than all the
+rest of it.)
 """
 
 from __future__ import annotations
@@ -14,10 +36,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.raft.config import NEVER_MS
 from ottla.raft.port import Place, ReplicaKey
+from ottla.raft.voters import Voter
 
 if TYPE_CHECKING:
-    from ottla.raft.membership import Change
-    from ottla.raft.voters import Voter
+    from ottla.wire.messages.cluster.update_features import UpdateFeaturesResponse
+    from ottla.wire.messages.quorum.add_raft_voter import AddRaftVoterResponse
+    from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterResponse
     from ottla.wire.messages.records.fetch import FetchRequest
 
 
@@ -87,6 +111,18 @@ class Waiting:
     token: Any
     request: FetchRequest
     deadline_ms: int
+
+
+@dataclass(eq=False)
+class Change:
+    """A change of the voters that is under way."""
+
+    token: Any
+    answer: type[AddRaftVoterResponse] | type[RemoveRaftVoterResponse] | type[UpdateFeaturesResponse]
+    deadline_ms: int
+    voter: Voter
+    ack_when_committed: bool = True
+    end_offset: int | None = None  # behind the record, once it is written
 
 
 @dataclass(eq=False)

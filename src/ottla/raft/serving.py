@@ -8,24 +8,22 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.raft import answers, leading
-from ottla.raft.config import NEVER_MS
+from ottla.raft import answers, counting, waiting
+from ottla.raft.committing import advance
 from ottla.raft.port import Place, ReplicaKey
-from ottla.raft.questions import refusal
+from ottla.raft.questions import leader_refusal, refusal
 from ottla.raft.roles import Leader, Waiting
+from ottla.raft.state import RaftState
 from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
-if TYPE_CHECKING:
-    from ottla.raft.node import RaftNode
 
-
-def fetch_asked(node: RaftNode, token: Any, request: FetchRequest) -> None:
+def fetch_asked(node: RaftState, token: Any, request: FetchRequest) -> None:
     error = _refusal(node, request)
     if error:
         node.reply(token, FetchResponse(error_code=error, responses=[]))
@@ -48,11 +46,11 @@ def fetch_asked(node: RaftNode, token: Any, request: FetchRequest) -> None:
     state = node.state
     _note(node, state, request)
     state.waiting.append(Waiting(token, request, node.now_ms + request.max_wait_ms))
-    leading.advance(node, state)
-    answer_waiting(node, state)
+    advance(node, state)
+    waiting.answer_waiting(node, state)
 
 
-def _refusal(node: RaftNode, request: FetchRequest) -> ErrorCode:
+def _refusal(node: RaftState, request: FetchRequest) -> ErrorCode:
     if request.cluster_id is not None and request.cluster_id != node.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     named = [topic.topic == CLUSTER_METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID for topic in request.topics]
@@ -60,16 +58,7 @@ def _refusal(node: RaftNode, request: FetchRequest) -> ErrorCode:
     return ErrorCode.NONE if named == [True] and alone else ErrorCode.INVALID_REQUEST
 
 
-def leader_refusal(node: RaftNode, epoch: int) -> ErrorCode:
-    """Why a request for the leader of `epoch` is not for this node."""
-    if epoch < node.epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
-    if epoch > node.epoch:
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
-    return ErrorCode.NONE if node.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-
-def check(node: RaftNode, place: Place) -> tuple[Place | None, Place | None] | None:
+def check(node: RaftState, place: Place) -> tuple[Place | None, Place | None] | None:
     """Compare a follower's log with ours: None if it fits, else where it parts, or the snapshot to load."""
     journal = node.journal
     if journal.start_offset == 0 and place.offset == 0:
@@ -81,33 +70,22 @@ def check(node: RaftNode, place: Place) -> tuple[Place | None, Place | None] | N
         or place.epoch < earliest.epoch
     ):
         return None, journal.latest_snapshot
-    ours = epoch_end(node, place.epoch)
+    ours = node.epoch_end(place.epoch)
     if ours.epoch != place.epoch or ours.offset < place.offset:
         return ours, None
     return None
 
 
-def epoch_end(node: RaftNode, epoch: int) -> Place:
-    """Where our log ends as far as `epoch` is concerned."""
-    found_epoch, offset = node.journal.epoch_end(epoch)
-    if found_epoch < 0:
-        return node.end
-    earliest = node.journal.earliest_snapshot
-    if earliest is not None and offset == earliest.offset and found_epoch == epoch:
-        return earliest
-    return Place(offset, found_epoch)
-
-
-def _note(node: RaftNode, state: Leader, request: FetchRequest) -> None:
+def _note(node: RaftState, state: Leader, request: FetchRequest) -> None:
     """What a fetch tells of the follower."""
     replica_id = max(request.replica_id, request.replica_state.replica_id)
     if replica_id < 0 or replica_id == node.me.id:
         return
     ask = request.topics[0].partitions[0]
     key = ReplicaKey(replica_id, ask.replica_directory_id)
-    if not leading.counts(node, state, key):
+    if not counting.counts(node, state, key):
         return
-    known = leading.progress(node, state, key)
+    known = counting.progress(node, state, key)
     end = node.journal.end_offset
     if ask.fetch_offset >= end:
         known.caught_up_ms = node.now_ms
@@ -121,37 +99,10 @@ def _note(node: RaftNode, state: Leader, request: FetchRequest) -> None:
 # --- waiting
 
 
-def answer_waiting(node: RaftNode, state: Leader) -> None:
-    """Answer those who have something to read, or whose time is over."""
-    waiting, state.waiting = state.waiting, []
-    for each in waiting:
-        ask = each.request.topics[0].partitions[0]
-        max_bytes = min(each.request.max_bytes, node.config.fetch_max_bytes)
-        records = node.journal.read(ask.fetch_offset, max_bytes) if ask.fetch_offset < node.journal.end_offset else b""
-        news = len(records) or (state.is_ready and ask.high_watermark < node.high_watermark)
-        if news or node.now_ms >= each.deadline_ms:
-            node.reply(each.token, answers.fetch(node, ErrorCode.NONE, records=records))
-        else:
-            state.waiting.append(each)
-
-
-def expire_waiting(node: RaftNode, state: Leader) -> int:
-    """Answer those whose time is over; when the next one's is."""
-    if any(node.now_ms >= each.deadline_ms for each in state.waiting):
-        answer_waiting(node, state)
-    return min((each.deadline_ms for each in state.waiting), default=NEVER_MS)
-
-
-def refuse_waiting(node: RaftNode, state: Leader, error: ErrorCode) -> None:
-    for each in state.waiting:
-        node.reply(each.token, answers.fetch(node, error))
-    state.waiting = []
-
-
 # --- snapshots
 
 
-def snapshot_asked(node: RaftNode, token: Any, request: FetchSnapshotRequest) -> None:
+def snapshot_asked(node: RaftState, token: Any, request: FetchSnapshotRequest) -> None:
     error = refusal(node.cluster_id, request.cluster_id, request.topics, "name")
     if error:
         node.reply(token, FetchSnapshotResponse(error_code=error, topics=[]))
@@ -175,7 +126,7 @@ def snapshot_asked(node: RaftNode, token: Any, request: FetchSnapshotRequest) ->
     if request.replica_id >= 0 and request.replica_id != node.me.id:
         # Somebody who loads a snapshot is alive, although it does not fetch.
         key = ReplicaKey(request.replica_id, ask.replica_directory_id)
-        if leading.counts(node, node.state, key):
-            leading.progress(node, node.state, key).fetched_ms = node.now_ms
+        if counting.counts(node, node.state, key):
+            counting.progress(node, node.state, key).fetched_ms = node.now_ms
     answer = answers.fetch_snapshot(node, ErrorCode.NONE, snapshot, size=size, position=ask.position, data=data)
     node.reply(token, answer)

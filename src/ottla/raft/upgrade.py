@@ -11,21 +11,18 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ottla.model.errors import ErrorCode
-from ottla.raft import events, leading, membership, serving
+from ottla.raft import events, waiting
+from ottla.raft.committing import advance, append_controls
 from ottla.raft.config import NEVER_MS
-from ottla.raft.roles import Leader
+from ottla.raft.roles import Change, Leader
+from ottla.raft.state import RaftState
 from ottla.raft.voters import Voter, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesResponse
 
-if TYPE_CHECKING:
-    from ottla.raft.node import RaftNode
 
-
-def refusal(node: RaftNode, level: int) -> str | None:
+def refusal(node: RaftState, level: int) -> str | None:
     """Why the version cannot rise to that level now."""
     state, current = node.state, node.history.kraft_version
     if level == current:
@@ -45,7 +42,7 @@ def refusal(node: RaftNode, level: int) -> str | None:
     return None
 
 
-def asked(node: RaftNode, event: events.Upgrade) -> None:
+def asked(node: RaftState, event: events.Upgrade) -> None:
     state, problem = node.state, refusal(node, event.level)
     if not isinstance(state, Leader):
         answer = UpdateFeaturesResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=problem)
@@ -56,16 +53,16 @@ def asked(node: RaftNode, event: events.Upgrade) -> None:
     else:
         voters = _known(node, state)
         version = (ControlType.KRAFT_VERSION, encode_kraft_version(event.level))
-        leading.append_controls(node, [version, (ControlType.KRAFT_VOTERS, voters.encode())])
-        state.change = change = membership.Change(event.token, UpdateFeaturesResponse, NEVER_MS, voters[node.me.id])
+        append_controls(node, [version, (ControlType.KRAFT_VOTERS, voters.encode())])
+        state.change = change = Change(event.token, UpdateFeaturesResponse, NEVER_MS, voters[node.me.id])
         change.end_offset = node.journal.end_offset
-        serving.answer_waiting(node, state)
-        leading.advance(node, state)
+        waiting.answer_waiting(node, state)
+        advance(node, state)
         return
     node.reply(event.token, answer)
 
 
-def _known(node: RaftNode, state: Leader) -> VoterSet:
+def _known(node: RaftState, state: Leader) -> VoterSet:
     """The voters as they told; one that did not supports nothing but version 0."""
     me = Voter(node.me.id, node.me.directory, node.endpoints)
     silent = [voter._replace(version_max=0) for voter in node.voters.others(node.me.id) if voter.id not in state.told]

@@ -1,0 +1,60 @@
+"""A leader's appends of control records, and the high watermark that follows what a majority has on disk.
+
+Rules:
+- The high watermark moves only once a majority has the first record of the leader's own epoch: what its predecessors
+  left is committed by that, never by counting.
+- A leader counts for itself what it has on disk. It may be no voter any more: it leads until its removal is committed.
+"""
+
+from __future__ import annotations
+
+from ottla.model.errors import ErrorCode
+from ottla.raft import effects, waiting
+from ottla.raft.counting import voter_progress
+from ottla.raft.port import QuorumRecord
+from ottla.raft.roles import Leader
+from ottla.raft.state import RaftState
+from ottla.raft.transitions import resign
+from ottla.records.control import ControlType
+
+
+def append_controls(node: RaftState, controls: list[tuple[ControlType, bytes]]) -> None:
+    offset = node.journal.end_offset
+    node.journal.append_controls(controls, node.epoch)
+    for at, (kind, value) in enumerate(controls):
+        node.learn(QuorumRecord(offset + at, kind, value))
+
+
+def advance(node: RaftState, state: Leader) -> None:
+    """See whether the high watermark moves."""
+    ends = [each.end_offset for each in voter_progress(node, state)]
+    if node.is_voter:
+        ends.append(node.journal.flushed_offset)
+    ends.sort(reverse=True)
+    offset = ends[node.voters.majority - 1] if len(ends) >= node.voters.majority else -1
+    if offset <= state.epoch_start:
+        return
+    before = node.high_watermark
+    node.commit(offset)
+    if not state.is_ready:
+        state.is_ready = True
+        node.emit(effects.Lead(node.epoch))
+    elif node.high_watermark == before:
+        return
+    waiting.answer_waiting(node, state)
+    _committed(node, state)
+
+
+def grown(node: RaftState, state: Leader) -> None:
+    """The log has more than before; a sole voter has put it on disk already."""
+    advance(node, state)
+    waiting.answer_waiting(node, state)
+
+
+def _committed(node: RaftState, state: Leader) -> None:
+    """The high watermark moved."""
+    change = state.change
+    if change is not None and change.end_offset is not None and node.high_watermark >= change.end_offset:
+        waiting.end_change(node, state, ErrorCode.NONE, None)
+    if not node.is_voter and node.history.latest_offset < node.high_watermark:
+        resign(node, state)

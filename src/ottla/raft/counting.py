@@ -1,0 +1,48 @@
+"""What a leader knows of the other replicas: how far each of them is, and whose word counts."""
+
+from __future__ import annotations
+
+from ottla.model.ids import NO_ID
+from ottla.model.limits import RAFT_REPLICAS_MAX
+from ottla.raft.port import ReplicaKey
+from ottla.raft.roles import Leader, Progress
+from ottla.raft.state import RaftState
+
+
+def progress(node: RaftState, state: Leader, key: ReplicaKey) -> Progress:
+    found = state.replicas.get(key)
+    if found is None:
+        if len(state.replicas) >= RAFT_REPLICAS_MAX:
+            _forget_one(node, state)
+        found = state.replicas[key] = Progress(key)
+    return found
+
+
+def counts(node: RaftState, state: Leader, key: ReplicaKey) -> bool:
+    """Whether a disk is the one that a static voter has now. With another it is a voter that lost the first, and what
+    that one still had on its way must not count for it."""
+    voter = node.voters.get(key.id)
+    if voter is None or voter.directory != NO_ID or key.directory == NO_ID:
+        return True
+    if key not in state.replicas and key not in state.superseded:
+        state.superseded |= {each for each in state.replicas if each.id == key.id and each.directory != NO_ID}
+    return key not in state.superseded
+
+
+def _forget_one(node: RaftState, state: Leader) -> None:
+    """Anybody can call itself an observer: of too many, the one goes that was not heard of for longest."""
+    observers = [each for each in state.replicas.values() if not node.voters.has(each.key)]
+    if observers:
+        del state.replicas[min(observers, key=lambda each: each.fetched_ms).key]
+
+
+def voter_progress(node: RaftState, state: Leader) -> list[Progress]:
+    """Of every other voter. Static voters are counted by their id, whatever disk they say they have."""
+    voters = node.voters
+    known: dict[int, Progress] = {}
+    for key, each in state.replicas.items():
+        if key in state.superseded or not voters.has(key):
+            continue
+        if key.id not in known or known[key.id].fetched_ms < each.fetched_ms:
+            known[key.id] = each
+    return [known.get(voter.id) or progress(node, state, voter.key) for voter in voters.others(node.me.id)]

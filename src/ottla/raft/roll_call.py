@@ -1,0 +1,77 @@
+"""How a voter in doubt about its own past finds out whether the whole quorum is new: it asks every other voter.
+
+The rules are those of `lost_disk`.
+"""
+
+from __future__ import annotations
+
+from ottla.raft import following, lost_disk
+from ottla.raft.config import NEVER_MS
+from ottla.raft.doubt import Doubt, Empty
+from ottla.raft.port import Place
+from ottla.raft.roles import Follower, Unattached
+from ottla.raft.state import RaftState
+from ottla.raft.vote_requests import ask_for_vote
+from ottla.wire.message import Response
+from ottla.wire.messages.quorum.vote import VoteRequest, VoteResponse
+
+_EMPTY = Place(0, 0)
+
+
+def heard(node: RaftState, voter_id: int, epoch: int) -> None:
+    """A voter said that its log is empty."""
+    doubt, state = node.doubt, node.state
+    if doubt is None or voter_id == node.me.id or voter_id not in node.voters:
+        return
+    was_complete = lost_disk.may_stand(node)
+    doubt.empty[voter_id] = Empty(node.now_ms, epoch)
+    if isinstance(state, Follower):
+        lost_disk.followed(node)
+    elif isinstance(state, Unattached) and lost_disk.may_stand(node) and not was_complete:
+        state.deadline_ms = NEVER_MS
+        following.stand_in_turn(node, state, turns_before=1)  # so that the others know everybody, too
+
+
+def wait(node: RaftState) -> int:
+    """Nobody leads, and this node must not: look for whoever does; when to go on."""
+    if node.doubt is None or not node.is_voter:
+        return following.fetch_from_anyone(node)
+    lost_disk.complain(node, node.doubt)
+    return following.fetch_from_anyone(node) if node.journal.end_offset else _call_roll(node, node.doubt)
+
+
+def _call_roll(node: RaftState, doubt: Doubt) -> int:
+    """Ask those whose word is missing or about to be too old. Every answer names the leader, too, if there is one."""
+    wake_ms = node.now_ms + node.config.roll_call_ms // 2
+    renew_ms = node.now_ms - node.config.roll_call_ms // 2
+    for voter in node.voters.others(node.me.id):
+        said = doubt.empty.get(voter.id)
+        if voter.address is None or (said is not None and said.at_ms > renew_ms and said.epoch <= node.epoch):
+            continue
+        if node.lines.is_ready(voter.id, node.now_ms):
+            doubt.asked[voter.id] = ask_for_vote(node, voter, pre_vote=True)
+        wake_ms = min(wake_ms, node.lines.wake_ms(voter.id, node.now_ms))
+    return wake_ms
+
+
+def answered(node: RaftState, voter_id: int, request: VoteRequest, granted: bool, epoch: int) -> None:
+    """Who would elect an empty log has none. One that said no is asked again later."""
+    ask = request.topics[0].partitions[0]
+    if node.doubt is None or (ask.last_offset, ask.last_offset_epoch) != _EMPTY:
+        return
+    if granted:
+        heard(node, voter_id, epoch)
+    else:
+        node.doubt.empty.pop(voter_id, None)
+        node.lines.pause(voter_id, node.now_ms)
+
+
+def answered_late(node: RaftState, number: int, response: Response) -> None:
+    """An answer that the node waits for no more, because there is a leader now. What it says is true nevertheless."""
+    if node.doubt is None or not isinstance(response, VoteResponse) or response.error_code or not response.topics:
+        return
+    said = response.topics[0].partitions[0]
+    for voter_id, asked in node.doubt.asked.items():
+        if asked == number and said.vote_granted:
+            heard(node, voter_id, said.leader_epoch)
+            return

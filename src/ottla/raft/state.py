@@ -1,0 +1,159 @@
+"""What one replica of the metadata journal knows, and the steps that all of its parts share.
+
+The parts (`election`, `following`, `leading` …) are functions of a `RaftState`; `RaftNode` puts them together.
+
+Rules:
+- `epoch`, `leader_id` and `voted` are on disk before anybody hears of them (`transitions.become`).
+- The high watermark never goes back, and nothing below it is ever cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ottla.raft import effects
+from ottla.raft.config import RaftConfig
+from ottla.raft.doubt import Doubt
+from ottla.raft.inflight_requests import Lines
+from ottla.raft.port import Journal, Place, QuorumRecord, ReplicaKey
+from ottla.raft.roles import ROLE_OF, Leader, Role, State, Unattached
+from ottla.raft.voters import Endpoint, VoterHistory, VoterSet
+from ottla.wire.message import Request, Response
+
+
+class Chance(Protocol):
+    """What elections need of `random.Random`."""
+
+    def randrange(self, start: int, stop: int, /) -> int: ...
+
+
+class RaftState:
+    def __init__(
+        self,
+        me: ReplicaKey,
+        cluster_id: str,
+        journal: Journal,
+        static: VoterSet,
+        *,
+        config: RaftConfig,
+        rng: Chance,
+        bootstrap: Sequence[Endpoint] = (),
+        endpoints: tuple[Endpoint, ...] = (),
+    ) -> None:
+        """`static` are the voters of the configuration; they count while the journal names none. `endpoints` are this
+        node's own, `bootstrap` where others may be found."""
+        self.me = me
+        self.cluster_id = cluster_id
+        self.journal = journal
+        self.config = config
+        self.rng = rng
+        self.bootstrap = tuple(bootstrap)
+        self.endpoints = endpoints
+        self.history = VoterHistory(static)
+        self.history.load(journal.quorum_records())
+        snapshot = journal.latest_snapshot
+        self.high_watermark = snapshot.offset if snapshot is not None else 0
+        self.lines = Lines(config)
+        self.now_ms = 0
+        self.deadline_ms: int | None = None
+        self.elections_lost = 0
+        self.known_leader_endpoint: Endpoint | None = None
+        self.effects: list[effects.Effect] = []
+        self._flush_asked = -1
+        self.journal_pause_ms = 0  # until then a disk that failed is left alone
+        self.remembered = found = journal.read_election()
+        self.epoch = max(found.epoch, journal.last_epoch)
+        known = found.epoch == self.epoch
+        self.leader_id = found.leader_id if known else -1
+        self.voted = found.voted if known else None
+        self.state: State = Unattached(0)
+        some_are_not_needed = len(self.voters) > self.voters.majority
+        self.doubt = Doubt() if journal.in_doubt and some_are_not_needed else None
+
+    @property
+    def role(self) -> Role:
+        return ROLE_OF[type(self.state)]
+
+    @property
+    def is_leader(self) -> bool:
+        return isinstance(self.state, Leader)
+
+    @property
+    def voters(self) -> VoterSet:
+        return self.history.latest
+
+    @property
+    def is_voter(self) -> bool:
+        return self.voters.has(self.me)
+
+    @property
+    def own_votes(self) -> set[int]:
+        """What an election begins with."""
+        return {self.me.id} if self.is_voter else set()
+
+    @property
+    def may_tell(self) -> bool:
+        """Whether what is in the log may be told of: where it counts, or will once this controller is a voter, it has
+        to be on disk."""
+        return self.journal.flushed_offset >= self.journal.end_offset or not (self.is_voter or self.endpoints)
+
+    @property
+    def end(self) -> Place:
+        return Place(self.journal.end_offset, self.journal.last_epoch)
+
+    @property
+    def told_high_watermark(self) -> int:
+        """A leader does not know how far its predecessors were before its own epoch has begun."""
+        return -1 if isinstance(self.state, Leader) and not self.state.is_ready else self.high_watermark
+
+    def leader_endpoint(self) -> Endpoint | None:
+        """Where the leader is reached, if one is known."""
+        if self.leader_id < 0:
+            return None
+        if self.leader_id == self.me.id and self.endpoints:
+            return self.endpoints[0]
+        voter = self.voters.get(self.leader_id)
+        return self.known_leader_endpoint or (voter.address if voter is not None else None)
+
+    # --- effects
+
+    def emit(self, effect: effects.Effect) -> None:
+        self.effects.append(effect)
+
+    def reply(self, token: Any, response: Response) -> None:
+        self.emit(effects.Reply(token, response))
+
+    def send(self, destination: int, address: Endpoint, request: Request) -> int:
+        """To a node, or (below -1) to a bootstrap server. Who calls looked at `lines` before. The request's number."""
+        number = self.lines.sent(destination, request, self.now_ms)
+        self.emit(effects.Send(number, max(destination, -1), address, request, self.config.request_timeout_ms))
+        return number
+
+    # --- the log
+
+    def commit(self, offset: int) -> None:
+        """The high watermark is at least this."""
+        if offset > self.high_watermark:
+            assert offset <= self.journal.end_offset, f"{offset} is committed, but the log ends before it"
+            self.high_watermark = offset
+            self.emit(effects.Committed(offset))
+
+    def learn(self, record: QuorumRecord) -> None:
+        """A record about the voters was appended: it holds at once."""
+        self.history.add(record)
+
+    def election_timeout(self) -> int:
+        """When a node that hears of nobody stands for election: random, so that they do not all do it together."""
+        base = self.config.election_timeout_ms
+        return self.now_ms + base + self.rng.randrange(0, max(base, 1))
+
+    def epoch_end(self, epoch: int) -> Place:
+        """Where the log ends as far as `epoch` is concerned."""
+        found_epoch, offset = self.journal.epoch_end(epoch)
+        if found_epoch < 0:
+            return self.end
+        earliest = self.journal.earliest_snapshot
+        if earliest is not None and offset == earliest.offset and found_epoch == epoch:
+            return earliest
+        return Place(offset, found_epoch)

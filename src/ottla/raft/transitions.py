@@ -1,0 +1,128 @@
+"""From one role to another. What must be remembered of a change is on disk before anybody hears of it.
+
+The table of what may follow what is in `roles`.
+"""
+
+from __future__ import annotations
+
+from ottla.model.errors import ErrorCode
+from ottla.raft import effects, lost_disk, waiting
+from ottla.raft.counting import voter_progress
+from ottla.raft.port import Election, ReplicaKey
+from ottla.raft.roles import NEXT, ROLE_OF, Candidate, Follower, Leader, Prospective, Resigned, State, Unattached
+from ottla.raft.state import RaftState
+from ottla.raft.voters import Endpoint
+
+
+def become(
+    node: RaftState,
+    state: State,
+    *,
+    epoch: int | None = None,
+    leader_id: int = -1,
+    voted: ReplicaKey | None = None,
+    endpoint: Endpoint | None = None,
+    remembered: bool = True,
+) -> None:
+    """Change the role; what must be remembered is on disk first. `remembered` False: the next change follows at
+    once, and nobody hears of this one."""
+    epoch = node.epoch if epoch is None else epoch
+    _check(node, state, epoch, leader_id, voted)
+    before = Election(node.epoch, node.leader_id, node.voted)
+    if remembered:
+        _remember(node, state, epoch, leader_id, voted)
+    if isinstance(node.state, Leader):
+        _step_down(node, node.state, epoch)
+    node.epoch, node.leader_id, node.voted = epoch, leader_id, voted
+    node.known_leader_endpoint = endpoint
+    node.state = state
+    node.lines.forget()
+    if (epoch, leader_id) != before[:2] and leader_id != node.me.id:
+        node.emit(effects.Follow(leader_id, epoch))
+
+
+def _check(node: RaftState, state: State, epoch: int, leader_id: int, voted: ReplicaKey | None) -> None:
+    """What all the others rely on: epochs only rise, and each has at most one leader and one vote of this node."""
+    assert epoch >= node.epoch, f"from epoch {node.epoch} back to {epoch}"
+    if epoch > node.epoch:
+        return
+    assert ROLE_OF[type(state)] in NEXT[node.role], f"{node.role} → {state}"
+    assert leader_id < 0 or node.leader_id in (-1, leader_id), f"epoch {epoch} is led by {node.leader_id}, {leader_id}"
+    assert voted is None or node.voted is None or voted.id == node.voted.id, f"epoch {epoch}: {node.voted}, {voted}"
+
+
+def _remember(node: RaftState, state: State, epoch: int, leader_id: int, voted: ReplicaKey | None) -> None:
+    if isinstance(state, Leader | Resigned):
+        leader_id, voted = node.me.id, None  # whoever leads has voted for itself
+    election = Election(epoch, leader_id, voted)
+    if election != node.remembered:
+        node.journal.write_election(election, list(node.voters), node.history.kraft_version)
+        node.remembered = election
+
+
+def _step_down(node: RaftState, state: Leader, epoch: int) -> None:
+    """Whoever waited for this leader must ask another."""
+    error = ErrorCode.FENCED_LEADER_EPOCH if epoch > node.epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    waiting.refuse_waiting(node, state, error)
+    waiting.end_change(node, state, ErrorCode.NOT_LEADER_OR_FOLLOWER, "This node does not lead the quorum any more.")
+
+
+def become_unattached(node: RaftState, epoch: int, *, leader_id: int = -1, voted: ReplicaKey | None = None) -> None:
+    become(node, Unattached(node.election_timeout()), epoch=epoch, leader_id=leader_id, voted=voted)
+
+
+def become_prospective(node: RaftState) -> None:
+    become(
+        node,
+        Prospective(node.election_timeout(), node.own_votes),
+        leader_id=node.leader_id,
+        voted=node.voted,
+        endpoint=node.leader_endpoint(),
+    )
+
+
+def new_follower(node: RaftState) -> Follower:
+    return Follower(node.now_ms + node.config.fetch_timeout_ms, node.now_ms + node.config.update_voter_interval_ms)
+
+
+def become_follower(node: RaftState, epoch: int, leader_id: int, endpoint: Endpoint) -> None:
+    voted = node.voted if epoch == node.epoch else None
+    become(node, new_follower(node), epoch=epoch, leader_id=leader_id, voted=voted, endpoint=endpoint)
+    node.elections_lost = 0
+    lost_disk.followed(node)
+
+
+def resign(node: RaftState, state: Leader) -> None:
+    """The others are told, those first who have most: one of them is elected soonest."""
+    known = sorted(voter_progress(node, state), key=lambda each: (-each.end_offset, each.key))
+    keys = tuple(node.voters[each.key.id].key for each in known)
+    told = {key.id for key in keys}
+    become(node, Resigned(node.election_timeout(), told, keys), voted=node.me)
+
+
+def attach(node: RaftState, leader_id: int, epoch: int, endpoint: Endpoint | None) -> None:
+    """Somebody says who leads."""
+    if epoch < node.epoch or leader_id == node.me.id:
+        return
+    if endpoint is None and leader_id in node.voters:
+        endpoint = node.voters[leader_id].address
+    newer = epoch > node.epoch
+    if leader_id < 0 or endpoint is None:
+        if newer:
+            become_unattached(node, epoch, leader_id=leader_id)
+        return
+    waits = isinstance(node.state, Unattached | Prospective | Candidate)
+    if newer or (waits and node.leader_id in (-1, leader_id)):
+        become_follower(node, epoch, leader_id, endpoint)
+
+
+def heard_of(node: RaftState, error: int, leader_id: int, epoch: int, endpoint: Endpoint | None) -> bool:
+    """What an answer says about the leader; True if there is nothing else to it (another epoch, another leader)."""
+    if epoch < node.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return True
+    if epoch > node.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        attach(node, leader_id, epoch, endpoint)
+        return True
+    if leader_id >= 0 and node.leader_endpoint() is None:  # or its id is remembered, and nothing else
+        attach(node, leader_id, epoch, endpoint)
+    return error == ErrorCode.BROKER_NOT_AVAILABLE
