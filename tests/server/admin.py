@@ -21,7 +21,7 @@ from ottla.server.api.context import Context, Peer
 from ottla.server.loop.later import Later
 from ottla.server.loop.slices import Slices
 from ottla.server.loop.watches import Watches
-from ottla.server.node import Ports
+from ottla.server.ports.ports import Ports
 from ottla.server.quorum.controller_link import ControllerChannel
 from ottla.server.quorum.quorum_member import Member
 from ottla.server.settings.configs import Configs

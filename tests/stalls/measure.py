@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 from tests.support.raw import RawConnection
 
-from ottla.server.node import Node, system_ports
+from ottla.server.node import Node
+from ottla.server.ports.ports import system_ports
 
 BUDGET_MS = 50.0  # what one callback may take of the CPU
 

@@ -22,7 +22,7 @@ from ottla.log.config import Inspect
 from ottla.log.files.disk import StorageError
 from ottla.machine.stepped import in_one_go
 from ottla.model.config import Config
-from ottla.server.api.context import Services
+from ottla.server.api.context import Intercept, Services
 from ottla.server.api.forwarding import Forwarding
 from ottla.server.coordination.on_demand import Coordination
 from ottla.server.fetch.sessions import Sessions
@@ -33,11 +33,11 @@ from ottla.server.loop.slices import Steps
 from ottla.server.loop.stalls import Stalls
 from ottla.server.loop.workers import in_worker
 from ottla.server.net.connection_limits import Door
-from ottla.server.net.listener import Endpoint, Listener
+from ottla.server.net.listener import Listener
+from ottla.server.net.request_in_frame import request_in_frame
 from ottla.server.peers.peer_requests import PeerRequests
 from ottla.server.peers.peers import Peers
-from ottla.server.ports.ports import Ports as Ports  # known to everybody by this module
-from ottla.server.ports.ports import system_ports as system_ports
+from ottla.server.ports.ports import Ports
 from ottla.server.quorum.broker_lifecycle import Lifecycle, register_controller
 from ottla.server.quorum.broker_liveness import Liveness
 from ottla.server.quorum.controller_link import ControllerChannel
@@ -45,7 +45,7 @@ from ottla.server.quorum.quorum_member import NOT_CLEAN, Member
 from ottla.server.replication.replication import Replication
 from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import controller_names, inter_broker_listener, registered_endpoints
-from ottla.server.settings.listeners import advertised, listened
+from ottla.server.settings.listeners import ListenerAddress, advertised, listened
 from ottla.server.settings.start_refusals import check_start
 from ottla.server.storage.directories import DataDirectory, open_directories
 from ottla.server.storage.recovery import Watch, recover
@@ -65,18 +65,26 @@ _CONTRACTS = "ottla.server.schemas.contracts"
 
 
 class Node:
-    def __init__(self, values: Mapping[str, str], ports: Ports, on_recovery: Watch | None = None) -> None:
-        """`values` are server properties by Kafka's names; what is not given has its default."""
+    def __init__(
+        self,
+        values: Mapping[str, str],
+        ports: Ports,
+        on_recovery: Watch | None = None,
+        intercept: Intercept | None = None,
+    ) -> None:
+        """`values` are server properties by Kafka's names; what is not given has its default. `intercept` is a test's
+        way to put itself before the handlers."""
         self.values = dict(values)
         self.ports = ports
         self._on_recovery = on_recovery
+        self._intercept = intercept
         self.stalls = Stalls()
         self.addresses: list[tuple[str, int]] = []
         self._client_listeners = 0
         self._stop_requested: asyncio.Event | None = None
         self.storage_lost = False  # why it asked for its own stop
         self._loaded = False  # whether partitions were opened, so that closing them is what makes the stop clean
-        self._sockets: dict[Endpoint, Any] = {}  # bound, but nobody is let in yet
+        self._sockets: dict[ListenerAddress, Any] = {}  # bound, but nobody is let in yet
         self._steps_back: list[Callable[[], Awaitable[None] | None]] = []  # how to undo the start, the last step last
 
     async def start(self) -> None:
@@ -206,7 +214,7 @@ class Node:
             advertised=addresses.get,
             coordination=Coordination(lambda: self._coordinators(loop), lambda: self._load(_COORDINATORS)),
             slices=runtime.slices,
-            intercept=self.ports.intercept,
+            intercept=self._intercept,
         )
 
     def _replicate(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -292,7 +300,7 @@ class Node:
             self._loaded = True
             self._begin(loop)
 
-    async def _join_as_broker(self, loop: asyncio.AbstractEventLoop, endpoints: list[Endpoint]) -> None:
+    async def _join_as_broker(self, loop: asyncio.AbstractEventLoop, endpoints: list[ListenerAddress]) -> None:
         ports = {endpoint.name: sock.getsockname()[1] for endpoint, sock in self._sockets.items()}
         broker = self.member.broker
         broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
@@ -338,7 +346,7 @@ class Node:
         """Everything that goes on by itself."""
         limit_ms = self.configs.broker.get("ottla.stall.limit.ms")
         if self.ports.watch is not None and limit_ms:
-            self._steps_back.append(self.ports.watch(loop, self.stalls, limit_ms))
+            self._steps_back.append(self.ports.watch(loop, self.stalls, limit_ms, request_in_frame))
         self.partitions.neighbours.on_sealed = self.services.syncer.seal
         for partition in self.partitions.opened():
             if partition.log.has_unsynced_segments:  # that recovery read
@@ -351,12 +359,12 @@ class Node:
             self.services.replication.start(self.metadata.state)
             self.services.coordination.start(self.metadata.state)
 
-    def _bind(self, endpoint: Endpoint) -> Any:
+    def _bind(self, endpoint: ListenerAddress) -> Any:
         sock = self._sockets[endpoint] = self.ports.net.listen(endpoint.host, endpoint.port)
         self._steps_back.append(sock.close)
         return sock
 
-    def _listen(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> None:
+    def _listen(self, endpoint: ListenerAddress, loop: asyncio.AbstractEventLoop) -> None:
         sock = self._sockets.get(endpoint) or self._bind(endpoint)
         controller = endpoint.name in controller_names(self.configs.broker)
         listener = Listener(endpoint, sock, loop, self.services, self.door, controller=controller)

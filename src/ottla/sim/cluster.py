@@ -17,7 +17,8 @@ from ottla.client.connection import Address
 from ottla.cluster.state import JournalError
 from ottla.log.files.disk import Disk
 from ottla.server.api.dispatch import load_handlers
-from ottla.server.node import Node, Ports
+from ottla.server.node import Node
+from ottla.server.ports.ports import Ports
 from ottla.sim.world.disk import Crash, SimDisk
 from ottla.sim.world.loop import SimLoop
 from ottla.sim.world.net import SimNet
@@ -144,10 +145,11 @@ class Machine:
             now_ms=self.clock.now_ms,
             rng=random.Random(self._rng.random()),
             executor=self._executor,
-            intercept=self.script.intercept if self.follows_script else None,
         )
         try:
-            node = self.incarnation = Node(self.settings, ports)
+            node = self.incarnation = Node(
+                self.settings, ports, intercept=self.script.intercept if self.follows_script else None
+            )
             await node.start()
         except Exception as error:
             self._failed("start", error)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.config import unknown
 from ottla.model.errors import ErrorCode
-from ottla.server.node import Node, system_ports
+from ottla.server.node import Node
+from ottla.server.ports.ports import system_ports
 from ottla.testing.clock import Clock, Pause
 from ottla.testing.faults import Fault, FaultScript
 
@@ -160,10 +161,8 @@ class Broker:
 
     async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        ports = system_ports(self.settings)._replace(
-            now_ms=self.clock.now_ms, intercept=self._faults.intercept, watch=None
-        )
-        self.node = Node(self.settings, ports)
+        ports = system_ports(self.settings)._replace(now_ms=self.clock.now_ms, watch=None)
+        self.node = Node(self.settings, ports, intercept=self._faults.intercept)
         await self.node.start()
         self._ready.set()
         await self.node.stopped()

@@ -18,7 +18,9 @@ from ottla.server.api.context import Context
 from ottla.server.api.dispatch import Served
 from ottla.server.loop.stalls import Stall, Stalls
 from ottla.server.loop.watchdog import watch
-from ottla.server.node import Node, system_ports
+from ottla.server.net.request_in_frame import request_in_frame
+from ottla.server.node import Node
+from ottla.server.ports.ports import system_ports
 from ottla.server.process import loop_factory
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 
@@ -41,7 +43,7 @@ def watched(
     stalls = Stalls()
 
     async def run() -> None:
-        stop = watch(asyncio.get_running_loop(), stalls, LIMIT_MS)
+        stop = watch(asyncio.get_running_loop(), stalls, LIMIT_MS, request_in_frame)
         await asyncio.sleep(0.01)
         await work(asyncio.get_running_loop())
         async with asyncio.timeout(WAIT_S):
@@ -107,7 +109,7 @@ def test_the_request_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         return served.handler(request, context)
 
     values = {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}
-    node = Node(values, system_ports(values)._replace(intercept=slow))
+    node = Node(values, system_ports(values), intercept=slow)
     told: list[Stall] = []
     monkeypatch.setattr(node.stalls, "add", lambda stall, now_s: told.append(stall))
     loop = loop_factory() or asyncio.new_event_loop

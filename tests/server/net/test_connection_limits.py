@@ -13,8 +13,9 @@ from tests.support.raw import Closed, RawConnection
 from ottla.model.node_config import NodeConfig
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.net.connection_limits import Door
-from ottla.server.net.listener import Endpoint, Listener
+from ottla.server.net.listener import Listener
 from ottla.server.settings.configs import SINGLE_NODE
+from ottla.server.settings.listeners import ListenerAddress
 from ottla.testing.broker import Broker
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 
@@ -56,7 +57,7 @@ def test_a_listener_without_descriptors_does_not_spin() -> None:
     loop = Loop()
     services: Any = SimpleNamespace()
     door = Door(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1))
-    listener = Listener(Endpoint("PLAINTEXT", "127.0.0.1", 9092), NoDescriptors(), loop, services, door)
+    listener = Listener(ListenerAddress("PLAINTEXT", "127.0.0.1", 9092), NoDescriptors(), loop, services, door)
     assert loop.reader is not None
     loop.reader()
     assert loop.reader is None, "it does not look again at once"

@@ -15,8 +15,9 @@ from ottla.model.ids import uuid_text
 from ottla.model.node_config import NodeConfig
 from ottla.raft.voters import Endpoint, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
-from ottla.server.node import Node, system_ports
+from ottla.server.node import Node
 from ottla.server.ports.os_disk import OsDisk
+from ottla.server.ports.ports import system_ports
 from ottla.server.quorum.settings import is_only_bootstrap
 from ottla.server.storage.identity import IdentityError
 

@@ -25,8 +25,8 @@ from ottla.cluster.store import DIRECTORY
 from ottla.log.files.checkpoint import write_clean_shutdown
 from ottla.model import limits
 from ottla.model.resources import Resource
-from ottla.server.node import Ports
 from ottla.server.ports.os_disk import OsDisk
+from ottla.server.ports.ports import Ports
 from ottla.server.quorum.quorum_member import Member
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import open_directories

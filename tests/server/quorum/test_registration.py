@@ -9,7 +9,8 @@ from tests.server.replication.test_three_nodes import ask, run, running, setting
 
 from ottla.cluster.snapshot import feature
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.node import Node, system_ports
+from ottla.server.node import Node
+from ottla.server.ports.ports import system_ports
 from ottla.server.quorum import quorum_member as member
 from ottla.wire.messages.cluster.controller_registration import ControllerRegistrationRequest
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest

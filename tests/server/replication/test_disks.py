@@ -10,8 +10,9 @@ from tests.server.replication.test_three_nodes import ask, run, settings, until
 from tests.server.talk import produce_request
 
 from ottla.model.errors import ErrorCode
-from ottla.server.node import Node, system_ports
+from ottla.server.node import Node
 from ottla.server.ports.os_disk import OsDisk
+from ottla.server.ports.ports import system_ports
 from ottla.sim.world.disk import SimDisk
 from ottla.wire.messages.records.produce import ProduceRequest
 from ottla.wire.messages.topics.create_topics import CreateTopicsRequest

@@ -25,7 +25,8 @@ from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import REQUEST_ELEMENTS_MAX
 from ottla.server.loop.later import Later
-from ottla.server.node import Node, system_ports
+from ottla.server.node import Node
+from ottla.server.ports.ports import system_ports
 from ottla.server.process import loop_factory
 from ottla.server.storage.partitions import Partitions
 from ottla.server.storage.recovery import recover

@@ -17,8 +17,9 @@ from ottla.log.files.checkpoint import CLEAN_SHUTDOWN
 from ottla.log.files.disk import StorageError
 from ottla.model.errors import ErrorCode
 from ottla.records.batch import MAGIC_AT, headers
-from ottla.server.node import Node, system_ports
+from ottla.server.node import Node
 from ottla.server.ports.os_disk import OsFile
+from ottla.server.ports.ports import system_ports
 from ottla.testing.broker import Broker
 
 SEGMENT = f"{0:020d}.log"

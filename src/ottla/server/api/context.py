@@ -177,7 +177,7 @@ class Context:
         """The request stays where it is, in the receive buffer, and those behind it wait until `let_go`.
 
         A request that cannot be carried out at once keeps its turn in this way (`turns.keep_turn`), and one whose
-        records wait for a slow disk is counted as memory until they are written (`writing.held_until_written`).
+        records wait for a slow disk is counted as memory until they are written (`unwritten_records.py`).
         """
         self.holds += 1
 

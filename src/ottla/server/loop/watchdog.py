@@ -3,7 +3,7 @@
 uvloop has no hook before and after a callback, and a look at the clock around each would cost every request. So a
 thread of its own looks at the loop's thread some times a second. An idle loop is left alone. A busy one is asked to
 call back: until it does it is held up, and the frames of its thread say by what. Requests pay nothing for this; what is
-being handled is read from the frame of `Connection._serve`.
+being handled is read from the frames (`net/request_in_frame.py`).
 
 It measures from when it first saw the loop busy, so what it tells is a lower bound.
 """
@@ -17,19 +17,20 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import NamedTuple, TypeAlias
 
 from ottla.model import limits
 from ottla.server.loop.stalls import Stall, Stalls
-from ottla.server.net.connection import Connection
 
 log = logging.getLogger(__name__)
 
 _LOOKS_PER_LIMIT = 2
 _FRAMES_MAX = 200
-_HANDLE: CodeType = Connection._serve.__code__
 _OTHERS = "code that is not Ottla's"
+
+# What request the code of a frame works for; None: the frame does not say.
+RequestOf: TypeAlias = Callable[[FrameType], str | None]
 
 
 class Sighting(NamedTuple):
@@ -40,16 +41,17 @@ class Sighting(NamedTuple):
     request: str | None
 
 
-def watch(loop: asyncio.AbstractEventLoop, stalls: Stalls, limit_ms: int) -> Callable[[], None]:
+def watch(loop: asyncio.AbstractEventLoop, stalls: Stalls, limit_ms: int, request_of: RequestOf) -> Callable[[], None]:
     """Tells `stalls` of callbacks of `loop` that run longer than `limit_ms`; gives what ends it."""
-    return Watchdog(loop, stalls, limit_ms).stop
+    return Watchdog(loop, stalls, limit_ms, request_of).stop
 
 
 class Watchdog:
-    def __init__(self, loop: asyncio.AbstractEventLoop, stalls: Stalls, limit_ms: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, stalls: Stalls, limit_ms: int, request_of: RequestOf) -> None:
         self._loop = loop
         self._stalls = stalls
         self._limit_s = limit_ms / 1000
+        self._request_of = request_of
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="ottla-watchdog", daemon=True)
         loop.call_soon(self._begin)
@@ -117,7 +119,7 @@ class Watchdog:
             if frame is None or frame.f_code is self._caller:
                 break
             place = place or _place(frame)
-            request = request or _request_of(frame)
+            request = request or self._request_of(frame)
             callback, frame = frame, frame.f_back
         return Sighting(callback.f_code.co_qualname, place or _OTHERS, request)
 
@@ -126,12 +128,3 @@ def _place(frame: FrameType) -> str:
     """Where it is, if that is code of ours."""
     module = frame.f_globals.get("__name__", "")
     return f"{module}.{frame.f_code.co_qualname}:{frame.f_lineno}" if module.startswith("ottla.") else ""
-
-
-def _request_of(frame: FrameType) -> str | None:
-    if frame.f_code is not _HANDLE:
-        return None
-    values: dict[str, Any] = frame.f_locals
-    route, context = values["route"], values["self"].context
-    address, port = context.connection.remote_address[:2]
-    return f"{route.endpoint.name} v{route.version} of client {context.client_id[:100]!r} at {address}:{port}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from socket import IPPROTO_TCP, TCP_NODELAY
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.model import limits
 from ottla.server.api.context import Context, Peer, Services
 from ottla.server.net.connection import Connection
 from ottla.server.net.connection_limits import Door
+from ottla.server.settings.listeners import ListenerAddress
 
 log = logging.getLogger(__name__)
 
@@ -17,19 +18,18 @@ log = logging.getLogger(__name__)
 ACCEPT_PAUSE_S = 0.5
 
 
-class Endpoint(NamedTuple):
-    """One entry of `listeners`: a name and the address to bind."""
-
-    name: str
-    host: str
-    port: int
-
-
 class Listener:
     def __init__(
-        self, endpoint: Endpoint, sock: Any, loop: Any, services: Services, door: Door, *, controller: bool = False
+        self,
+        address: ListenerAddress,
+        sock: Any,
+        loop: Any,
+        services: Services,
+        door: Door,
+        *,
+        controller: bool = False,
     ) -> None:
-        self.endpoint = endpoint
+        self.name = address.name
         self.address: tuple[str, int] = sock.getsockname()[:2]
         self._sock = sock
         self._loop = loop
@@ -81,7 +81,7 @@ class Listener:
         except OSError:  # gone before we looked
             sock.close()
             return
-        peer = Peer(self.endpoint.name, (local[0], local[1]), (address[0], address[1]), self._controller)
+        peer = Peer(self.name, (local[0], local[1]), (address[0], address[1]), self._controller)
         door = self._door
         context = Context(self._services, peer)
         door.entered(Connection(sock, self._loop, context, door.memory, door.max_frame_bytes, door.left))

@@ -20,9 +20,9 @@ import errno
 import os
 import threading
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from ottla.log.files.disk import Buffer, Cold, Sendable, StorageError
+from ottla.log.files.disk import Buffer, Cold, Disk, Sendable, StorageError
 from ottla.log.files.pending_writes import Piece, Waiting
 from ottla.model.limits import (
     COLD_READ_BYTES,
@@ -34,10 +34,7 @@ from ottla.model.limits import (
     WARMED_WHOLE_BYTES,
 )
 from ottla.server.ports import page_cache
-from ottla.server.ports.disk_reserve import FULL, may_use
-
-if TYPE_CHECKING:
-    from ottla.server.ports.os_disk import OsDisk
+from ottla.server.ports.disk_reserve import FULL, Reserve, may_use
 
 _CLOSED = -1
 _fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has the latter only
@@ -53,6 +50,23 @@ class Home:
     def __init__(self, path: str) -> None:
         self.path = path
         self.files: dict[str, OsFile] = {}
+
+
+class FileOwner(Disk, Protocol):
+    """What a file needs of its disk (`OsDisk`)."""
+
+    hurried: int  # the thread whose reads must not wait now
+    slow: bool
+    reserve: Reserve
+
+    def wrote(self, took_s: float, now_s: float) -> None:
+        """How long a write took while the directory was slow, or may have been."""
+
+    def open_descriptor(self, file: OsFile) -> int:
+        """A descriptor for `file`, whose lock the caller holds; another file may lose its own."""
+
+    def note_closed(self, file: OsFile) -> None:
+        """The file has given its descriptor back."""
 
 
 class OsFile:
@@ -77,7 +91,7 @@ class OsFile:
         "used",
     )
 
-    def __init__(self, disk: OsDisk, home: Home, name: str, size: int) -> None:
+    def __init__(self, disk: FileOwner, home: Home, name: str, size: int) -> None:
         self.disk = disk
         self._home = home
         self.name = name

@@ -11,16 +11,16 @@ from typing import NamedTuple, TypeAlias
 
 from ottla.log.files.disk import Disk
 from ottla.model import limits
-from ottla.server.api.context import Intercept
 from ottla.server.loop.stalls import Stalls
-from ottla.server.loop.watchdog import watch
+from ottla.server.loop.watchdog import RequestOf, watch
 from ottla.server.ports.os_disk import OsDisk
 from ottla.server.ports.sockets import Net, OsNet
 from ottla.server.ports.system import connections_max, lock_directory, open_files_max
 from ottla.server.settings.configs import Configs
 
-# Watches a loop from outside: the loop, where stalls are counted, how many milliseconds are one; gives what ends it.
-Watch: TypeAlias = Callable[[asyncio.AbstractEventLoop, Stalls, int], Callable[[], None]]
+# Watches a loop from outside: the loop, where stalls are counted, how many milliseconds are one, what names the request
+# that a frame works for; returns what ends it.
+Watch: TypeAlias = Callable[[asyncio.AbstractEventLoop, Stalls, int, RequestOf], Callable[[], None]]
 
 
 class Ports(NamedTuple):
@@ -34,7 +34,6 @@ class Ports(NamedTuple):
     lock: Callable[[str], Callable[[], None]] = lambda _: lambda: None  # makes a data directory ours; what undoes it
     watch: Watch | None = None  # who sees what holds up the event loop
     threads: Callable[[int], Executor] | None = None  # so many of one's own
-    intercept: Intercept | None = None  # a test's way to put itself before the handlers
     clock_s: Callable[[], float] = float  # goes on within a turn of the event loop, unlike the loop's; stands still
     connections_max: int = limits.CONNECTIONS_MAX  # for which there are descriptors
 

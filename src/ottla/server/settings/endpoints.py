@@ -6,8 +6,13 @@ from collections.abc import Iterable, Mapping
 
 from ottla.cluster.entities import Endpoint
 from ottla.model.config import Config
-from ottla.server.net.listener import Endpoint as Address
-from ottla.server.settings.listeners import EVERY_INTERFACE, advertised, listened, security_protocols
+from ottla.server.settings.listeners import (
+    EVERY_INTERFACE,
+    ListenerAddress,
+    advertised,
+    listened,
+    security_protocols,
+)
 
 _PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -46,13 +51,13 @@ def inter_broker_listener(settings: Config) -> str:
     return protocol if protocol in names or not names else names[0]
 
 
-def _told(settings: Config) -> list[Address]:
+def _told(settings: Config) -> list[ListenerAddress]:
     """As advertised; a listener that is advertised nowhere is not told, unless none is."""
     told = [end for end in advertised(settings) if end.name not in controller_names(settings)]
     return told or listened(settings)
 
 
-def _endpoints(settings: Config, addresses: list[Address]) -> list[Endpoint]:
+def _endpoints(settings: Config, addresses: list[ListenerAddress]) -> list[Endpoint]:
     protocols = security_protocols(settings)
     return [
         Endpoint(

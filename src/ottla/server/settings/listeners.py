@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.net.listener import Endpoint
 
 _ENTRY = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>\[[0-9a-fA-F:.%]*\]|[^:/\[\]]*):(?P<port>-?\d+)")
 # Where a node listens that was told nothing: reachable from this machine only.
@@ -15,26 +15,36 @@ DEFAULT_LISTENERS = ("PLAINTEXT://127.0.0.1:9092",)
 EVERY_INTERFACE = "0.0.0.0"
 
 
-def parse_listeners(entries: Sequence[str], setting: str = "listeners") -> list[Endpoint]:
+class ListenerAddress(NamedTuple):
+    """One entry of `listeners`: a name and the address to bind."""
+
+    name: str
+    host: str
+    port: int
+
+
+def parse_listeners(entries: Sequence[str], setting: str = "listeners") -> list[ListenerAddress]:
     """`PLAINTEXT://host:port` each. As with Kafka, an empty host means every interface."""
-    found: list[Endpoint] = []
+    found: list[ListenerAddress] = []
     for entry in entries:
         match = _ENTRY.fullmatch(entry)
         if match is None or not 0 <= int(match["port"]) <= 65535:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting}: {entry!r} is not of the form NAME://HOST:PORT")
-        endpoint = Endpoint(match["name"].upper(), match["host"].strip("[]") or EVERY_INTERFACE, int(match["port"]))
+        endpoint = ListenerAddress(
+            match["name"].upper(), match["host"].strip("[]") or EVERY_INTERFACE, int(match["port"])
+        )
         if any(other.name == endpoint.name for other in found):
             raise _same_name(setting, ",".join(entries))
         found.append(endpoint)
     return found
 
 
-def listened(settings: Config) -> list[Endpoint]:
+def listened(settings: Config) -> list[ListenerAddress]:
     """Where the node listens."""
     return parse_listeners(_entries(settings, "listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS)
 
 
-def advertised(settings: Config) -> list[Endpoint]:
+def advertised(settings: Config) -> list[ListenerAddress]:
     """What the operator wants clients to be told; empty if nothing."""
     entries = _entries(settings, "advertised.listeners")
     found = parse_listeners(entries, "advertised.listeners")

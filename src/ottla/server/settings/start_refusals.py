@@ -12,13 +12,12 @@ from collections.abc import Iterator, Sequence
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.start_checks import start_problems
-from ottla.server.net.listener import Endpoint
 from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import broker_endpoints, controller_names, inter_broker_listener
-from ottla.server.settings.listeners import advertised, security_protocols
+from ottla.server.settings.listeners import ListenerAddress, advertised, security_protocols
 
 
-def check_start(configs: Configs, endpoints: Sequence[Endpoint]) -> None:
+def check_start(configs: Configs, endpoints: Sequence[ListenerAddress]) -> None:
     """Raises INVALID_CONFIG with everything that stands in the way."""
     settings = configs.broker
     advertised(settings)  # raises if it cannot be read
@@ -32,7 +31,7 @@ def check_start(configs: Configs, endpoints: Sequence[Endpoint]) -> None:
         raise ApiError(ErrorCode.INVALID_CONFIG, "; ".join(problems))
 
 
-def _security(settings: Config, endpoints: Sequence[Endpoint]) -> Iterator[str]:
+def _security(settings: Config, endpoints: Sequence[ListenerAddress]) -> Iterator[str]:
     protocols = security_protocols(settings)
     for endpoint in endpoints:
         protocol = protocols.get(endpoint.name)
@@ -44,7 +43,7 @@ def _security(settings: Config, endpoints: Sequence[Endpoint]) -> Iterator[str]:
         yield "authorizer.class.name is set, but access control is not there yet"
 
 
-def _listeners(settings: Config, endpoints: Sequence[Endpoint]) -> Iterator[str]:
+def _listeners(settings: Config, endpoints: Sequence[ListenerAddress]) -> Iterator[str]:
     roles = set(settings.get("process.roles"))
     theirs = controller_names(settings)
     names = [endpoint.name for endpoint in endpoints]

@@ -8,21 +8,17 @@ else that clients ask for waits.
 
 A write that fails (a full disk) cuts off what waited: its producers get a storage error, as if it had been refused.
 
-What waits is a copy. The connection of the client that sent it is held (`held_until_written`): it sends no more, and
-its receive buffer, which counts as memory of requests, is as large as what waits for it.
+What waits is a copy. The connection of the client that sent it is held (`api/unwritten_records.py`): it sends no more,
+and its receive buffer, which counts as memory of requests, is as large as what waits for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ottla.log.files.disk import File
 from ottla.log.log import Log
-from ottla.model import limits
 from ottla.replica.partition import Partition
-from ottla.server.api.context import Context
-from ottla.server.loop.later import Later
 from ottla.server.storage.log_work import LogWork, error_of
 
 
@@ -62,23 +58,3 @@ def _write_all(files: list[File]) -> None:
     """Runs in a worker thread."""
     for file in files:
         file.write_waiting()
-
-
-def held_until_written(context: Context, appended: Sequence[tuple[Partition, int]]) -> None:
-    """Holds the connection until its records, which end at these offsets, are written or given up."""
-    waiting = [(partition, partition.cuts, end) for partition, end in appended]
-
-    def settle(changed: object) -> bool:
-        waiting[:] = [each for each in waiting if _waits(context, *each)]
-        if waiting and changed is not None:
-            return False
-        context.let_go()
-        return True
-
-    context.hold()
-    context.services.waiters.watch(Later(), [partition for partition, _ in appended], settle, limits.WAIT_MS_MAX)
-
-
-def _waits(context: Context, partition: Partition, cuts: int, end: int) -> bool:
-    is_here = partition.cuts == cuts and context.partitions.holds(partition)
-    return is_here and partition.log.written_offset < end

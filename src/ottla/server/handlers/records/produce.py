@@ -29,9 +29,9 @@ from ottla.server.api.dispatch import handles
 from ottla.server.api.leader_hints import leader_of, reachable
 from ottla.server.api.turns import keep_turn
 from ottla.server.api.unlooked_batches import Rest, Unlooked, first_look, name_dated
+from ottla.server.api.unwritten_records import held_until_written
 from ottla.server.api.wide_produce import is_wide, produce_in_portions, without_duplicates
 from ottla.server.loop.later import Answer, Disconnect, Later
-from ottla.server.storage.late_writes import held_until_written
 from ottla.server.txns.admitted import FIRST_VERSION_BY_ID, WITHOUT_ID, Admitted
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
