@@ -21,8 +21,8 @@ from ottla.log.files.disk import Directory, StorageError, read_all
 from ottla.raft.config import RaftConfig
 from ottla.raft.effects import Committed, Flush
 from ottla.raft.events import Appended, Flushed, Start
+from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
 from ottla.raft.node import RaftNode
-from ottla.raft.port import Place, ReplicaKey
 from ottla.raft.voters import Voter, VoterSet
 from ottla.records.batch import HEADER_BYTES, read_header
 from ottla.records.control import ControlType
@@ -81,7 +81,7 @@ class Run:
 
     def snapshot(self) -> None:
         controls = [journal.Control(*each) for each in self.raft.history.controls_at(self.applied)]
-        place = Place(self.applied, self.raft.epoch)
+        place = OffsetAndEpoch(self.applied, self.raft.epoch)
         self.store.write_snapshot(snapshot(self.state), place, last_timestamp=2_000, quorum=controls)
 
     @property
@@ -161,7 +161,7 @@ def two_snapshots() -> SimDisk:
     run.snapshot()
     run.add(2)
     run.add(3)
-    writing = run.store.writing_snapshot(list(snapshot(run.state)), Place(4, 1), last_timestamp=0, quorum=[])
+    writing = run.store.writing_snapshot(list(snapshot(run.state)), OffsetAndEpoch(4, 1), last_timestamp=0, quorum=[])
     next(writing)
     run.add(4)
     for sync in writing:
@@ -234,7 +234,7 @@ def test_damage_below_the_newest_snapshot_costs_nothing_that_counts(clean: bool,
     for number in range(2):
         run = Run(disk, clean=clean)
         assert run.names == ["t1", "t2", "t3", "t4", "t5"]
-        assert run.store.start_offset == 4 and run.store.earliest_snapshot == Place(4, 1)
+        assert run.store.start_offset == 4 and run.store.earliest_snapshot == OffsetAndEpoch(4, 1)
         assert bool(run.store.losses) == (number == 0), "it is gone, and that is told once"
         run.store.close()
 
@@ -352,7 +352,7 @@ def test_what_a_crash_left_of_a_snapshot_goes_with_the_next_start() -> None:
     disk = SimDisk()
     run = Run(disk)
     run.add(1)
-    next(run.store.writing_snapshot(snapshot(run.state), Place(2, 1), last_timestamp=0, quorum=[]))
+    next(run.store.writing_snapshot(snapshot(run.state), OffsetAndEpoch(2, 1), last_timestamp=0, quorum=[]))
     disk = disk.crash(Crash.PROCESS)
     assert any(name.endswith(".part") for name in disk.list(DIRECTORY))
     assert Run(disk).names == ["t1"]

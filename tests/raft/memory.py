@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ottla.raft.port import Election, Place, QuorumRecord
+from ottla.raft.journal import ElectionState, OffsetAndEpoch, QuorumRecord
 from ottla.records.batch import headers
 from ottla.records.build import build_batch
 from ottla.records.control import ControlType, control_batch, control_type
@@ -27,13 +27,13 @@ class MemoryJournal:
         self.batches: list[Batch] = []
         self.start_offset = 0
         self.flushed_offset = 0
-        self.snapshots: dict[Place, bytes] = {}
-        self.election = Election()
+        self.snapshots: dict[OffsetAndEpoch, bytes] = {}
+        self.election = ElectionState()
         self.in_doubt = False
         self.bootstrap = [QuorumRecord(-1, kind, value) for kind, value in controls]
-        self.receiving: dict[Place, bytes] = {}
-        self.sealed: Place | None = None
-        self.voters_at: dict[Place, list[QuorumRecord]] = {}
+        self.receiving: dict[OffsetAndEpoch, bytes] = {}
+        self.sealed: OffsetAndEpoch | None = None
+        self.voters_at: dict[OffsetAndEpoch, list[QuorumRecord]] = {}
 
     # --- the port
 
@@ -101,24 +101,24 @@ class MemoryJournal:
         return found
 
     @property
-    def earliest_snapshot(self) -> Place | None:
+    def earliest_snapshot(self) -> OffsetAndEpoch | None:
         return min(self.snapshots, default=None)
 
     @property
-    def latest_snapshot(self) -> Place | None:
+    def latest_snapshot(self) -> OffsetAndEpoch | None:
         return max(self.snapshots, default=None)
 
-    def read_snapshot(self, snapshot: Place, position: int, max_bytes: int) -> tuple[int, bytes] | None:
+    def read_snapshot(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[int, bytes] | None:
         data = self.snapshots.get(snapshot)
         return (len(data), data[position : position + max_bytes]) if data is not None else None
 
-    def receive_snapshot(self, snapshot: Place, position: int, data: bytes | memoryview) -> None:
+    def receive_snapshot(self, snapshot: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
         self.receiving[snapshot] = self.receiving.get(snapshot, b"")[:position] + bytes(data)
 
-    def seal_snapshot(self, snapshot: Place) -> None:
+    def seal_snapshot(self, snapshot: OffsetAndEpoch) -> None:
         self.sealed = snapshot
 
-    def install_snapshot(self, snapshot: Place) -> None:
+    def install_snapshot(self, snapshot: OffsetAndEpoch) -> None:
         assert self.sealed == snapshot, "it must last before it takes the place of the log"
         data = self.receiving.pop(snapshot)
         size = int.from_bytes(data[:4], "big")
@@ -135,10 +135,10 @@ class MemoryJournal:
     def end_doubt(self) -> None:
         self.in_doubt = False
 
-    def read_election(self) -> Election:
+    def read_election(self) -> ElectionState:
         return self.election
 
-    def write_election(self, election: Election, voters: Sequence[int], kraft_version: int) -> None:
+    def write_election(self, election: ElectionState, voters: Sequence[int], kraft_version: int) -> None:
         assert election.epoch >= self.election.epoch, "epochs only go up"
         if election.epoch == self.election.epoch and self.election.voted is not None:
             assert election.voted in (None, self.election.voted), "one vote per epoch"
@@ -160,7 +160,7 @@ class MemoryJournal:
         inside = [batch for batch in self.batches if batch.end <= offset]
         if not inside or inside[-1].end != offset:
             return
-        place = Place(offset, inside[-1].epoch)
+        place = OffsetAndEpoch(offset, inside[-1].epoch)
         body = b"".join(bytes([kind]) + len(value).to_bytes(4, "big") + value for kind, value in controls)
         body += b"x" * 300
         data = (len(body) + 8).to_bytes(4, "big") + len(controls).to_bytes(4, "big") + body
@@ -179,7 +179,7 @@ def _is_control(batch: Batch) -> bool:
     return next(iter(headers(memoryview(batch.data))))[1].is_control
 
 
-def _decode_voters(data: bytes, place: Place) -> list[QuorumRecord]:
+def _decode_voters(data: bytes, place: OffsetAndEpoch) -> list[QuorumRecord]:
     count, position, found = int.from_bytes(data[4:8], "big"), 8, []
     for _ in range(count):
         size = int.from_bytes(data[position + 1 : position + 5], "big")

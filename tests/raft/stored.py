@@ -13,7 +13,7 @@ from ottla.cluster.journal import Control, snapshot_batches
 from ottla.cluster.snapshot_files import SnapshotFiles
 from ottla.cluster.store import DIRECTORY, DOUBT, Store, StoreConfig
 from ottla.log.files.disk import Directory, replace_file
-from ottla.raft.port import Place
+from ottla.raft.journal import OffsetAndEpoch
 from ottla.records.batch import headers
 from ottla.records.control import ControlType
 from ottla.sim.world.disk import Crash, DiskFaults, SimDisk
@@ -59,7 +59,7 @@ class StoredJournal:
         epoch = self.store.log.epochs.epoch_at(offset - 1)
         state = [Entry(records.TopicRecord(name=f"below-{offset}-{number}", topic_id=bytes(16))) for number in range(5)]
         self.store.write_snapshot(
-            state, Place(offset, epoch), last_timestamp=0, quorum=[Control(*each) for each in controls]
+            state, OffsetAndEpoch(offset, epoch), last_timestamp=0, quorum=[Control(*each) for each in controls]
         )
 
     @property
@@ -83,4 +83,4 @@ def _bootstrap(disk: SimDisk, controls: Sequence[tuple[ControlType, bytes]]) -> 
     disk.make_directory(DIRECTORY)
     quorum = [Control(*each) for each in controls]
     pieces = snapshot_batches([], epoch=0, last_timestamp=0, now_ms=1, quorum=quorum)
-    SnapshotFiles(Directory(disk, DIRECTORY)).write(Place(0, 0), pieces)
+    SnapshotFiles(Directory(disk, DIRECTORY)).write(OffsetAndEpoch(0, 0), pieces)

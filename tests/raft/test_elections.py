@@ -8,7 +8,7 @@ from tests.raft.world import CLUSTER, World, disk_of, endpoint
 from ottla.model.errors import ErrorCode
 from ottla.raft import events
 from ottla.raft.effects import Follow, Lead, Reply, Send
-from ottla.raft.port import Election, ReplicaKey
+from ottla.raft.journal import ElectionState, ReplicaKey
 from ottla.raft.roles import Role
 from ottla.wire.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
 from ottla.wire.messages.quorum.vote import VoteRequest, VoteResponse
@@ -162,7 +162,7 @@ def test_one_vote_per_epoch_that_a_crash_does_not_undo() -> None:
     assert granted(vote(world, 1, candidate=2, epoch=7, last=(9, 6)))
     assert granted(vote(world, 1, candidate=2, epoch=7, last=(9, 6))), "the same one again"
     assert not granted(vote(world, 1, candidate=3, epoch=7, last=(90, 6)))
-    assert world.journals[1].election == Election(7, -1, ReplicaKey(2, disk_of(2)))
+    assert world.journals[1].election == ElectionState(7, -1, ReplicaKey(2, disk_of(2)))
     world.crash(1)
     world.start(1)
     assert not granted(vote(world, 1, candidate=3, epoch=7, last=(90, 6)))
@@ -262,7 +262,7 @@ def test_who_remembers_no_more_than_the_id_of_its_leader_finds_it() -> None:
     world.run(1_000)
     world.crash(4)
     world.lose_disk(4, in_doubt=False)
-    world.journals[4].write_election(Election(leader.epoch, leader.me.id, None), [], 0)
+    world.journals[4].write_election(ElectionState(leader.epoch, leader.me.id, None), [], 0)
     world.start(4)
     assert not world.nodes[4].voters
     world.run(1_000)

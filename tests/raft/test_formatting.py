@@ -19,8 +19,8 @@ from ottla.cluster.store import DIRECTORY, DOUBT, Store, StoreConfig
 from ottla.log.files.checkpoint import read_meta_properties
 from ottla.log.files.disk import Directory, read_all
 from ottla.model.ids import uuid_text
-from ottla.raft.port import Election, ReplicaKey
-from ottla.raft.voters import Endpoint, VoterHistory, VoterSet
+from ottla.raft.journal import ElectionState, ReplicaKey
+from ottla.raft.voters import VoterEndpoint, VoterHistory, VoterSet
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.formatting import format_directories, initial_levels, parse_controllers
 from ottla.server.storage.identity import BOOTSTRAP, IdentityError, identify
@@ -52,7 +52,7 @@ def formatted(disks: list[SimDisk], *, node_id: int = 1, ignore_formatted: bool 
 def test_controllers_are_written_as_kafka_wants_them() -> None:
     voters = controllers()
     assert voters[1].directory == DISK_ID
-    assert voters[2].endpoints == (Endpoint("CONTROLLER", "::1", 9094),)
+    assert voters[2].endpoints == (VoterEndpoint("CONTROLLER", "::1", 9094),)
     for wrong in ("1@h:9093", "h:9093:x", f"1@h:port:{uuid_text(DISK_ID)}", "1@h:9093:tooshort"):
         with pytest.raises(ValueError, match=r"form|UUID"):
             parse_controllers(wrong, "CONTROLLER")
@@ -91,8 +91,8 @@ def test_what_is_formatted_stays() -> None:
 def test_elections_are_remembered_in_kafkas_form(kraft_version: int) -> None:
     directory = Directory(SimDisk(), "d")
     directory.disk.make_directory("d")
-    assert read_election(directory) == Election()
-    election = Election(7, -1, ReplicaKey(2, DISK_ID if kraft_version else bytes(16)))
+    assert read_election(directory) == ElectionState()
+    election = ElectionState(7, -1, ReplicaKey(2, DISK_ID if kraft_version else bytes(16)))
     write_election(directory, election, [1, 2], kraft_version)
     assert read_election(directory) == election
     stored = json.loads(read_all(directory.open(QUORUM_STATE)))

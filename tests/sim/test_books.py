@@ -2,7 +2,7 @@
 
 import random
 
-from ottla.raft.port import ReplicaKey
+from ottla.raft.journal import ReplicaKey
 from ottla.raft.voters import Voter, VoterSet
 from ottla.sim.cluster import Machine
 from ottla.sim.replicated.committed_batches import Batch

@@ -14,13 +14,13 @@ from zlib import crc32
 from ottla.cluster.state import JournalError
 from ottla.log.files.disk import Directory, read_all, replace_file
 from ottla.model.ids import NO_ID, uuid_bytes, uuid_text
-from ottla.raft.port import Election, ReplicaKey
+from ottla.raft.journal import ElectionState, ReplicaKey
 
 QUORUM_STATE = "quorum-state"
 _CHECKSUM = "checksum"
 
 
-def read_election(directory: Directory) -> Election:
+def read_election(directory: Directory) -> ElectionState:
     try:
         stored = json.loads(read_all(directory.open(QUORUM_STATE)))
         checksum = stored.pop(_CHECKSUM, None)  # Kafka writes none
@@ -28,14 +28,14 @@ def read_election(directory: Directory) -> Election:
             raise ValueError("its checksum is wrong")
         voted_id = int(stored["votedId"])
         voted = ReplicaKey(voted_id, uuid_bytes(stored["votedDirectoryId"]) if "votedDirectoryId" in stored else NO_ID)
-        return Election(int(stored["leaderEpoch"]), int(stored["leaderId"]), voted if voted_id >= 0 else None)
+        return ElectionState(int(stored["leaderEpoch"]), int(stored["leaderId"]), voted if voted_id >= 0 else None)
     except FileNotFoundError:
-        return Election()
+        return ElectionState()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise JournalError(f"{directory.path}/{QUORUM_STATE} is damaged: {error}") from None
 
 
-def write_election(directory: Directory, election: Election, voters: Sequence[int], kraft_version: int) -> None:
+def write_election(directory: Directory, election: ElectionState, voters: Sequence[int], kraft_version: int) -> None:
     """Durable when it returns."""
     voted = election.voted or ReplicaKey(-1)
     state: dict[str, Any] = {"leaderId": election.leader_id, "leaderEpoch": election.epoch, "votedId": voted.id}

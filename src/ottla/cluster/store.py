@@ -1,6 +1,6 @@
 """Store: the metadata journal on disk — the log `__cluster_metadata-0`, its snapshots and `quorum-state`.
 
-It is the port that consensus runs on (`raft.port.Journal`), and what the quorum's shell writes entries with.
+It is the port that consensus runs on (`raft.journal.Journal`), and what the quorum's shell writes entries with.
 
 Rules:
 - What is below `flushed_offset` is on disk. A sole voter syncs before it answers (`sync`); otherwise a worker does, see
@@ -33,7 +33,7 @@ from ottla.log.recovery.salvage import split
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.limits import INT32_MAX, SCAN_READ_BYTES
 from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.raft.port import Election, Place, QuorumRecord
+from ottla.raft.journal import ElectionState, OffsetAndEpoch, QuorumRecord
 from ottla.records.control import ControlType, control_batch, control_type
 from ottla.records.record import records as records_of
 
@@ -161,7 +161,7 @@ class Store:
             raise problem
         return 0
 
-    def _take_snapshot(self, place: Place, controls: list[Control]) -> None:
+    def _take_snapshot(self, place: OffsetAndEpoch, controls: list[Control]) -> None:
         self._quorum_records = [
             QuorumRecord(place.offset - 1, control.type, control.value)
             for control in controls
@@ -284,10 +284,10 @@ class Store:
         self._directory.disk.remove(DOUBT)
         self._directory.disk.sync_directory("")
 
-    def read_election(self) -> Election:
+    def read_election(self) -> ElectionState:
         return read_election(self._directory)
 
-    def write_election(self, election: Election, voters: Sequence[int], kraft_version: int) -> None:
+    def write_election(self, election: ElectionState, voters: Sequence[int], kraft_version: int) -> None:
         self._durably(partial(write_election, self._directory, election, voters, kraft_version))
 
     def _durably(self, work: Callable[[], None]) -> None:
@@ -313,11 +313,11 @@ class Store:
     # --- snapshots
 
     @property
-    def earliest_snapshot(self) -> Place | None:
+    def earliest_snapshot(self) -> OffsetAndEpoch | None:
         return self._snapshots.earliest
 
     @property
-    def latest_snapshot(self) -> Place | None:
+    def latest_snapshot(self) -> OffsetAndEpoch | None:
         return self._snapshots.latest
 
     @property
@@ -325,7 +325,7 @@ class Store:
         return self._bytes_since_snapshot >= self._config.bytes_between_snapshots
 
     def write_snapshot(
-        self, entries: Iterable[Entry], place: Place, *, last_timestamp: int, quorum: Sequence[Control]
+        self, entries: Iterable[Entry], place: OffsetAndEpoch, *, last_timestamp: int, quorum: Sequence[Control]
     ) -> None:
         """Write the whole state as of `place`, and delete what it makes superfluous."""
         if self._flushed < place.offset:
@@ -335,7 +335,7 @@ class Store:
                 sync()
 
     def writing_snapshot(
-        self, entries: Iterable[Entry], place: Place, *, last_timestamp: int, quorum: Sequence[Control]
+        self, entries: Iterable[Entry], place: OffsetAndEpoch, *, last_timestamp: int, quorum: Sequence[Control]
     ) -> Iterator[Callable[[], None] | None]:
         """`write_snapshot` in steps, so that others have their turn between them. What it yields has to be called, in
         any thread, before it goes on.
@@ -362,16 +362,16 @@ class Store:
         self.log.delete_old_segments(self.now_ms(), high_watermark)
         self.log.remove_deleted(self.now_ms())
 
-    def read_snapshot(self, snapshot: Place, position: int, max_bytes: int) -> tuple[int, bytes] | None:
+    def read_snapshot(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[int, bytes] | None:
         return self._snapshots.read(snapshot, position, max_bytes)
 
-    def receive_snapshot(self, snapshot: Place, position: int, data: bytes | memoryview) -> None:
+    def receive_snapshot(self, snapshot: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
         self._snapshots.receive(snapshot, position, data)
 
-    def seal_snapshot(self, snapshot: Place) -> None:
+    def seal_snapshot(self, snapshot: OffsetAndEpoch) -> None:
         self._durably(partial(self._snapshots.seal, snapshot))
 
-    def install_snapshot(self, snapshot: Place) -> None:
+    def install_snapshot(self, snapshot: OffsetAndEpoch) -> None:
         # The snapshot gets its name before the log loses its files: a loss of power does not undo the first alone.
         try:
             controls = self._snapshots.install(snapshot)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.raft.port import Place, Readable
+from ottla.raft.journal import OffsetAndEpoch, Readable
 from ottla.raft.state import RaftState
 from ottla.wire.messages.quorum.begin_quorum_epoch import BeginQuorumEpochResponse
 from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochResponse
@@ -49,8 +49,8 @@ def fetch(
     error: ErrorCode,
     *,
     records: Readable = b"",
-    diverging: Place | None = None,
-    snapshot: Place | None = None,
+    diverging: OffsetAndEpoch | None = None,
+    snapshot: OffsetAndEpoch | None = None,
 ) -> FetchResponse:
     topic = FetchResponse.FetchableTopicResponse
     data = topic.PartitionData(
@@ -74,7 +74,13 @@ def fetch(
 
 
 def fetch_snapshot(
-    node: RaftState, error: ErrorCode, snapshot: Place, *, size: int = 0, position: int = 0, data: Readable = b""
+    node: RaftState,
+    error: ErrorCode,
+    snapshot: OffsetAndEpoch,
+    *,
+    size: int = 0,
+    position: int = 0,
+    data: Readable = b"",
 ) -> FetchSnapshotResponse:
     topic = FetchSnapshotResponse.TopicSnapshot
     made = topic.PartitionSnapshot

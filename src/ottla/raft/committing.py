@@ -11,7 +11,7 @@ from __future__ import annotations
 from ottla.model.errors import ErrorCode
 from ottla.raft import effects, waiting
 from ottla.raft.counting import voter_progress
-from ottla.raft.port import QuorumRecord
+from ottla.raft.journal import QuorumRecord
 from ottla.raft.roles import Leader
 from ottla.raft.state import RaftState
 from ottla.raft.transitions import resign

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from ottla.model.ids import NO_ID
 from ottla.model.limits import RAFT_REPLICAS_MAX
-from ottla.raft.port import ReplicaKey
-from ottla.raft.roles import Leader, Progress
+from ottla.raft.journal import ReplicaKey
+from ottla.raft.roles import Leader, ReplicaProgress
 from ottla.raft.state import RaftState
 
 
-def progress(node: RaftState, state: Leader, key: ReplicaKey) -> Progress:
+def progress(node: RaftState, state: Leader, key: ReplicaKey) -> ReplicaProgress:
     found = state.replicas.get(key)
     if found is None:
         if len(state.replicas) >= RAFT_REPLICAS_MAX:
             _forget_one(node, state)
-        found = state.replicas[key] = Progress(key)
+        found = state.replicas[key] = ReplicaProgress(key)
     return found
 
 
@@ -36,10 +36,10 @@ def _forget_one(node: RaftState, state: Leader) -> None:
         del state.replicas[min(observers, key=lambda each: each.fetched_ms).key]
 
 
-def voter_progress(node: RaftState, state: Leader) -> list[Progress]:
+def voter_progress(node: RaftState, state: Leader) -> list[ReplicaProgress]:
     """Of every other voter. Static voters are counted by their id, whatever disk they say they have."""
     voters = node.voters
-    known: dict[int, Progress] = {}
+    known: dict[int, ReplicaProgress] = {}
     for key, each in state.replicas.items():
         if key in state.superseded or not voters.has(key):
             continue

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ottla.model.limits import RAFT_OBSERVER_MS_MAX
 from ottla.raft.counting import voter_progress
-from ottla.raft.port import ReplicaKey
+from ottla.raft.journal import ReplicaKey
 from ottla.raft.roles import Leader
 from ottla.raft.state import RaftState
 

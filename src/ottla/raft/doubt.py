@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ottla.raft.port import Place
+from ottla.raft.journal import OffsetAndEpoch
 
 
-class Empty(NamedTuple):
+class EmptyLogSeen(NamedTuple):
     """A voter said that its log is empty: when, and in which epoch it was."""
 
     at_ms: int
@@ -18,14 +18,14 @@ class Doubt:
     """What a voter in doubt knows; on disk is only that it is."""
 
     def __init__(self) -> None:
-        self.empty: dict[int, Empty] = {}
+        self.empty: dict[int, EmptyLogSeen] = {}
         self.asked: dict[int, int] = {}  # voter → the number of the last question
         self.quarantine_until_ms = 0
         self.tell_ms: int | None = None  # when whoever runs this node hears (again) that it waits
-        self._goal: Place | None = None  # what the leader of an epoch had committed
+        self._goal: OffsetAndEpoch | None = None  # what the leader of an epoch had committed
 
     def has_reached(self, high_watermark: int, epoch: int, offset: int) -> bool:
         """Whether `offset`, which is on disk, covers what the leader of `epoch` once said that it had committed."""
         if self._goal is None or self._goal.epoch != epoch:
-            self._goal = Place(high_watermark, epoch)
+            self._goal = OffsetAndEpoch(high_watermark, epoch)
         return offset >= self._goal.offset

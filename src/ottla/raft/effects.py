@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from ottla.raft.port import Place
-from ottla.raft.voters import Endpoint
+from ottla.raft.journal import OffsetAndEpoch
+from ottla.raft.voters import VoterEndpoint
 from ottla.wire.message import Request, Response
 
 
@@ -15,7 +15,7 @@ class Send(NamedTuple):
 
     number: int
     node_id: int
-    address: Endpoint
+    address: VoterEndpoint
     request: Request
     timeout_ms: int
 
@@ -51,7 +51,7 @@ class Follow(NamedTuple):
 class LoadSnapshot(NamedTuple):
     """The journal begins anew with this snapshot: so must the state."""
 
-    snapshot: Place
+    snapshot: OffsetAndEpoch
 
 
 class Doubt(NamedTuple):

@@ -16,13 +16,13 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.limits import RAFT_ELECTION_BACKOFF_MS
 from ottla.raft import answers, following, leading, lost_disk, roll_call
-from ottla.raft.port import Place, ReplicaKey
+from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
 from ottla.raft.questions import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from ottla.raft.state import RaftState
 from ottla.raft.transitions import become, become_follower, become_prospective, become_unattached, heard_of
 from ottla.raft.vote_requests import ask_for_vote
-from ottla.raft.voters import Endpoint
+from ottla.raft.voters import VoterEndpoint
 from ottla.wire.messages.quorum.vote import VoteRequest, VoteResponse
 
 _DOUBLINGS_MAX = 10
@@ -42,7 +42,7 @@ def vote_asked(node: RaftState, token: Any, request: VoteRequest) -> None:
     if absurd or min(ask.last_offset, ask.last_offset_epoch, ask.replica_id) < 0:
         node.reply(token, answers.vote(node, ErrorCode.INVALID_REQUEST))
         return
-    last = Place(ask.last_offset, ask.last_offset_epoch)
+    last = OffsetAndEpoch(ask.last_offset, ask.last_offset_epoch)
     if not last.offset:
         roll_call.heard(node, ask.replica_id, ask.replica_epoch)
     if ask.replica_epoch < node.epoch:
@@ -65,7 +65,7 @@ def _is_me(node: RaftState, voter_id: int, directory: bytes) -> bool:
     return voter_id in (-1, node.me.id) and (NO_ID in (directory, node.me.directory) or directory == node.me.directory)
 
 
-def _would_elect(node: RaftState, last: Place, up_to_date: bool) -> bool:
+def _would_elect(node: RaftState, last: OffsetAndEpoch, up_to_date: bool) -> bool:
     state = node.state
     if not lost_disk.may_answer(node, last):
         return False
@@ -175,7 +175,7 @@ def vote_answered(node: RaftState, voter_id: int, request: VoteRequest, response
         return
     told = response.topics[0].partitions[0]
     found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
-    endpoint = Endpoint("", found.host, found.port) if found is not None else None
+    endpoint = VoterEndpoint("", found.host, found.port) if found is not None else None
     roll_call.answered(node, voter_id, request, told.vote_granted, told.leader_epoch)
     if heard_of(node, told.error_code, told.leader_id, told.leader_epoch, endpoint):
         return

@@ -19,12 +19,12 @@ from ottla.model.ids import METADATA_TOPIC_ID, NO_ID
 from ottla.model.limits import RAFT_STAGGER_MS
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import answers, effects, events, lost_disk, membership
-from ottla.raft.port import Place, QuorumRecord
+from ottla.raft.journal import OffsetAndEpoch, QuorumRecord
 from ottla.raft.questions import is_absurd, refusal
-from ottla.raft.roles import Candidate, Follower, Prospective, Receiving, Resigned, Unattached
+from ottla.raft.roles import Candidate, Follower, Prospective, Resigned, SnapshotDownload, Unattached
 from ottla.raft.state import RaftState
 from ottla.raft.transitions import attach, become_prospective, heard_of, new_follower
-from ottla.raft.voters import Endpoint
+from ottla.raft.voters import VoterEndpoint
 from ottla.records.batch import headers
 from ottla.records.control import ControlType, control_type
 from ottla.records.record import records as records_of
@@ -98,7 +98,7 @@ def _mistake(node: RaftState, told: Any) -> ErrorCode:
 
 
 def _attach_to_sender(node: RaftState, told: Any, endpoints: Sequence[Any]) -> None:
-    ends = [Endpoint(each.name, each.host, each.port) for each in endpoints]
+    ends = [VoterEndpoint(each.name, each.host, each.port) for each in endpoints]
     attach(node, told.leader_id, told.leader_epoch, ends[0] if ends else None)
 
 
@@ -180,7 +180,7 @@ def _ask_leader(node: RaftState, state: Follower) -> int:
 def fetch_from_anyone(node: RaftState) -> int:
     """Ask a voter or a bootstrap server, one at a time and another each time, for the sake of what it says about the
     leader; when to go on."""
-    places: list[tuple[int, Endpoint]] = [
+    places: list[tuple[int, VoterEndpoint]] = [
         (voter.id, voter.address) for voter in node.voters.others(node.me.id) if voter.address is not None
     ]
     if not node.voters:
@@ -233,7 +233,7 @@ def fetch_answered(node: RaftState, destination: int, request: FetchRequest, res
     data = response.responses[0].partitions[0]
     told = data.current_leader
     found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
-    endpoint = Endpoint("", found.host, found.port) if found is not None else None
+    endpoint = VoterEndpoint("", found.host, found.port) if found is not None else None
     node.lines.pause(destination, node.now_ms)  # until it proves to be of use
     if heard_of(node, data.error_code, told.leader_id, told.leader_epoch, endpoint):
         if told.leader_id < 0 and told.leader_epoch == node.epoch:
@@ -252,10 +252,10 @@ def fetch_answered(node: RaftState, destination: int, request: FetchRequest, res
     node.lines.unpause(destination)
     _heard(node, state)
     if data.diverging_epoch.end_offset >= 0:
-        _truncate(node, Place(data.diverging_epoch.end_offset, data.diverging_epoch.epoch))
+        _truncate(node, OffsetAndEpoch(data.diverging_epoch.end_offset, data.diverging_epoch.epoch))
         return
     if data.snapshot_id.end_offset >= 0:
-        state.receiving = Receiving(Place(data.snapshot_id.end_offset, data.snapshot_id.epoch))
+        state.receiving = SnapshotDownload(OffsetAndEpoch(data.snapshot_id.end_offset, data.snapshot_id.epoch))
         return
     if data.records:
         _append(node, bytes(data.records))
@@ -288,7 +288,7 @@ def _append(node: RaftState, data: bytes) -> None:
                 node.learn(QuorumRecord(record.offset, kind, record.value or b""))
 
 
-def _truncate(node: RaftState, theirs: Place) -> None:
+def _truncate(node: RaftState, theirs: OffsetAndEpoch) -> None:
     """Cut our log back to where it is the same as the leader's."""
     ours = node.epoch_end(theirs.epoch)
     offset = min(ours.offset, theirs.offset) if ours.epoch == theirs.epoch or theirs.epoch == 0 else ours.offset
@@ -300,7 +300,7 @@ def _truncate(node: RaftState, theirs: Place) -> None:
 # --- snapshots
 
 
-def _fetch_snapshot(node: RaftState, receiving: Receiving) -> FetchSnapshotRequest:
+def _fetch_snapshot(node: RaftState, receiving: SnapshotDownload) -> FetchSnapshotRequest:
     topic = FetchSnapshotRequest.TopicSnapshot
     made = topic.PartitionSnapshot
     partition = made(
@@ -350,7 +350,7 @@ def snapshot_answered(
         receiving.install_ms = node.now_ms + 1
 
 
-def _install(node: RaftState, state: Follower, snapshot: Place) -> None:
+def _install(node: RaftState, state: Follower, snapshot: OffsetAndEpoch) -> None:
     """It lasts by now, however long that took."""
     state.receiving = None
     state.deadline_ms = node.now_ms + node.config.fetch_timeout_ms

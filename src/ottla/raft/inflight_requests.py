@@ -14,7 +14,7 @@ class OnItsWay(NamedTuple):
     deadline_ms: int
 
 
-class Lines:
+class InflightRequests:
     def __init__(self, config: RaftConfig) -> None:
         self._config = config
         self._next_number = 0

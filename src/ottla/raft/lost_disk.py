@@ -19,11 +19,11 @@ from __future__ import annotations
 from ottla.model.limits import RAFT_DOUBT_FIRST_MS, RAFT_DOUBT_TELL_MS
 from ottla.raft import effects
 from ottla.raft.doubt import Doubt
-from ottla.raft.port import Place
+from ottla.raft.journal import OffsetAndEpoch
 from ottla.raft.roles import Follower
 from ottla.raft.state import RaftState
 
-_EMPTY = Place(0, 0)
+_EMPTY = OffsetAndEpoch(0, 0)
 
 
 def begin(node: RaftState) -> None:
@@ -62,7 +62,7 @@ def may_vote(node: RaftState, candidate_id: int) -> bool:
     return allowed
 
 
-def may_answer(node: RaftState, last: Place) -> bool:
+def may_answer(node: RaftState, last: OffsetAndEpoch) -> bool:
     """Whether to say yes to a pre-vote of one whose log ends there. Among empty logs that binds nobody, and says no
     more than that there is nothing here either."""
     if node.doubt is None:

@@ -19,12 +19,12 @@ from ottla.model.version import VERSION
 from ottla.raft import answers, waiting
 from ottla.raft.committing import advance, append_controls
 from ottla.raft.config import NEVER_MS
-from ottla.raft.port import ReplicaKey
+from ottla.raft.journal import ReplicaKey
 from ottla.raft.questions import leader_refusal
-from ottla.raft.roles import Change, Follower, Leader
+from ottla.raft.roles import Follower, Leader, VoterChange
 from ottla.raft.state import RaftState
 from ottla.raft.transitions import heard_of
-from ottla.raft.voters import KRAFT_VERSION_MAX, Endpoint, Voter, VoterSet
+from ottla.raft.voters import KRAFT_VERSION_MAX, Voter, VoterEndpoint, VoterSet
 from ottla.records.control import ControlType
 from ottla.wire.message import Request
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -61,7 +61,7 @@ def _refusal(node: RaftState, cluster_id: str | None) -> tuple[ErrorCode, str]:
 
 def add_asked(node: RaftState, token: Any, request: AddRaftVoterRequest) -> None:
     error, message = _refusal(node, request.cluster_id)
-    endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.listeners)
+    endpoints = tuple(VoterEndpoint(each.name, each.host, each.port) for each in request.listeners)
     if not error and (request.voter_id < 0 or request.voter_directory_id == NO_ID or not endpoints):
         error, message = ErrorCode.INVALID_REQUEST, "A voter has an id, a directory and a listener."
     if not error and request.voter_id in node.voters:
@@ -72,7 +72,9 @@ def add_asked(node: RaftState, token: Any, request: AddRaftVoterRequest) -> None
     assert isinstance(node.state, Leader)
     voter = Voter(request.voter_id, request.voter_directory_id, endpoints)
     timeout_ms = max(request.timeout_ms, 0)
-    node.state.change = Change(token, AddRaftVoterResponse, node.now_ms + timeout_ms, voter, request.ack_when_committed)
+    node.state.change = VoterChange(
+        token, AddRaftVoterResponse, node.now_ms + timeout_ms, voter, request.ack_when_committed
+    )
     question = ApiVersionsRequest(client_software_name="ottla", client_software_version=VERSION)
     node.send(voter.id, endpoints[0], question)
 
@@ -120,7 +122,7 @@ def remove_asked(node: RaftState, token: Any, request: RemoveRaftVoterRequest) -
         node.reply(token, RemoveRaftVoterResponse(error_code=error, error_message=message))
         return
     assert isinstance(node.state, Leader)
-    change = Change(token, RemoveRaftVoterResponse, NEVER_MS, node.voters[key.id])
+    change = VoterChange(token, RemoveRaftVoterResponse, NEVER_MS, node.voters[key.id])
     node.state.change = change
     _write(node, node.state, change, node.voters.without(key.id))
 
@@ -145,7 +147,7 @@ def _update(node: RaftState, request: UpdateRaftVoterRequest) -> ErrorCode:
     if state.change is not None or not state.is_ready or pending:
         return ErrorCode.REQUEST_TIMED_OUT
     feature = request.kraft_version_feature
-    endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.listeners)
+    endpoints = tuple(VoterEndpoint(each.name, each.host, each.port) for each in request.listeners)
     if not feature.min_supported_version <= level <= feature.max_supported_version or not endpoints:
         return ErrorCode.INVALID_REQUEST
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
@@ -166,7 +168,7 @@ def _update(node: RaftState, request: UpdateRaftVoterRequest) -> ErrorCode:
 # --- until it is committed
 
 
-def _write(node: RaftState, state: Leader, change: Change, voters: VoterSet) -> None:
+def _write(node: RaftState, state: Leader, change: VoterChange, voters: VoterSet) -> None:
     append_controls(node, [(ControlType.KRAFT_VOTERS, voters.encode())])
     change.end_offset = node.journal.end_offset
     waiting.answer_waiting(node, state)
@@ -249,7 +251,7 @@ def update_answered(
         node.state.has_told = response.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
     told = response.current_leader
     if told.leader_epoch >= 0:
-        endpoint = Endpoint("", told.host, told.port) if told.host else None
+        endpoint = VoterEndpoint("", told.host, told.port) if told.host else None
         heard_of(node, response.error_code, told.leader_id, told.leader_epoch, endpoint)
 
 

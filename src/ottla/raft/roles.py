@@ -35,7 +35,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.raft.config import NEVER_MS
-from ottla.raft.port import Place, ReplicaKey
+from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
 from ottla.raft.voters import Voter
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Candidate:
 
 
 @dataclass(eq=False)
-class Progress:
+class ReplicaProgress:
     """How far another replica is, as the leader knows it."""
 
     key: ReplicaKey
@@ -105,7 +105,7 @@ class Progress:
 
 
 @dataclass(eq=False)
-class Waiting:
+class WaitingFetch:
     """A fetch whose answer waits for records, for the high watermark, or for the end of its time."""
 
     token: Any
@@ -114,7 +114,7 @@ class Waiting:
 
 
 @dataclass(eq=False)
-class Change:
+class VoterChange:
     """A change of the voters that is under way."""
 
     token: Any
@@ -132,20 +132,20 @@ class Leader:
     since_ms: int
     epoch_start: int
     granting: tuple[int, ...]
-    replicas: dict[ReplicaKey, Progress] = field(default_factory=dict)
+    replicas: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
     superseded: set[ReplicaKey] = field(default_factory=set)  # lost disks of voters: see `leading.counts`
-    waiting: list[Waiting] = field(default_factory=list)
+    waiting: list[WaitingFetch] = field(default_factory=list)
     lost_ms: int = NEVER_MS  # then it resigns, if nobody fetches until then
     is_ready: bool = False  # the beginning of the epoch is committed
-    change: Change | None = None  # of the voters; one at a time
+    change: VoterChange | None = None  # of the voters; one at a time
     told: dict[int, Voter] = field(default_factory=dict)  # kraft.version 0: what voters said about themselves
 
 
 @dataclass(eq=False)
-class Receiving:
+class SnapshotDownload:
     """A snapshot that is being fetched."""
 
-    snapshot: Place
+    snapshot: OffsetAndEpoch
     position: int = 0
     install_ms: int | None = None  # all of it is here: from then on, in another step, it can be installed
 
@@ -160,7 +160,7 @@ class Follower:
     has_told: bool = False  # kraft.version 0: the leader knows this voter's directory
     tell_ms: int = 0  # when it is told (again)
     leader_gone: bool = False  # its process ended, or it said that it leaves
-    receiving: Receiving | None = None
+    receiving: SnapshotDownload | None = None
 
 
 @dataclass(eq=False)
@@ -172,7 +172,7 @@ class Resigned:
     successors: tuple[ReplicaKey, ...]
 
 
-State: TypeAlias = Unattached | Prospective | Candidate | Leader | Follower | Resigned
+RoleState: TypeAlias = Unattached | Prospective | Candidate | Leader | Follower | Resigned
 ROLE_OF: dict[type, Role] = {
     Unattached: Role.UNATTACHED,
     Prospective: Role.PROSPECTIVE,

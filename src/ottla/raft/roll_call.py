@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from ottla.raft import following, lost_disk
 from ottla.raft.config import NEVER_MS
-from ottla.raft.doubt import Doubt, Empty
-from ottla.raft.port import Place
+from ottla.raft.doubt import Doubt, EmptyLogSeen
+from ottla.raft.journal import OffsetAndEpoch
 from ottla.raft.roles import Follower, Unattached
 from ottla.raft.state import RaftState
 from ottla.raft.vote_requests import ask_for_vote
 from ottla.wire.message import Response
 from ottla.wire.messages.quorum.vote import VoteRequest, VoteResponse
 
-_EMPTY = Place(0, 0)
+_EMPTY = OffsetAndEpoch(0, 0)
 
 
 def heard(node: RaftState, voter_id: int, epoch: int) -> None:
@@ -24,7 +24,7 @@ def heard(node: RaftState, voter_id: int, epoch: int) -> None:
     if doubt is None or voter_id == node.me.id or voter_id not in node.voters:
         return
     was_complete = lost_disk.may_stand(node)
-    doubt.empty[voter_id] = Empty(node.now_ms, epoch)
+    doubt.empty[voter_id] = EmptyLogSeen(node.now_ms, epoch)
     if isinstance(state, Follower):
         lost_disk.followed(node)
     elif isinstance(state, Unattached) and lost_disk.may_stand(node) and not was_complete:

@@ -15,9 +15,9 @@ from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import answers, counting, waiting
 from ottla.raft.committing import advance
-from ottla.raft.port import Place, ReplicaKey
+from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
 from ottla.raft.questions import leader_refusal, refusal
-from ottla.raft.roles import Leader, Waiting
+from ottla.raft.roles import Leader, WaitingFetch
 from ottla.raft.state import RaftState
 from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
@@ -38,14 +38,14 @@ def fetch_asked(node: RaftState, token: Any, request: FetchRequest) -> None:
         node.reply(token, answers.fetch(node, error))
         return
     assert isinstance(node.state, Leader)
-    found = check(node, Place(ask.fetch_offset, ask.last_fetched_epoch))
+    found = check(node, OffsetAndEpoch(ask.fetch_offset, ask.last_fetched_epoch))
     if found is not None:
         diverging, snapshot = found
         node.reply(token, answers.fetch(node, ErrorCode.NONE, diverging=diverging, snapshot=snapshot))
         return
     state = node.state
     _note(node, state, request)
-    state.waiting.append(Waiting(token, request, node.now_ms + request.max_wait_ms))
+    state.waiting.append(WaitingFetch(token, request, node.now_ms + request.max_wait_ms))
     advance(node, state)
     waiting.answer_waiting(node, state)
 
@@ -58,7 +58,7 @@ def _refusal(node: RaftState, request: FetchRequest) -> ErrorCode:
     return ErrorCode.NONE if named == [True] and alone else ErrorCode.INVALID_REQUEST
 
 
-def check(node: RaftState, place: Place) -> tuple[Place | None, Place | None] | None:
+def check(node: RaftState, place: OffsetAndEpoch) -> tuple[OffsetAndEpoch | None, OffsetAndEpoch | None] | None:
     """Compare a follower's log with ours: None if it fits, else where it parts, or the snapshot to load."""
     journal = node.journal
     if journal.start_offset == 0 and place.offset == 0:
@@ -108,7 +108,7 @@ def snapshot_asked(node: RaftState, token: Any, request: FetchSnapshotRequest) -
         node.reply(token, FetchSnapshotResponse(error_code=error, topics=[]))
         return
     ask = request.topics[0].partitions[0]
-    snapshot = Place(ask.snapshot_id.end_offset, ask.snapshot_id.epoch)
+    snapshot = OffsetAndEpoch(ask.snapshot_id.end_offset, ask.snapshot_id.epoch)
     error = leader_refusal(node, ask.current_leader_epoch)
     if error:
         node.reply(token, answers.fetch_snapshot(node, error, snapshot))

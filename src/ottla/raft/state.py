@@ -15,10 +15,10 @@ from typing import Any, Protocol
 from ottla.raft import effects
 from ottla.raft.config import RaftConfig
 from ottla.raft.doubt import Doubt
-from ottla.raft.inflight_requests import Lines
-from ottla.raft.port import Journal, Place, QuorumRecord, ReplicaKey
-from ottla.raft.roles import ROLE_OF, Leader, Role, State, Unattached
-from ottla.raft.voters import Endpoint, VoterHistory, VoterSet
+from ottla.raft.inflight_requests import InflightRequests
+from ottla.raft.journal import Journal, OffsetAndEpoch, QuorumRecord, ReplicaKey
+from ottla.raft.roles import ROLE_OF, Leader, Role, RoleState, Unattached
+from ottla.raft.voters import VoterEndpoint, VoterHistory, VoterSet
 from ottla.wire.message import Request, Response
 
 
@@ -38,8 +38,8 @@ class RaftState:
         *,
         config: RaftConfig,
         rng: Chance,
-        bootstrap: Sequence[Endpoint] = (),
-        endpoints: tuple[Endpoint, ...] = (),
+        bootstrap: Sequence[VoterEndpoint] = (),
+        endpoints: tuple[VoterEndpoint, ...] = (),
     ) -> None:
         """`static` are the voters of the configuration; they count while the journal names none. `endpoints` are this
         node's own, `bootstrap` where others may be found."""
@@ -54,11 +54,11 @@ class RaftState:
         self.history.load(journal.quorum_records())
         snapshot = journal.latest_snapshot
         self.high_watermark = snapshot.offset if snapshot is not None else 0
-        self.lines = Lines(config)
+        self.lines = InflightRequests(config)
         self.now_ms = 0
         self.deadline_ms: int | None = None
         self.elections_lost = 0
-        self.known_leader_endpoint: Endpoint | None = None
+        self.known_leader_endpoint: VoterEndpoint | None = None
         self.effects: list[effects.Effect] = []
         self._flush_asked = -1
         self.journal_pause_ms = 0  # until then a disk that failed is left alone
@@ -67,7 +67,7 @@ class RaftState:
         known = found.epoch == self.epoch
         self.leader_id = found.leader_id if known else -1
         self.voted = found.voted if known else None
-        self.state: State = Unattached(0)
+        self.state: RoleState = Unattached(0)
         some_are_not_needed = len(self.voters) > self.voters.majority
         self.doubt = Doubt() if journal.in_doubt and some_are_not_needed else None
 
@@ -99,15 +99,15 @@ class RaftState:
         return self.journal.flushed_offset >= self.journal.end_offset or not (self.is_voter or self.endpoints)
 
     @property
-    def end(self) -> Place:
-        return Place(self.journal.end_offset, self.journal.last_epoch)
+    def end(self) -> OffsetAndEpoch:
+        return OffsetAndEpoch(self.journal.end_offset, self.journal.last_epoch)
 
     @property
     def told_high_watermark(self) -> int:
         """A leader does not know how far its predecessors were before its own epoch has begun."""
         return -1 if isinstance(self.state, Leader) and not self.state.is_ready else self.high_watermark
 
-    def leader_endpoint(self) -> Endpoint | None:
+    def leader_endpoint(self) -> VoterEndpoint | None:
         """Where the leader is reached, if one is known."""
         if self.leader_id < 0:
             return None
@@ -124,7 +124,7 @@ class RaftState:
     def reply(self, token: Any, response: Response) -> None:
         self.emit(effects.Reply(token, response))
 
-    def send(self, destination: int, address: Endpoint, request: Request) -> int:
+    def send(self, destination: int, address: VoterEndpoint, request: Request) -> int:
         """To a node, or (below -1) to a bootstrap server. Who calls looked at `lines` before. The request's number."""
         number = self.lines.sent(destination, request, self.now_ms)
         self.emit(effects.Send(number, max(destination, -1), address, request, self.config.request_timeout_ms))
@@ -148,7 +148,7 @@ class RaftState:
         base = self.config.election_timeout_ms
         return self.now_ms + base + self.rng.randrange(0, max(base, 1))
 
-    def epoch_end(self, epoch: int) -> Place:
+    def epoch_end(self, epoch: int) -> OffsetAndEpoch:
         """Where the log ends as far as `epoch` is concerned."""
         found_epoch, offset = self.journal.epoch_end(epoch)
         if found_epoch < 0:
@@ -156,4 +156,4 @@ class RaftState:
         earliest = self.journal.earliest_snapshot
         if earliest is not None and offset == earliest.offset and found_epoch == epoch:
             return earliest
-        return Place(offset, found_epoch)
+        return OffsetAndEpoch(offset, found_epoch)

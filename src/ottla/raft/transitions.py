@@ -8,27 +8,27 @@ from __future__ import annotations
 from ottla.model.errors import ErrorCode
 from ottla.raft import effects, lost_disk, waiting
 from ottla.raft.counting import voter_progress
-from ottla.raft.port import Election, ReplicaKey
-from ottla.raft.roles import NEXT, ROLE_OF, Candidate, Follower, Leader, Prospective, Resigned, State, Unattached
+from ottla.raft.journal import ElectionState, ReplicaKey
+from ottla.raft.roles import NEXT, ROLE_OF, Candidate, Follower, Leader, Prospective, Resigned, RoleState, Unattached
 from ottla.raft.state import RaftState
-from ottla.raft.voters import Endpoint
+from ottla.raft.voters import VoterEndpoint
 
 
 def become(
     node: RaftState,
-    state: State,
+    state: RoleState,
     *,
     epoch: int | None = None,
     leader_id: int = -1,
     voted: ReplicaKey | None = None,
-    endpoint: Endpoint | None = None,
+    endpoint: VoterEndpoint | None = None,
     remembered: bool = True,
 ) -> None:
     """Change the role; what must be remembered is on disk first. `remembered` False: the next change follows at
     once, and nobody hears of this one."""
     epoch = node.epoch if epoch is None else epoch
     _check(node, state, epoch, leader_id, voted)
-    before = Election(node.epoch, node.leader_id, node.voted)
+    before = ElectionState(node.epoch, node.leader_id, node.voted)
     if remembered:
         _remember(node, state, epoch, leader_id, voted)
     if isinstance(node.state, Leader):
@@ -41,7 +41,7 @@ def become(
         node.emit(effects.Follow(leader_id, epoch))
 
 
-def _check(node: RaftState, state: State, epoch: int, leader_id: int, voted: ReplicaKey | None) -> None:
+def _check(node: RaftState, state: RoleState, epoch: int, leader_id: int, voted: ReplicaKey | None) -> None:
     """What all the others rely on: epochs only rise, and each has at most one leader and one vote of this node."""
     assert epoch >= node.epoch, f"from epoch {node.epoch} back to {epoch}"
     if epoch > node.epoch:
@@ -51,10 +51,10 @@ def _check(node: RaftState, state: State, epoch: int, leader_id: int, voted: Rep
     assert voted is None or node.voted is None or voted.id == node.voted.id, f"epoch {epoch}: {node.voted}, {voted}"
 
 
-def _remember(node: RaftState, state: State, epoch: int, leader_id: int, voted: ReplicaKey | None) -> None:
+def _remember(node: RaftState, state: RoleState, epoch: int, leader_id: int, voted: ReplicaKey | None) -> None:
     if isinstance(state, Leader | Resigned):
         leader_id, voted = node.me.id, None  # whoever leads has voted for itself
-    election = Election(epoch, leader_id, voted)
+    election = ElectionState(epoch, leader_id, voted)
     if election != node.remembered:
         node.journal.write_election(election, list(node.voters), node.history.kraft_version)
         node.remembered = election
@@ -85,7 +85,7 @@ def new_follower(node: RaftState) -> Follower:
     return Follower(node.now_ms + node.config.fetch_timeout_ms, node.now_ms + node.config.update_voter_interval_ms)
 
 
-def become_follower(node: RaftState, epoch: int, leader_id: int, endpoint: Endpoint) -> None:
+def become_follower(node: RaftState, epoch: int, leader_id: int, endpoint: VoterEndpoint) -> None:
     voted = node.voted if epoch == node.epoch else None
     become(node, new_follower(node), epoch=epoch, leader_id=leader_id, voted=voted, endpoint=endpoint)
     node.elections_lost = 0
@@ -100,7 +100,7 @@ def resign(node: RaftState, state: Leader) -> None:
     become(node, Resigned(node.election_timeout(), told, keys), voted=node.me)
 
 
-def attach(node: RaftState, leader_id: int, epoch: int, endpoint: Endpoint | None) -> None:
+def attach(node: RaftState, leader_id: int, epoch: int, endpoint: VoterEndpoint | None) -> None:
     """Somebody says who leads."""
     if epoch < node.epoch or leader_id == node.me.id:
         return
@@ -116,7 +116,7 @@ def attach(node: RaftState, leader_id: int, epoch: int, endpoint: Endpoint | Non
         become_follower(node, epoch, leader_id, endpoint)
 
 
-def heard_of(node: RaftState, error: int, leader_id: int, epoch: int, endpoint: Endpoint | None) -> bool:
+def heard_of(node: RaftState, error: int, leader_id: int, epoch: int, endpoint: VoterEndpoint | None) -> bool:
     """What an answer says about the leader; True if there is nothing else to it (another epoch, another leader)."""
     if epoch < node.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
         return True

@@ -15,7 +15,7 @@ from ottla.model.errors import ErrorCode
 from ottla.raft import events, waiting
 from ottla.raft.committing import advance, append_controls
 from ottla.raft.config import NEVER_MS
-from ottla.raft.roles import Change, Leader
+from ottla.raft.roles import Leader, VoterChange
 from ottla.raft.state import RaftState
 from ottla.raft.voters import Voter, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
@@ -54,7 +54,7 @@ def asked(node: RaftState, event: events.Upgrade) -> None:
         voters = _known(node, state)
         version = (ControlType.KRAFT_VERSION, encode_kraft_version(event.level))
         append_controls(node, [version, (ControlType.KRAFT_VOTERS, voters.encode())])
-        state.change = change = Change(event.token, UpdateFeaturesResponse, NEVER_MS, voters[node.me.id])
+        state.change = change = VoterChange(event.token, UpdateFeaturesResponse, NEVER_MS, voters[node.me.id])
         change.end_offset = node.journal.end_offset
         waiting.answer_waiting(node, state)
         advance(node, state)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ottla.model.ids import NO_ID
-from ottla.raft.port import QuorumRecord, ReplicaKey
+from ottla.raft.journal import QuorumRecord, ReplicaKey
 from ottla.records.control import ControlType
 from ottla.wire import compile
 from ottla.wire.journal.control import KRaftVersionRecord, VotersRecord
@@ -20,7 +20,7 @@ from ottla.wire.journal.control import KRaftVersionRecord, VotersRecord
 KRAFT_VERSION_MAX = 1
 
 
-class Endpoint(NamedTuple):
+class VoterEndpoint(NamedTuple):
     name: str
     host: str
     port: int
@@ -29,7 +29,7 @@ class Endpoint(NamedTuple):
 class Voter(NamedTuple):
     id: int
     directory: bytes = NO_ID
-    endpoints: tuple[Endpoint, ...] = ()
+    endpoints: tuple[VoterEndpoint, ...] = ()
     version_min: int = 0
     version_max: int = KRAFT_VERSION_MAX
 
@@ -38,7 +38,7 @@ class Voter(NamedTuple):
         return ReplicaKey(self.id, self.directory)
 
     @property
-    def address(self) -> Endpoint | None:
+    def address(self) -> VoterEndpoint | None:
         """Where the others reach it: its first listener."""
         return self.endpoints[0] if self.endpoints else None
 
@@ -105,7 +105,7 @@ class VoterSet(Mapping[int, Voter]):
             Voter(
                 voter.voter_id,
                 voter.voter_directory_id,
-                tuple(Endpoint(each.name, each.host, each.port) for each in voter.endpoints),
+                tuple(VoterEndpoint(each.name, each.host, each.port) for each in voter.endpoints),
                 voter.kraft_version_feature.min_supported_version,
                 voter.kraft_version_feature.max_supported_version,
             )

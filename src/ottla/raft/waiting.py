@@ -5,7 +5,7 @@ from __future__ import annotations
 from ottla.model.errors import ErrorCode
 from ottla.raft import answers
 from ottla.raft.config import NEVER_MS
-from ottla.raft.roles import Change, Leader
+from ottla.raft.roles import Leader, VoterChange
 from ottla.raft.state import RaftState
 
 
@@ -36,7 +36,7 @@ def refuse_waiting(node: RaftState, state: Leader, error: ErrorCode) -> None:
     state.waiting = []
 
 
-def answer_change(node: RaftState, change: Change, error: ErrorCode, message: str | None = None) -> None:
+def answer_change(node: RaftState, change: VoterChange, error: ErrorCode, message: str | None = None) -> None:
     """Answer whoever asked for the change; once."""
     if change.token is not None:
         node.reply(change.token, change.answer(error_code=error, error_message=message))

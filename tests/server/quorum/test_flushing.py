@@ -13,8 +13,8 @@ import pytest
 from ottla.cluster.entry import Entry
 from ottla.cluster.store import Store, StoreConfig
 from ottla.raft.config import RaftConfig
+from ottla.raft.journal import ReplicaKey
 from ottla.raft.node import RaftNode
-from ottla.raft.port import ReplicaKey
 from ottla.raft.voters import Voter, VoterSet
 from ottla.server.quorum.quorum import Quorum
 from ottla.sim.world.disk import DiskFaults, SimDisk

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.cluster.entry import Entry
 from ottla.cluster.store import Store
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE
-from ottla.raft.port import Place
+from ottla.raft.journal import OffsetAndEpoch
 
 if TYPE_CHECKING:
     from ottla.server.quorum.quorum import QuorumListener
@@ -34,7 +34,7 @@ class Delivery:
         self._store = store
         self.next_offset = 0  # what was delivered ends here
         self.committed_offset = 0  # what there is to deliver ends here
-        self._snapshot: Place | None = None  # to be delivered before anything else
+        self._snapshot: OffsetAndEpoch | None = None  # to be delivered before anything else
         self._own: deque[_Group] = deque()
         self.last_timestamp = 0  # of what was delivered
 
@@ -47,7 +47,7 @@ class Delivery:
         """Another leads: what was not committed may never be."""
         self._own.clear()
 
-    def begin_anew(self, snapshot: Place) -> None:
+    def begin_anew(self, snapshot: OffsetAndEpoch) -> None:
         """The log begins with a snapshot, so the listener must."""
         self._own.clear()
         self._snapshot = snapshot

@@ -29,8 +29,8 @@ from ottla.log.files.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.raft import effects, events
 from ottla.raft.describe import ReplicaView, describe
+from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
 from ottla.raft.node import JOURNAL_PAUSE_MS, RaftNode
-from ottla.raft.port import Place, ReplicaKey
 from ottla.raft.voters import VoterSet
 from ottla.server.loop.later import Answer, Later
 from ottla.server.peers.peers import Peers
@@ -262,7 +262,7 @@ class Quorum:
         """
         return self.store.writing_snapshot(
             entries,
-            Place(offset, epoch),
+            OffsetAndEpoch(offset, epoch),
             last_timestamp=self._delivery.last_timestamp,
             quorum=[Control(*control) for control in self.node.history.controls_at(offset)],
         )
@@ -384,7 +384,7 @@ class Quorum:
         self._timer = None
         self._step(events.Tick())
 
-    def _begin_anew(self, snapshot: Place) -> None:
+    def _begin_anew(self, snapshot: OffsetAndEpoch) -> None:
         self._delivery.begin_anew(snapshot)
         self._deliver(snapshot.offset)
 

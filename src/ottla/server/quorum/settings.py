@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.model.config import Config
 from ottla.raft.config import RaftConfig
-from ottla.raft.voters import Endpoint, Voter, VoterSet
+from ottla.raft.voters import Voter, VoterEndpoint, VoterSet
 from ottla.server.settings.endpoints import controller_endpoints, controller_names
 from ottla.server.settings.listeners import EVERY_INTERFACE, listened
 
@@ -45,17 +45,17 @@ def static_voters(settings: Config, node_id: int) -> VoterSet:
     for entry in settings.get("controller.quorum.voters"):
         voter_id, _, address = entry.partition("@")
         host, _, port = address.rpartition(":")
-        voters.append(Voter(int(voter_id), endpoints=(Endpoint(listener, host.strip("[]"), int(port)),)))
+        voters.append(Voter(int(voter_id), endpoints=(VoterEndpoint(listener, host.strip("[]"), int(port)),)))
     if not voters and is_controller(settings) and not settings.get("controller.quorum.bootstrap.servers"):
         voters.append(Voter(node_id, endpoints=own_endpoints(settings)))
     return VoterSet(voters)
 
 
-def bootstrap_servers(settings: Config) -> list[Endpoint]:
+def bootstrap_servers(settings: Config) -> list[VoterEndpoint]:
     found = []
     for entry in settings.get("controller.quorum.bootstrap.servers"):
         host, _, port = entry.rpartition(":")
-        found.append(Endpoint("", host.strip("[]"), int(port)))
+        found.append(VoterEndpoint("", host.strip("[]"), int(port)))
     return found
 
 
@@ -74,10 +74,10 @@ def is_only_bootstrap(settings: Config) -> bool:
     return all((server.host.lower(), server.port) in own for server in servers)
 
 
-def own_endpoints(settings: Config) -> tuple[Endpoint, ...]:
+def own_endpoints(settings: Config) -> tuple[VoterEndpoint, ...]:
     """Where this node is reached as a voter; none if it is no controller."""
     if not is_controller(settings):
         return ()
     first = controller_listener(settings)
-    found = [Endpoint(each.name, each.host, each.port) for each in controller_endpoints(settings)]
+    found = [VoterEndpoint(each.name, each.host, each.port) for each in controller_endpoints(settings)]
     return tuple(sorted(found, key=lambda each: each.name != first))

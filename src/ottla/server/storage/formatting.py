@@ -24,8 +24,8 @@ from ottla.cluster.store import DIRECTORY, DOUBT
 from ottla.log.files.checkpoint import read_meta_properties
 from ottla.log.files.disk import Directory, Disk
 from ottla.model.ids import BitSource, random_uuid, uuid_bytes
-from ottla.raft.port import Place
-from ottla.raft.voters import Endpoint, Voter, VoterSet, encode_kraft_version
+from ottla.raft.journal import OffsetAndEpoch
+from ottla.raft.voters import Voter, VoterEndpoint, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
 from ottla.server.storage.identity import IdentityError, write_bootstrap, write_identity
 from ottla.server.storage.vacancy import check_vacant
@@ -40,7 +40,7 @@ def parse_controllers(text: str, listener: str) -> VoterSet:
         host, _, port = address.rpartition(":")
         if not (at and host and port.isdecimal() and voter_id.isdecimal()):
             raise ValueError(f"{entry.strip()!r} is not of the form ID@HOST:PORT:DIRECTORY")
-        end = Endpoint(listener, host.strip("[]"), int(port))
+        end = VoterEndpoint(listener, host.strip("[]"), int(port))
         voters.append(Voter(int(voter_id), uuid_bytes(directory), (end,)))
     return VoterSet(voters)
 
@@ -133,4 +133,4 @@ def _write_voters(disk: Disk, voters: VoterSet, now_ms: int) -> None:
         Control(ControlType.KRAFT_VOTERS, voters.encode()),
     ]
     pieces = snapshot_batches([], epoch=0, last_timestamp=0, now_ms=now_ms, quorum=quorum)
-    SnapshotFiles(Directory(disk, DIRECTORY)).write(Place(0, 0), pieces)
+    SnapshotFiles(Directory(disk, DIRECTORY)).write(OffsetAndEpoch(0, 0), pieces)

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ottla.model.ids import NO_ID
-from ottla.raft.port import ReplicaKey
+from ottla.raft.journal import ReplicaKey
 from ottla.raft.voters import VoterSet
 from ottla.sim.replicated.committed_batches import Batch, Line
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from ottla.model.ids import random_uuid, uuid_text
-from ottla.raft.voters import Endpoint, Voter, VoterSet
+from ottla.raft.voters import Voter, VoterEndpoint, VoterSet
 from ottla.server.storage.formatting import format_directories
 from ottla.sim.cluster import CONTROLLER_PORT, EPOCH_MS, PORT, Machine
 from ottla.sim.copying import SETTINGS as TRANSACTION_SETTINGS
@@ -74,7 +74,7 @@ def _format(machines: Sequence[Machine], voters: Sequence[int], rng: random.Rand
     """As `ottla format --initial-controllers` does; everybody else asks them which cluster it joins."""
     cluster_id = uuid_text(random_uuid(rng))
     first = VoterSet(
-        Voter(number, random_uuid(rng), (Endpoint(LISTENER, machines[number - 1].host.address, CONTROLLER_PORT),))
+        Voter(number, random_uuid(rng), (VoterEndpoint(LISTENER, machines[number - 1].host.address, CONTROLLER_PORT),))
         for number in voters
     )
     for number in voters:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterator
 
 from ottla.log.log import Log
 from ottla.model.ids import NO_ID, TopicPartition
-from ottla.raft.port import ReplicaKey
+from ottla.raft.journal import ReplicaKey
 from ottla.raft.voters import Voter, VoterSet
 from ottla.replica.partition import Partition
 from ottla.server.node import Node

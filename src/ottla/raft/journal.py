@@ -17,13 +17,13 @@ from ottla.model.ids import NO_ID
 from ottla.records.control import ControlType
 
 
-class Place(NamedTuple):
+class OffsetAndEpoch(NamedTuple):
     """Where a log ends, or what a snapshot holds: everything below `offset`, the last record being of `epoch`."""
 
     offset: int
     epoch: int
 
-    def is_up_to_date_with(self, other: Place) -> bool:
+    def is_up_to_date_with(self, other: OffsetAndEpoch) -> bool:
         """Whether a log that ends here has at least what decides an election against one that ends there."""
         return (self.epoch, self.offset) >= (other.epoch, other.offset)
 
@@ -35,7 +35,7 @@ class ReplicaKey(NamedTuple):
     directory: bytes = NO_ID
 
 
-class Election(NamedTuple):
+class ElectionState(NamedTuple):
     """What a node must remember of elections: its epoch, who leads it, whom it voted for."""
 
     epoch: int = 0
@@ -90,32 +90,32 @@ class Journal(Protocol):
         """All that the newest snapshot and the log behind it say about the voters, oldest first."""
 
     @property
-    def earliest_snapshot(self) -> Place | None: ...
+    def earliest_snapshot(self) -> OffsetAndEpoch | None: ...
 
     @property
-    def latest_snapshot(self) -> Place | None: ...
+    def latest_snapshot(self) -> OffsetAndEpoch | None: ...
 
-    def read_snapshot(self, snapshot: Place, position: int, max_bytes: int) -> tuple[int, Readable] | None:
+    def read_snapshot(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[int, Readable] | None:
         """The size of a snapshot and a piece of it; None if it is not there (any more)."""
 
-    def receive_snapshot(self, snapshot: Place, position: int, data: bytes | memoryview) -> None:
+    def receive_snapshot(self, snapshot: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
         """A piece of a snapshot of the leader; position 0 begins anew."""
 
-    def seal_snapshot(self, snapshot: Place) -> None:
+    def seal_snapshot(self, snapshot: OffsetAndEpoch) -> None:
         """The received snapshot is complete: what it holds must last before it takes the place of anything."""
 
-    def install_snapshot(self, snapshot: Place) -> None:
+    def install_snapshot(self, snapshot: OffsetAndEpoch) -> None:
         """The log begins, empty, behind the received snapshot, which was sealed in an earlier step. ValueError if it is
         damaged."""
 
     @property
     def in_doubt(self) -> bool:
-        """The disk was empty when this node came, and nobody vouched for that: see `doubt`."""
+        """The disk was empty when this node came, and nobody vouched for that: see `lost_disk`."""
 
     def end_doubt(self) -> None:
         """It is not any more. Durable when it returns: a majority whose doubt comes back would elect nobody."""
 
-    def read_election(self) -> Election: ...
+    def read_election(self) -> ElectionState: ...
 
-    def write_election(self, election: Election, voters: Sequence[int], kraft_version: int) -> None:
+    def write_election(self, election: ElectionState, voters: Sequence[int], kraft_version: int) -> None:
         """Durable when it returns. `voters` is for the file of kraft.version 0."""
