@@ -36,7 +36,7 @@ def test_offset_and_epoch_are_stamped_in_place() -> None:
     append(log, batch(5))
     made = batch(3)
     appended = append(log, made, epoch=9)
-    assert appended == (5, 7, -1, 0, NOW_MS, False, 9)
+    assert appended == (5, 7, -1, 0, NOW_MS, False, 9, ())
     header = read_header(made)
     assert (header.base_offset, header.leader_epoch) == (5, 9)
     assert [data for _, data in read_batches(log, 5)] == [bytes(made)], "the bytes are the producer's"

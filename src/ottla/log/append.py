@@ -14,7 +14,7 @@ from ottla.log.files.segment import Segment
 from ottla.log.files.txn_index import AbortedTxn
 from ottla.log.producers.producers import CompletedTxn, Origin
 from ottla.log.state import LogState
-from ottla.log.validate import act, check_size, validate
+from ottla.log.validate import Batch, check_size, validate
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import INT32_MAX
 from ottla.records.batch import (
@@ -33,6 +33,7 @@ from ottla.records.batch import (
 from ottla.records.control import EndTxnMarker, read_marker
 
 if TYPE_CHECKING:
+    from ottla.log.inspection import Findings, Placed
     from ottla.log.look import Look
 
 
@@ -40,7 +41,8 @@ _new = tuple.__new__
 
 
 class Appended(NamedTuple):
-    """`log_append_time` is -1 where the producer's own timestamps count."""
+    """`log_append_time` is -1 where the producer's own timestamps count; `placed` are records of the batch that its
+    inspector has put elsewhere, and that must be stored before the batch is acknowledged."""
 
     first_offset: int
     last_offset: int
@@ -49,6 +51,7 @@ class Appended(NamedTuple):
     max_timestamp: int
     duplicate: bool
     leader_epoch: int
+    placed: tuple[Placed, ...] = ()
 
 
 def append_one(
@@ -68,6 +71,7 @@ def append_one(
         check_size(size_bytes, log.config, log.name)
     config = log.config
     findings = None
+    placed: tuple[Placed, ...] = ()
     if not log.header_enough or header.max_timestamp - now_ms > config.timestamp_after_max_ms:
         records, header, findings = validate(records, header, config, now_ms, log.name, look)
         size_bytes = header.length + PREFIX_BYTES
@@ -80,7 +84,7 @@ def append_one(
             first, last, time = original.first_offset, original.last_offset, original.timestamp
             return Appended(first, last, time, log.log_start_offset, time, True, leader_epoch)
     if findings is not None:
-        records, header = act(findings, records, header, config, offset, now_ms)
+        records, header, placed = _decided(log, findings, records, header, offset, now_ms)
         size_bytes = header.length + PREFIX_BYTES
     stamp(records, 0, offset, leader_epoch)
     last = offset + header.last_offset_delta
@@ -106,7 +110,24 @@ def append_one(
         log.producers.update(header, offset, max_timestamp)
     append_time = max_timestamp if config.log_append_time else -1
     # The generated constructor of a NamedTuple costs more than the rest of this line.
-    return _new(Appended, (offset, last, append_time, log.log_start_offset, max_timestamp, False, leader_epoch))
+    return _new(Appended, (offset, last, append_time, log.log_start_offset, max_timestamp, False, leader_epoch, placed))
+
+
+def _decided(
+    log: LogState, findings: Findings, batch: Batch, header: BatchHeader, offset: int, now_ms: int
+) -> tuple[Batch, BatchHeader, tuple[Placed, ...]]:
+    """What the inspector's findings let into the log at `offset`, and the records that were put elsewhere."""
+    try:
+        changed, placed = findings.decide(offset)
+    except ApiError as error:
+        if error.code.retriable and header.producer_id >= 0:
+            log.producers.turned_away(header)
+        raise
+    if changed is None:
+        return batch, header, placed
+    if log.config.log_append_time:
+        stamp_log_append_time(changed, 0, now_ms)
+    return changed, read_header(changed), placed
 
 
 def put(log: LogState, segment: Segment, data: Buffer, first_offset: int) -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.model.limits import BATCH_BYTES_MAX, GIB, INT64_MAX, MIB
-from ottla.records.batch import BatchHeader
 from ottla.records.compress import Codec
 
 if TYPE_CHECKING:
@@ -24,26 +22,30 @@ _CODECS = {
 }
 
 
-class Findings(Protocol):
-    """What a contract has found in a batch."""
+class ContractTerms(NamedTuple):
+    """What a topic with a contract asks of its records (`ottla.schema.validation`), and what becomes of those that
+    break it. The log only sees to it that somebody inspects them (`log/inspection.py`)."""
 
-    def act(self, offset: int) -> bytearray | None:
-        """What is written in the batch's place, with the same range of offsets; None: the batch itself.
+    full: bool  # whether payloads must be readable, too
+    of: str  # "value", "key" or "both"
+    own_subjects: bool
+    action: str  # "reject", "dlq" or "tag"
+    dead_letters: str  # "": the topic's name with .dlq behind it
 
-        Called when it is known that the batch is no duplicate, with the offset it will get. Refuses it by an ApiError.
-        """
-
-
-class Inspect(Protocol):
-    """How the batches of a topic with a contract are looked at, as a part of `log/look.py`."""
-
-    def begin(self, name: str) -> Any:
-        """On the loop, before the first step, for a batch of the log `name`: what `look` has to know of this moment.
-        None: there is nothing yet that records could be judged by."""
-
-    def look(self, data: bytes, header: BatchHeader, name: str, begun: Any) -> Generator[None, None, Findings | None]:
-        """The steps. `data` are the unpacked records, `header` has the codec that they are to be packed with, `name` is
-        the log's, and `begun` what `begin` said."""
+    @classmethod
+    def of_topic(cls, config: Config) -> ContractTerms | None:
+        """None where the topic has no contract."""
+        get = config.get
+        level = get("ottla.schema.validation")
+        if level == "none":
+            return None
+        return cls(
+            full=level == "full",
+            of=get("ottla.schema.validation.of"),
+            own_subjects=get("ottla.schema.validation.subject") == "topic",
+            action=get("ottla.schema.validation.action"),
+            dead_letters=get("ottla.schema.validation.dlq"),
+        )
 
 
 class LogConfig(NamedTuple):
@@ -75,7 +77,7 @@ class LogConfig(NamedTuple):
     producer_expiration_ms: int = _DAY_MS
     min_insync_replicas: int = 1
     fsync_before_ack: bool = False
-    inspect: Inspect | None = None  # of topics with a contract
+    contract: ContractTerms | None = None
 
     @classmethod
     def of(cls, config: Config) -> LogConfig:
@@ -110,4 +112,5 @@ class LogConfig(NamedTuple):
             producer_expiration_ms=get("producer.id.expiration.ms"),
             min_insync_replicas=get("min.insync.replicas"),
             fsync_before_ack=get("ottla.fsync.before.ack"),
+            contract=ContractTerms.of_topic(config),
         )

@@ -14,7 +14,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.log.steps import Steps
 from ottla.model import limits
@@ -25,18 +25,22 @@ from ottla.records.compress import Codec, compressing
 from ottla.records.record import decode, frames, payload
 
 if TYPE_CHECKING:
-    from ottla.log.config import Findings, LogConfig
+    from ottla.log.config import LogConfig
+    from ottla.log.inspection import Findings, Inspector
 
 TIME_REFUSED = "One or more records have been rejected due to invalid timestamp"
 _SHOWN_MAX = 3
 
 
 class Look(Steps):
-    """One batch (its structure and CRC are known to be sound) under one configuration."""
+    """One batch (its structure and CRC are known to be sound) under one configuration.
+
+    A topic with a contract needs an `inspector`, which must be the one for this batch.
+    """
 
     __slots__ = (
         "_batch",
-        "_begun",
+        "_inspector",
         "_limit_bytes",
         "_name",
         "_now_ms",
@@ -50,14 +54,22 @@ class Look(Steps):
     )
 
     def __init__(
-        self, batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, name: str, limit_bytes: int
+        self,
+        batch: Buffer,
+        header: BatchHeader,
+        config: LogConfig,
+        now_ms: int,
+        name: str,
+        limit_bytes: int,
+        inspector: Inspector | None = None,
     ) -> None:
+        assert (config.contract is None) == (inspector is None), "an inspector is needed where there is a contract"
         super().__init__(self._take())
         self._batch = batch
         self._now_ms = now_ms
         self._name = name
         self._limit_bytes = limit_bytes
-        self._begun: Any = None
+        self._inspector = inspector
         self.header = header
         self.config = config
         self.max_timestamp = header.max_timestamp  # what the records say
@@ -67,8 +79,8 @@ class Look(Steps):
         self.beyond_limit = False  # it unpacks to more than it may
 
     def begin(self) -> None:
-        if self.config.inspect is not None:
-            self._begun = self.config.inspect.begin(self._name)
+        if self._inspector is not None:
+            self._inspector.begin()
 
     def whole(self) -> Look:
         """All steps at once."""
@@ -93,10 +105,10 @@ class Look(Steps):
         yield
         self.max_timestamp = yield from self._check_records(data)
         codec = header.codec if config.codec is None else config.codec
-        if config.inspect is not None:
+        if self._inspector is not None:
             attributes = header.attributes & ~CODEC_MASK | codec
             true_header = header._replace(max_timestamp=self.max_timestamp, attributes=attributes)
-            self.findings = yield from config.inspect.look(data, true_header, self._name, self._begun)
+            self.findings = yield from self._inspector.look(data, true_header)
         if codec != header.codec:
             yield
             self.rewritten = yield from self._recompress(data, codec)
@@ -200,7 +212,7 @@ def needed(config: LogConfig, header: BatchHeader) -> bool:
     """Whether the header is not enough under these settings."""
     return (
         config.compact
-        or config.inspect is not None
+        or config.contract is not None
         or (config.timestamp_before_max_ms != limits.INT64_MAX and not config.log_append_time)
         or recompresses(config, header)
     )
@@ -214,7 +226,7 @@ def may_be_needed(config: LogConfig) -> bool:
     """Whether any batch can need a look under these settings."""
     return (
         config.compact
-        or config.inspect is not None
+        or config.contract is not None
         or config.codec is not None
         or config.timestamp_before_max_ms != limits.INT64_MAX
     )

@@ -8,10 +8,15 @@ records, it would not be found by its time.
 
 from __future__ import annotations
 
-from ottla.log.config import Findings, LogConfig
+from typing import TYPE_CHECKING
+
+from ottla.log.config import LogConfig
 from ottla.log.look import TIME_REFUSED, Look, bounds, may_be_needed, needed, out_of_range, unpacked_bytes_max
 from ottla.model.errors import ApiError, ErrorCode, RecordError
 from ottla.records.batch import BatchHeader, read_header, stamp_log_append_time, stamp_max_timestamp
+
+if TYPE_CHECKING:
+    from ottla.log.inspection import Findings
 
 Batch = bytearray | memoryview
 
@@ -40,7 +45,7 @@ def validate(
     batch: Batch, header: BatchHeader, config: LogConfig, now_ms: int, name: str, look: Look | None
 ) -> tuple[Batch, BatchHeader, Findings | None]:
     """The careful way: the batch to write (rewritten if the topic's settings ask for it), its header, and what the
-    topic's contract says of it. `look` was taken before, if somebody took one."""
+    inspector has found in it. `look` was taken before, if somebody took one."""
     findings = None
     if not config.log_append_time and header.max_timestamp - now_ms > config.timestamp_after_max_ms:
         raise _dated_ahead(header, config, now_ms)
@@ -60,18 +65,6 @@ def validate(
         stamp_log_append_time(batch, 0, now_ms)
         header = read_header(batch)
     return batch, header, findings
-
-
-def act(
-    findings: Findings, batch: Batch, header: BatchHeader, config: LogConfig, offset: int, now_ms: int
-) -> tuple[Batch, BatchHeader]:
-    """What the topic's contract wants written at `offset`."""
-    changed = findings.act(offset)
-    if changed is None:
-        return batch, header
-    if config.log_append_time:
-        stamp_log_append_time(changed, 0, now_ms)
-    return changed, read_header(changed)
 
 
 def _dated_ahead(header: BatchHeader, config: LogConfig, now_ms: int) -> ApiError:

@@ -18,10 +18,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import TopicDeleted
-from ottla.log.config import Inspect
 from ottla.log.files.disk import StorageError
 from ottla.machine.stepped import in_one_go
-from ottla.model.config import Config
 from ottla.server.api.context import Intercept, Services
 from ottla.server.api.forwarding import Forwarding
 from ottla.server.coordination.on_demand import Coordination
@@ -43,6 +41,7 @@ from ottla.server.quorum.broker_liveness import Liveness
 from ottla.server.quorum.controller_link import ControllerChannel
 from ottla.server.quorum.quorum_member import NOT_CLEAN, Member
 from ottla.server.replication.replication import Replication
+from ottla.server.schemas.contracts import Contracts
 from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import controller_names, inter_broker_listener, registered_endpoints
 from ottla.server.settings.listeners import ListenerAddress, advertised, listened
@@ -55,13 +54,12 @@ from ottla.server.storage.vacancy import check_vacant
 
 if TYPE_CHECKING:
     from ottla.server.coordination.coordinators import Parts
-    from ottla.server.schemas.contracts import Contracts
+    from ottla.server.dead_letters.dead_letters import DeadLetters
 
 log = logging.getLogger(__name__)
 
 # Imported when they are first needed.
 _COORDINATORS = "ottla.server.coordination.coordinators"
-_CONTRACTS = "ottla.server.schemas.contracts"
 
 
 class Node:
@@ -131,7 +129,6 @@ class Node:
         ports = self.ports
         self._stop_requested = self._stop_requested or asyncio.Event()
         self.configs = Configs(self.values)
-        self.configs.contracts = self._contract
         settings = self.configs.broker
         roles = settings.get("process.roles")
         self.is_broker, self.is_controller = "broker" in roles, "controller" in roles
@@ -182,6 +179,10 @@ class Node:
         settings = self.configs.broker
         runtime, storage = self.runtime, self.storage
         addresses = {endpoint.name: (endpoint.host, endpoint.port) for endpoint in advertised(settings)}
+        peer_requests = PeerRequests(self.peers, lambda: self.metadata.state, inter_broker_listener(settings))
+        contracts = Contracts(
+            runtime, storage, self.metadata, peer_requests, dead_letters=lambda: self._dead_letters, load=self._load
+        )
         return Services(
             node_id=self.metadata.node_id,
             cluster_id=self.metadata.cluster_id,
@@ -193,7 +194,7 @@ class Node:
             forwarding=Forwarding(self.channel),
             liveness=self.liveness,
             peers=self.peers,
-            peer_requests=PeerRequests(self.peers, lambda: self.metadata.state, inter_broker_listener(settings)),
+            peer_requests=peer_requests,
             inter_broker_listener=inter_broker_listener(settings),
             runtime=runtime,
             storage=storage,
@@ -204,6 +205,7 @@ class Node:
             writer=storage.writer,
             syncer=storage.syncer,
             looking=storage.looking,
+            contracts=contracts,
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
             spark_readers=SparkReaders(),
             clocks=runtime.clocks,
@@ -240,20 +242,20 @@ class Node:
     def _coordinators(self, loop: asyncio.AbstractEventLoop) -> Parts:
         from ottla.server.coordination.coordinators import Parts
 
-        return Parts(loop, self.services, self.ports.rng)
-
-    def _contract(self, topic: str, config: Config) -> Inspect:
-        """How the batches of a topic with a contract are looked at, once there is the first of them."""
-        from ottla.server.schemas.first_used import FirstUsed
-
-        self._load(_CONTRACTS)
-        return FirstUsed(lambda: self._contracts.of(topic, config))
+        return Parts(loop, self.services, self.ports.rng, self._dead_letters)
 
     @cached_property
-    def _contracts(self) -> Contracts:
-        from ottla.server.schemas.contracts import Contracts
+    def _dead_letters(self) -> DeadLetters:
+        from ottla.server.dead_letters.dead_letters import DeadLetters
 
-        return Contracts(self.services)
+        return DeadLetters(
+            self.runtime,
+            self.configs,
+            self.storage,
+            self.metadata,
+            self.services.peer_requests,
+            create_topics=self.channel.create_topics,
+        )
 
     # --- starting alone: all of it in one turn of the loop
 
@@ -393,6 +395,7 @@ class Node:
             services.replication.following,
             self.upkeep.follow,
             services.coordination.tell,
+            services.contracts.follow,
             self.lifecycle.follow,
         ):
             try:

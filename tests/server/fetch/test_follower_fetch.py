@@ -36,7 +36,6 @@ class Leader(Pair):
         super().__init__(values)
         self.wire.is_cut = True
         self.side = self.leader
-        self.side.services.letters = []
 
     def fetch(self, offsets: dict[int, int] | None = None, **options: Any) -> Any:
         """As the follower, in its session; the answer, or the Later of one that waits."""

@@ -6,13 +6,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.records.record import Record
-from ottla.server.dead_letters import dead_letters
 from ottla.server.loop.later import Later
 from ottla.server.peers.peer_requests import Outbox
 from ottla.server.txns.guards import Guards
@@ -50,28 +45,6 @@ def test_what_comes_while_a_request_is_under_way_goes_with_the_next() -> None:
         outbox.put(7, "f1")
         await asyncio.sleep(0)
         assert sent[3:] == [(7, ["f1"])]
-
-    asyncio.run(talk())
-
-
-def test_dead_letters_for_a_leader_that_does_not_answer_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "DEAD_LETTER_BATCHES_WAITING_MAX", 3)
-    topic = SimpleNamespace(id=bytes(16), partitions=[SimpleNamespace(leader=2)])
-    state = SimpleNamespace(topics={"letters": topic})
-    silent = SimpleNamespace(ask=lambda *_: Later())
-    services: Any = SimpleNamespace(node_id=1, metadata=SimpleNamespace(state=state), peer_requests=silent)
-    source: Any = SimpleNamespace(index=0)
-
-    async def talk() -> None:
-        letters = dead_letters.DeadLetters(services)
-        one = [Record(offset=0, timestamp=0, key=None, value=b"x", headers=[])]
-        letters.append("letters", source, one)
-        await asyncio.sleep(0)  # it is on its way, for ever
-        for _ in range(3):
-            letters.append("letters", source, one)
-        with pytest.raises(ApiError) as refused:
-            letters.append("letters", source, one)
-        assert refused.value.code == ErrorCode.NOT_ENOUGH_REPLICAS
 
     asyncio.run(talk())
 

@@ -15,7 +15,7 @@ from ottla.schemas.framing import frame, guid_of, schema_mark
 from ottla.schemas.registry.commands import DeleteSubject, Register
 from ottla.schemas.registry.entities import Draft
 from ottla.schemas.registry.machine import RegistryMachine
-from ottla.server.schemas.contracts import TAG
+from ottla.server.schemas.faulty_records import TAG
 from ottla.testing.broker import Broker
 
 ORDER = {

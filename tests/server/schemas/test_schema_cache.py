@@ -22,8 +22,7 @@ from ottla.schemas.registry.entities import Draft
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.records import Record
 from ottla.server.loop.later import Later
-from ottla.server.schemas import schema_cache as registered
-from ottla.server.schemas.schema_cache import TOPIC, RegisteredSchemas
+from ottla.server.schemas.schema_cache import TOPIC, SchemaCache
 
 HERE, ELSEWHERE = 1, 2
 NOTHING = Record(b'{"keytype":"NOOP","magic":0}', None)
@@ -59,29 +58,31 @@ class Topic:
         return SimpleNamespace(records=SimpleNamespace(read=lambda: data), aborted=[])
 
 
-class Cluster:
-    """The services that are asked. `leader` is where the topic is led; `asked` are questions to that node."""
+def call_soon(what: Callable[..., object], *args: object) -> None:
+    asyncio.get_running_loop().call_soon(what, *args)
 
-    def __init__(self, topic: Topic, leader: int, monkeypatch: pytest.MonkeyPatch) -> None:
+
+class Cluster:
+    """What the cache asks. `leader` is where the topic is led; `asked` are questions to that node."""
+
+    def __init__(self, topic: Topic, leader: int) -> None:
         self.topic, self.leader = topic, leader
         self.asked: list[tuple[Any, Later[Any]]] = []
         self.now = 0
-        services: Any = SimpleNamespace(
-            node_id=HERE,
-            now_ms=lambda: self.now,
-            steady_ms=lambda: self.now,
-            metadata=SimpleNamespace(state=SimpleNamespace(topics=self)),
+        metadata: Any = SimpleNamespace(node_id=HERE, state=SimpleNamespace(topics=self))
+        runtime: Any = SimpleNamespace(steady_ms=lambda: self.now, loop=SimpleNamespace(call_soon=call_soon))
+        storage: Any = SimpleNamespace(
             partitions=SimpleNamespace(find=lambda topic, index: self.topic),
             looking=SimpleNamespace(when_quiet=lambda what: what()),
         )
-        self.schemas = RegisteredSchemas(services)
-        monkeypatch.setattr(registered, "ask", self.ask)
+        peers: Any = SimpleNamespace(ask=self.ask)
+        self.schemas = SchemaCache(runtime, storage, metadata, peers)
 
     def get(self, name: str) -> Any:
         assert name == TOPIC
         return SimpleNamespace(id=b"i" * 16, partitions=[SimpleNamespace(leader=self.leader)])
 
-    def ask(self, services: Any, leader: int, request: Any, purpose: str) -> Later[Any]:
+    def ask(self, leader: int, request: Any, purpose: str) -> Later[Any]:
         later: Later[Any] = Later()
         self.asked.append((request, later))
         return later
@@ -113,7 +114,7 @@ def on_loop(work: Callable[[], Any]) -> Any:
     return asyncio.run(run())
 
 
-async def whole(schemas: RegisteredSchemas) -> None:
+async def whole(schemas: SchemaCache) -> None:
     for _ in range(100):
         if schemas.catch_up():
             return
@@ -121,13 +122,13 @@ async def whole(schemas: RegisteredSchemas) -> None:
     raise AssertionError("the end is not reached")
 
 
-def known(schemas: RegisteredSchemas, count: int) -> bool:
+def known(schemas: SchemaCache, count: int) -> bool:
     return all(schemas.find(number) is not None for number in range(1, count + 1))
 
 
-def test_a_long_topic_is_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_topic_is_read_in_slices() -> None:
     topic = Topic(20)
-    cluster = Cluster(topic, HERE, monkeypatch)
+    cluster = Cluster(topic, HERE)
 
     async def run() -> None:
         assert not cluster.schemas.catch_up()
@@ -150,15 +151,15 @@ def test_a_log_that_begins_in_the_middle_of_a_batch(monkeypatch: pytest.MonkeyPa
     topic.batches = [whole_topic] * len(found)  # whatever offset is asked for
     start = next(each.offset for each in found if b'"s2"' in (each.key or b""))
     monkeypatch.setattr(Topic, "log", SimpleNamespace(log_start_offset=start, next_offset=len(found)))
-    cluster = Cluster(topic, HERE, monkeypatch)
+    cluster = Cluster(topic, HERE)
     on_loop(cluster.schemas.catch_up)
     assert cluster.schemas.find(1) is None and cluster.schemas.find(2) is not None
 
 
-def test_a_new_leader_that_does_not_know_what_was_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_leader_that_does_not_know_what_was_acknowledged() -> None:
     topic = Topic(1)
     topic.epoch_start, topic.high_watermark, topic.last_stable_offset = len(topic.batches), 0, 0
-    cluster = Cluster(topic, HERE, monkeypatch)
+    cluster = Cluster(topic, HERE)
     assert not on_loop(cluster.schemas.catch_up)
     topic.high_watermark = topic.last_stable_offset = len(topic.batches)
 
@@ -166,8 +167,8 @@ def test_a_new_leader_that_does_not_know_what_was_acknowledged(monkeypatch: pyte
     assert known(cluster.schemas, 1)
 
 
-def test_a_log_that_was_cut_and_grew_again_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(Topic(1), HERE, monkeypatch)
+def test_a_log_that_was_cut_and_grew_again_is_read_anew() -> None:
+    cluster = Cluster(Topic(1), HERE)
 
     async def run() -> None:
         await whole(cluster.schemas)
@@ -182,7 +183,7 @@ def test_a_log_that_was_cut_and_grew_again_is_read_anew(monkeypatch: pytest.Monk
 
 def test_a_disk_that_fails_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     topic = Topic(1)
-    cluster = Cluster(topic, HERE, monkeypatch)
+    cluster = Cluster(topic, HERE)
 
     def fails(*_: Any, **__: Any) -> Any:
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -191,10 +192,10 @@ def test_a_disk_that_fails_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     assert not on_loop(cluster.schemas.catch_up)
 
 
-def test_a_topic_led_elsewhere_counts_when_its_end_was_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_led_elsewhere_counts_when_its_end_was_reached() -> None:
     topic = Topic(2)
     end = len(topic.batches)
-    cluster = Cluster(topic, ELSEWHERE, monkeypatch)
+    cluster = Cluster(topic, ELSEWHERE)
     assert not cluster.schemas.catch_up()
     cluster.answer_end(0, ErrorCode.OFFSET_NOT_AVAILABLE)
     assert not cluster.schemas.catch_up()
@@ -206,8 +207,8 @@ def test_a_topic_led_elsewhere_counts_when_its_end_was_reached(monkeypatch: pyte
     assert cluster.schemas.catch_up() and known(cluster.schemas, 2)
 
 
-def test_an_answer_without_the_topic_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(Topic(1), ELSEWHERE, monkeypatch)
+def test_an_answer_without_the_topic_is_as_good_as_none() -> None:
+    cluster = Cluster(Topic(1), ELSEWHERE)
     assert not cluster.schemas.catch_up()
     cluster.asked.pop()[1].set(SimpleNamespace(topics=[]))
     assert not cluster.schemas.catch_up()
@@ -220,12 +221,10 @@ def test_an_answer_without_the_topic_is_as_good_as_none(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("how", [{"error": ErrorCode.OFFSET_OUT_OF_RANGE}, {"diverging": 0}, {}], ids=str)
-def test_a_topic_that_was_cut_elsewhere_does_not_count_before_it_was_read(
-    monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
-) -> None:
+def test_a_topic_that_was_cut_elsewhere_does_not_count_before_it_was_read(how: dict[str, Any]) -> None:
     topic = Topic(2)
     end = len(topic.batches)
-    cluster = Cluster(topic, ELSEWHERE, monkeypatch)
+    cluster = Cluster(topic, ELSEWHERE)
     cluster.schemas.catch_up()
     cluster.answer_end(end)
     for _ in range(end):
@@ -248,7 +247,7 @@ def test_a_topic_that_was_cut_elsewhere_does_not_count_before_it_was_read(
 def test_a_record_that_cannot_be_taken_in_is_passed_over(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cluster = Cluster(Topic(3), HERE, monkeypatch)
+    cluster = Cluster(Topic(3), HERE)
     applied = RegistryMachine.apply
 
     def apply(machine: RegistryMachine, record: Record) -> Any:
@@ -265,16 +264,14 @@ def test_a_record_that_cannot_be_taken_in_is_passed_over(
 
 
 @pytest.mark.parametrize("leader", [HERE, ELSEWHERE])
-def test_a_batch_that_cannot_be_unpacked_is_passed_over(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, leader: int
-) -> None:
+def test_a_batch_that_cannot_be_unpacked_is_passed_over(caplog: pytest.LogCaptureFixture, leader: int) -> None:
     """A broker takes a packed batch unread. One of 76 bytes stopped every topic under a contract for good."""
     topic = Topic(2)
     end = len(topic.batches)
     topic.batches.insert(1, bytes(no_gzip(1)))
     topic.batches[2:] = [moved(batch, at) for at, batch in enumerate(topic.batches[2:], 2)]
     topic.high_watermark = topic.last_stable_offset = end + 1
-    cluster = Cluster(topic, leader, monkeypatch)
+    cluster = Cluster(topic, leader)
 
     async def run() -> None:
         if leader == ELSEWHERE:

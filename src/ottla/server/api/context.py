@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ottla.server.api.forwarding import Forwarding
     from ottla.server.coordination.coordinators import GroupCoordinators
     from ottla.server.coordination.on_demand import Coordination
-    from ottla.server.dead_letters.dead_letters import Placed
     from ottla.server.fetch.sessions import Sessions
     from ottla.server.fetch.spark_readers import SparkReaders
     from ottla.server.loop.clocks import Clocks
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from ottla.server.quorum.metadata_host import MetadataHost
     from ottla.server.quorum.quorum import Quorum
     from ottla.server.replication.replication import Replication
+    from ottla.server.schemas.contracts import Contracts
     from ottla.server.settings.configs import Configs
     from ottla.server.shares.coordinators import ShareCoordinators
     from ottla.server.shares.share_partitions import SharePartitions
@@ -86,12 +86,12 @@ class Services:
     rng: Random
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
     coordination: Coordination
+    contracts: Contracts
     slices: Slices
     executor: Executor | None = None  # for `workers.in_worker`
     intercept: Intercept | None = None
     replication: Replication | None = None  # None where there are no partitions
     guards: Guards = field(default_factory=Guards)
-    letters: list[Placed] = field(default_factory=list)  # dead letters that the append being made led to
 
     @property
     def groups(self) -> GroupCoordinators:
@@ -189,6 +189,10 @@ class Context:
     @property
     def groups(self) -> GroupCoordinators:
         return self.services.groups
+
+    @property
+    def contracts(self) -> Contracts:
+        return self.services.contracts
 
     @property
     def settings(self) -> Config:

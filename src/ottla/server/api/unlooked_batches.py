@@ -21,13 +21,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, TypeVar
 
+from ottla.log.inspection import Inspector
 from ottla.log.look import TIME_REFUSED, Look, dated_ahead, needed, unpacked_bytes_max
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import CODEC_MASK, BatchHeader, check, check_client, read_header
 from ottla.replica.partition import Partition
 from ottla.server.api.context import Context
-from ottla.server.loop.later import Later
+from ottla.server.loop.later import FAILED, Later
 from ottla.server.txns.admitted import WITHOUT_ID, Admitted
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
@@ -131,10 +132,19 @@ class Rest:
             else:
                 self._admit(each, look)
 
-        assert each.data.records is not None
-        now_ms, where = self._context.now_ms(), each.partition.log
-        make = partial(Look, each.data.records, each.header, where.config, now_ms, where.name)
-        self._context.services.looking.take(make, limit_bytes, self._surely(looked))
+        where = each.partition.log
+        config = where.config
+
+        def look(inspector: Inspector | None) -> None:
+            assert each.data.records is not None, "check_request refuses null records"
+            now_ms = self._context.now_ms()
+            make = partial(Look, each.data.records, each.header, config, now_ms, where.name, inspector=inspector)
+            self._context.services.looking.take(make, limit_bytes, self._surely(looked))
+
+        if config.contract is None:
+            look(None)
+        else:
+            self._context.contracts.inspector(each.partition, config.contract).then(self._surely(look))
 
     def _turn_away(self, each: Unlooked) -> None:
         if each.header.producer_id >= 0:
@@ -173,6 +183,9 @@ class Rest:
         """The step; if it fails there is no answer, but nobody waits for it for ever."""
 
         def attempt(value: T) -> None:
+            if value is FAILED:
+                self.done.fail()
+                return
             try:
                 step(value)
             except Exception:

@@ -28,6 +28,7 @@ from ottla.wire.journal import consumer_group, consumer_offsets, share_group, st
 
 if TYPE_CHECKING:
     from ottla.server.api.context import Services
+    from ottla.server.dead_letters.dead_letters import DeadLetters
 
 GroupCoordinators = Coordinators[GroupsMachine]
 _OF_TOPICS = (TopicCreated, TopicDeleted, PartitionsAdded)
@@ -67,13 +68,13 @@ class ClusterTopics:
 class Parts:
     """The coordinators of a node, and the live share partitions they keep the state of."""
 
-    def __init__(self, loop: Any, services: Services, rng: Any) -> None:
+    def __init__(self, loop: Any, services: Services, rng: Any, dead_letters: DeadLetters) -> None:
         self.groups = group_coordinators(loop, services, rng)
         self.shares = share_coordinators(loop, services)
         self.txns = transaction_coordinators(loop, services)
         self.verification = Verification(services)
         self.share_states = ShareStates(loop, services)
-        self.share_partitions = SharePartitions(loop, services)
+        self.share_partitions = SharePartitions(loop, services, dead_letters)
         self._all: tuple[Coordinators[Any], ...] = (self.groups, self.shares, self.txns)
 
     def follow(self) -> None:

@@ -20,7 +20,6 @@ Rules:
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Generator, Hashable, Sequence
 from functools import partial
@@ -48,7 +47,10 @@ from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 
 if TYPE_CHECKING:
     from ottla.replica.partition import Partition
-    from ottla.server.api.context import Services
+    from ottla.server.loop.runtime import Runtime
+    from ottla.server.peers.peer_requests import PeerRequests
+    from ottla.server.quorum.metadata_host import MetadataHost
+    from ottla.server.storage.storage import Storage
 
 TOPIC = "_schemas"
 _END = object()
@@ -88,9 +90,14 @@ class Schema:
             return lambda payload, indexes: reason
 
 
-class RegisteredSchemas:
-    def __init__(self, services: Services) -> None:
-        self._services = services
+class SchemaCache:
+    def __init__(self, runtime: Runtime, storage: Storage, metadata: MetadataHost, peers: PeerRequests) -> None:
+        self._steady_ms = runtime.steady_ms
+        self._loop = runtime.loop
+        self._partitions = storage.partitions
+        self._looking = storage.looking
+        self._metadata = metadata
+        self._peers = peers
         self._refreshing = False
         self._reading_on = False
         self.reading = 0  # counts how often it was begun anew
@@ -132,26 +139,26 @@ class RegisteredSchemas:
 
     def catch_up(self) -> bool:
         """Read what is new, or see to it that it is. False: the topic is half read, and nothing can be said yet."""
-        services = self._services
-        topic = services.metadata.state.topics.get(TOPIC)
+        metadata = self._metadata
+        topic = metadata.state.topics.get(TOPIC)
         leader = NO_LEADER if topic is None else topic.partitions[0].leader
         if topic is None:
             if self._source is not None or not self._is_whole:
                 self._forget(None)
                 self._is_whole = True
-        elif leader == services.node_id:
+        elif leader == metadata.node_id:
             self._read_here()
         else:
             if self._source != topic.id:
                 self._forget(topic.id)
-            if not self._is_whole or services.steady_ms() - self._certain_ms >= limits.SCHEMAS_STALE_MS:
+            if not self._is_whole or self._steady_ms() - self._certain_ms >= limits.SCHEMAS_STALE_MS:
                 self._refresh(topic.id, leader)
         return self._is_whole
 
     def is_certain(self, doubts: Sequence[Hashable]) -> bool:
         """Whether all that was registered before these doubts first arose is known; if not: ask again, soon."""
-        topic = self._services.metadata.state.topics.get(TOPIC)
-        if topic is None or topic.partitions[0].leader == self._services.node_id:
+        topic = self._metadata.state.topics.get(TOPIC)
+        if topic is None or topic.partitions[0].leader == self._metadata.node_id:
             return True
         self._steps += 1
         if max(self._doubts.setdefault(doubt, self._steps) for doubt in doubts) < self._certain:
@@ -167,7 +174,7 @@ class RegisteredSchemas:
 
     def _read_here(self) -> None:
         try:
-            partition = self._services.partitions.find(TOPIC, 0)
+            partition = self._partitions.find(TOPIC, 0)
         except ApiError:
             self._forget(None)
             return
@@ -194,11 +201,11 @@ class RegisteredSchemas:
         self._take_some()
         if self._next < partition.last_stable_offset and not self._reading_on:
             self._reading_on = True
-            asyncio.get_running_loop().call_soon(self._read_on)
+            self._loop.call_soon(self._read_on)
 
     def _read_on(self) -> None:
         self._reading_on = False
-        self._services.looking.when_quiet(self.catch_up)
+        self._looking.when_quiet(self.catch_up)
 
     def _take_some(self) -> None:
         """A slice of what was read."""
@@ -246,7 +253,7 @@ class RegisteredSchemas:
         step, source = self._steps, self._source
 
         def ended(answer: Any) -> None:
-            self._services.looking.when_quiet(lambda: begin(answer))
+            self._looking.when_quiet(lambda: begin(answer))
 
         def begin(answer: Any) -> None:
             self._refreshing = False
@@ -255,20 +262,20 @@ class RegisteredSchemas:
                 if found is not None and not found.error_code:
                     self._fetch(topic_id, leader, found.offset, step)
 
-        self._services.peer_requests.ask(leader, _end_wanted(), "schemas").then(ended)
+        self._peers.ask(leader, _end_wanted(), "schemas").then(ended)
 
     def _fetch(self, topic_id: bytes, leader: int, end: int, step: int) -> None:
         if end < self._next:
             self._forget(self._source)  # cut off
         if self._next >= end:
-            self._certain, self._certain_ms = step, self._services.steady_ms()
+            self._certain, self._certain_ms = step, self._steady_ms()
             self._is_whole = True
             return
         self._refreshing = True
         source = self._source
 
         def fetched(answer: Any) -> None:
-            self._services.looking.when_quiet(lambda: take(answer))
+            self._looking.when_quiet(lambda: take(answer))
 
         def take(answer: Any) -> None:
             self._refreshing = False
@@ -285,13 +292,11 @@ class RegisteredSchemas:
             if self._taking is not None:
                 self._refreshing = True
                 again = partial(take_on, before)
-                asyncio.get_running_loop().call_soon(self._services.looking.when_quiet, again)
+                self._loop.call_soon(self._looking.when_quiet, again)
             elif self._next > before:
                 self._fetch(topic_id, leader, end, step)
 
-        self._services.peer_requests.ask(leader, _records_wanted(topic_id, self._next, self._epoch), "schemas").then(
-            fetched
-        )
+        self._peers.ask(leader, _records_wanted(topic_id, self._next, self._epoch), "schemas").then(fetched)
 
     def _fetched(self, found: Any) -> bool:
         """Whether anything came of it; records are to be taken in."""

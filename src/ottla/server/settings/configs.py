@@ -5,10 +5,10 @@ Readers ask each time (a look-up is a dictionary access); a change in the metada
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ottla.cluster.state import ClusterState
-from ottla.log.config import Inspect, LogConfig
+from ottla.log.config import LogConfig
 from ottla.model.config import Config
 from ottla.model.node_config import NodeConfig
 from ottla.model.resources import ResourceType
@@ -24,8 +24,6 @@ class Configs:
         self._default_log_config: LogConfig | None = None
         self._log_configs: dict[str, LogConfig] = {}
         self._groups: dict[str, Config] = {}  # those that set something themselves
-        # How the records of a topic with a contract are looked at; the node has it when its services are up.
-        self.contracts: Callable[[str, Config], Inspect] | None = None
 
     @property
     def broker(self) -> Config:
@@ -81,9 +79,5 @@ class Configs:
             return self._default_log_config
         found = self._log_configs.get(topic)
         if found is None:
-            config = self.node.topic(overrides)
-            found = LogConfig.of(config)
-            if self.contracts is not None and config.get("ottla.schema.validation") != "none":
-                found = found._replace(inspect=self.contracts(topic, config))
-            self._log_configs[topic] = found
+            found = self._log_configs[topic] = LogConfig.of(self.node.topic(overrides))
         return found

@@ -141,7 +141,7 @@ class LivePartition:
 
 
 class SharePartitions:
-    def __init__(self, loop: Any, services: Services) -> None:
+    def __init__(self, loop: Any, services: Services, dead_letters: DeadLetters) -> None:
         self.services = services
         self.rules = ShareRules(services)
         self.sessions = ShareSessions(
@@ -149,7 +149,7 @@ class SharePartitions:
         )
         self._loop = loop
         self._live: dict[SharePartitionId, LivePartition] = {}
-        self._dead_letters = DeadLetters(services)
+        self._dead_letters = dead_letters
 
     def call_at(self, deadline_ms: int, callback: Any) -> Any:
         return self._loop.call_later(max(0, deadline_ms - self.services.now_ms()) / 1000, callback)

@@ -59,7 +59,7 @@ class Looking:
         if (
             cost > limits.LOOKED_AT_HERE_BYTES
             or len(batch) > most_bytes
-            or config.inspect is not None
+            or config.contract is not None
             or recompresses(config, header)
             or not self.allow(max(cost, limits.LOOKED_AT_UNPACKED_BYTES) if packed else cost)
         ):

@@ -36,8 +36,8 @@ from ottla.server.txns.admitted import FIRST_VERSION_BY_ID, WITHOUT_ID, Admitted
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
+    from ottla.log.inspection import Destination, Placed
     from ottla.log.look import Look
-    from ottla.server.dead_letters.dead_letters import Away, Placed
 
 TopicData = ProduceRequest.TopicProduceData
 TopicResponse = ProduceResponse.TopicProduceResponse
@@ -49,7 +49,7 @@ FIRST_VERSION_WITH_LEADER = 10
 class Pending(NamedTuple):
     """A partition whose answer waits."""
 
-    partition: Partition | Away
+    partition: Partition | Destination
     cuts: int  # how often its end had been cut off
     end: int  # what its high watermark must reach, or, without `all_replicas`, what counts here (`own_end`)
     answer: PartitionResponse
@@ -154,7 +154,6 @@ def _append_all(
                 failed = True
                 answers.append(_refusal(data.index, error))
             except StorageError as error:
-                context.services.letters.clear()
                 failed = True
                 context.partitions.storage_failed(partition, error)
                 answers.append(_refusal(data.index, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))))
@@ -205,7 +204,6 @@ def _append(
         now_ms = context.now_ms()
         appended = partition.append(records, now_ms=now_ms, acks=acks, look=look)
     except ApiError as error:
-        context.services.letters.clear()
         if error.code in _LOG_START_UNTOLD:
             raise
         if error.code == ErrorCode.INVALID_TIMESTAMP and not error.record_errors:
@@ -230,18 +228,17 @@ def _append(
         end = appended.last_offset + 1
         if (partition.high_watermark if acks == ACKS_ALL else partition.own_end) < end:
             pending.append(Pending(partition, cuts, end, answer, acks == ACKS_ALL))
-    if context.services.letters:
-        _wait_for_letters(context.services.letters, acks, pending, answer)
+    if appended.placed:
+        _wait_for_placed(appended.placed, acks, pending, answer)
     return answer
 
 
-def _wait_for_letters(letters: list[Placed], acks: int, pending: list[Pending], answer: PartitionResponse) -> None:
+def _wait_for_placed(placed: tuple[Placed, ...], acks: int, pending: list[Pending], answer: PartitionResponse) -> None:
     """Records that went to a dead-letter topic are acknowledged like those that did not."""
-    for target, cuts, end in letters:
+    for target, cuts, end in placed:
         is_waited_for = acks == ACKS_ALL or target.waits_for_disk  # with acks=0 the connection is held
         if is_waited_for and (target.high_watermark < end or target.cuts != cuts):
             pending.append(Pending(target, cuts, end, answer, acks == ACKS_ALL))
-    letters.clear()
 
 
 def _refusal(index: int, error: ApiError) -> PartitionResponse:

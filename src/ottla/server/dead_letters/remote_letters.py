@@ -1,0 +1,85 @@
+"""Dead letters for partitions that other nodes lead: produced there, one batch of a partition after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ottla.log.inspection import Placed
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.replica.partition import ACKS_ALL
+from ottla.server.loop.later import Later
+from ottla.server.peers.peer_requests import Outbox, PeerRequests
+from ottla.wire.messages.records.produce import ProduceRequest
+
+
+class RemoteBatch:
+    """A batch on its way to a partition that another node leads. To those that wait for it it looks like a partition of
+    which it is the only record."""
+
+    __slots__ = ("cuts", "high_watermark", "records", "waits_for_disk")
+
+    def __init__(self, records: bytearray) -> None:
+        self.records: bytearray | None = records  # None once they are stored, or refused
+        self.cuts = 0
+        self.waits_for_disk = False
+        self.high_watermark = 0
+
+    def settle(self, answer: Any) -> None:
+        codes = [ErrorCode.NETWORK_EXCEPTION] if isinstance(answer, ApiError) else _codes(answer)
+        self.records = None
+        if any(codes):
+            self.cuts += 1
+        else:
+            self.high_watermark = 1
+
+
+class RemotePartition(NamedTuple):
+    node_id: int
+    topic_id: bytes
+    topic: str
+    index: int  # type: ignore[assignment]  # hides tuple.index
+
+
+class RemoteLetters:
+    """`notify` is called with each batch when it is stored or refused."""
+
+    def __init__(self, peers: PeerRequests, notify: Callable[[RemoteBatch], None]) -> None:
+        self._peers = peers
+        self._notify = notify
+        # One by one: a request has room for one batch of a partition.
+        self._outbox: Outbox[RemotePartition, RemoteBatch] = Outbox(self._send, lambda each: each, items_max=1)
+
+    def put(self, to: RemotePartition, batches: list[bytearray]) -> list[Placed]:
+        """Sends them, soon. Refuses them (ApiError) where too many wait for the same partition already."""
+        if self._outbox.waiting(to) >= limits.DEAD_LETTER_BATCHES_WAITING_MAX:
+            # Not all producers wait for their letters: they must not fill this node's memory with them.
+            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The leader of {to.topic}-{to.index} does not keep up.")
+        return [self._put(to, RemoteBatch(batch)) for batch in batches]
+
+    def _put(self, to: RemotePartition, batch: RemoteBatch) -> Placed:
+        self._outbox.put(to, batch)
+        return Placed(batch, 0, 1)
+
+    def _send(self, to: RemotePartition, batches: list[RemoteBatch]) -> Later[None]:
+        (batch,) = batches
+        assert batch.records is not None, "it is sent once"
+        data = ProduceRequest.TopicProduceData(
+            name=to.topic,
+            topic_id=to.topic_id,
+            partition_data=[
+                ProduceRequest.TopicProduceData.PartitionProduceData(index=to.index, records=memoryview(batch.records))
+            ],
+        )
+        request = ProduceRequest(acks=ACKS_ALL, timeout_ms=limits.COORDINATOR_REQUEST_MS, topic_data=[data])
+
+        def answered(answer: Any) -> None:
+            batch.settle(answer)
+            self._notify(batch)
+
+        return self._peers.ask(to.node_id, request, "letters").map(answered)
+
+
+def _codes(answer: Any) -> list[int]:
+    return [each.error_code for topic in answer.responses for each in topic.partition_responses]

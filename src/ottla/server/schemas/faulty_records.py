@@ -1,0 +1,68 @@
+"""Batches with records that break a contract: refused, or written with those tagged or left out."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from itertools import islice
+
+from ottla.model.errors import ApiError, ErrorCode, RecordError
+from ottla.model.limits import RECORD_FAULTS_TOLD_MAX
+from ottla.records.batch import BatchHeader
+from ottla.records.build import assemble, put_record
+from ottla.records.compress import compressing
+from ottla.records.record import decode, rows
+
+TAG = "ottla.schema.error"
+
+
+def refusal(header: BatchHeader, topic: str, faults: dict[int, str]) -> ApiError:
+    """With a reason for each record at fault."""
+    first = next(iter(faults.values()))
+    return ApiError(
+        ErrorCode.INVALID_RECORD,
+        f"{len(faults)} of {header.count} records break the contract of {topic}; the first: {first}",
+        tuple(RecordError(at, fault) for at, fault in islice(faults.items(), RECORD_FAULTS_TOLD_MAX)),
+    )
+
+
+def too_many_letters(header: BatchHeader, topic: str, faults: int, most_bytes: int) -> ApiError:
+    return ApiError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"{faults} of {header.count} records break the contract of {topic}; their dead letters would have more than "
+        f"{most_bytes} bytes. Send smaller batches.",
+    )
+
+
+def rebuilt(data: bytes, header: BatchHeader, faults: dict[int, str], *, tag: bool) -> Generator[None, None, bytearray]:
+    """The same batch, in steps, with its records at fault tagged, or else without them, in the same range of offsets
+    and sequence numbers."""
+    out = bytearray()
+    at = count = 0
+    for portion in decode(data, header):
+        for offset, timestamp, key, value, headers in rows(portion):
+            fault = faults.get(at)
+            at += 1
+            if fault is not None and not tag:
+                continue
+            if fault is not None:
+                headers = (*headers, (TAG, fault.encode()))
+            put_record(out, offset - header.base_offset, timestamp - header.base_timestamp, key, value, headers)
+            count += 1
+        yield
+    packed = bytearray()
+    for piece in compressing(header.codec, out):
+        packed += piece
+        yield
+    return assemble(
+        packed,
+        base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
+        attributes=header.attributes,
+        last_offset_delta=header.last_offset_delta,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=header.max_timestamp,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        count=count,
+    )
