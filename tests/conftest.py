@@ -9,6 +9,8 @@ from hypothesis import settings
 from tests.support import tools
 from tests.support.java import CLASSPATH_392, JavaServer
 from tests.support.kafka import RealKafka
+from tests.support.quick import pytest_collection_modifyitems as pytest_collection_modifyitems
+from tests.support.quick import pytest_ignore_collect as pytest_ignore_collect
 from tests.support.schedule import LongestFirst
 from tests.support.slowest import pytest_terminal_summary as pytest_terminal_summary
 
@@ -20,6 +22,7 @@ settings.load_profile("ci" if os.environ.get("CI") == "true" else "desk")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="only what needs no JVM, no Spark and no minutes")
     parser.addoption(
         "--against",
         choices=("ottla", "kafka"),
