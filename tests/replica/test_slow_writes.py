@@ -47,7 +47,11 @@ class Slow:
 def make(config: LogConfig | None = None, **options: int) -> tuple[Partition, SimDisk, Slow]:
     disk, slow = SimDisk(), Slow()
     options = options or {"leader_epoch": 0}
-    return Partition("topic", 0, open_log(disk, config), neighbours=cast(Neighbours, slow), **options), disk, slow
+    return (
+        Partition("topic", 0, open_log(disk, config), neighbours=cast(Neighbours[Partition], slow), **options),
+        disk,
+        slow,
+    )
 
 
 def append(partition: Partition, count: int = 1, **options: int) -> None:

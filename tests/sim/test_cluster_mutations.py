@@ -24,8 +24,8 @@ from ottla.sim.check import Guarantee, Writer
 from ottla.sim.replicated.run import ClusterSimulation
 from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, NOBODY, ClusterScenario, Voting, clustered
 from ottla.sim.scenario import Durability, Fault
+from ottla.sim.world.links import LinkQuality
 from ottla.sim.world.loop import Host
-from ottla.sim.world.net import LinkQuality
 
 SEEDS = range(12)
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from ottla.sim.world.links import LinkQuality
 from ottla.sim.world.loop import Host, SimLoop
-from ottla.sim.world.net import LinkQuality, SimNet
+from ottla.sim.world.net import SimNet
 from ottla.sim.world.socket import ListeningSocket, SimSocket
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ottla.model.errors import ErrorCode
-from ottla.replica.neighbours import Neighbours
+from ottla.replica.neighbours import OtherBrokers
 from ottla.replica.terms import Proposal, Terms
 
 UNKNOWN = -1
@@ -112,7 +112,7 @@ class InSync:
                 if heard_ms > follower.fetched_ms:
                     follower.fetched(end, end, heard_ms)
 
-    def high_watermark(self, own_end: int, end: int, min_isr: int, neighbours: Neighbours, now_ms: int) -> int:
+    def high_watermark(self, own_end: int, end: int, min_isr: int, others: OtherBrokers, now_ms: int) -> int:
         """Below which everyone who counts has everything; -1 if it must not move."""
         if len(self.isr) < self.effective_min(min_isr):
             return UNKNOWN
@@ -120,10 +120,7 @@ class InSync:
         for broker_id, follower in self.followers.items():
             if follower.end < lowest and (
                 broker_id in self.maximal
-                or (
-                    follower.is_caught_up(end, now_ms, neighbours.lag_ms_max)
-                    and self._is_eligible(follower, neighbours)
-                )
+                or (follower.is_caught_up(end, now_ms, others.lag_ms_max) and self._is_eligible(follower, others))
             ):
                 lowest = follower.end
         return lowest
@@ -134,21 +131,21 @@ class InSync:
 
     # --- the ISR
 
-    def _is_eligible(self, follower: Follower, neighbours: Neighbours) -> bool:
-        epoch = neighbours.broker_epoch(follower.broker_id)
+    def _is_eligible(self, follower: Follower, others: OtherBrokers) -> bool:
+        epoch = others.broker_epoch(follower.broker_id)
         return (
             follower.broker_epoch is not None
             and epoch is not None
             and follower.broker_epoch in (-1, epoch)
-            and neighbours.may_join(follower.broker_id)
+            and others.may_join(follower.broker_id)
         )
 
-    def _can_join(self, follower: Follower, least: int, neighbours: Neighbours) -> bool:
-        return follower.end >= least and follower.broker_id not in self.isr and self._is_eligible(follower, neighbours)
+    def _can_join(self, follower: Follower, least: int, others: OtherBrokers) -> bool:
+        return follower.end >= least and follower.broker_id not in self.isr and self._is_eligible(follower, others)
 
-    def may_expand(self, follower: Follower, least: int, neighbours: Neighbours) -> bool:
+    def may_expand(self, follower: Follower, least: int, others: OtherBrokers) -> bool:
         """Whether this follower has just become one to propose; `least`: what a member has."""
-        return self.pending is None and self._can_join(follower, least, neighbours)
+        return self.pending is None and self._can_join(follower, least, others)
 
     def lagging(self, end: int, now_ms: int, lag_ms_max: int) -> list[int]:
         """The members that have fallen behind."""
@@ -159,28 +156,28 @@ class InSync:
                 found.append(broker_id)
         return found
 
-    def propose(self, leader_epoch: int, end: int, least: int, neighbours: Neighbours, now_ms: int) -> Proposal | None:
+    def propose(self, leader_epoch: int, end: int, least: int, others: OtherBrokers, now_ms: int) -> Proposal | None:
         """The next change of the ISR, if one is due; it is under way from now on."""
         if self.pending is not None:
             return None
-        joining = [each.broker_id for each in self.followers.values() if self._can_join(each, least, neighbours)]
+        joining = [each.broker_id for each in self.followers.values() if self._can_join(each, least, others)]
         if joining:
             members: Iterable[int] = (*self.isr, *joining)
             # Stricter for the high watermark from now on, whatever the controller will say. A shrink is not believed
             # before the controller has agreed.
             self.maximal = frozenset(members)
         else:
-            gone = self.lagging(end, now_ms, neighbours.lag_ms_max)
+            gone = self.lagging(end, now_ms, others.lag_ms_max)
             if not gone:
                 return None
             members = [broker_id for broker_id in self.isr if broker_id not in gone]
-        isr = tuple((broker_id, self._epoch_of(broker_id, neighbours)) for broker_id in members)
+        isr = tuple((broker_id, self._epoch_of(broker_id, others)) for broker_id in members)
         self.pending = Proposal(leader_epoch, self.partition_epoch, isr)
         return self.pending
 
-    def _epoch_of(self, broker_id: int, neighbours: Neighbours) -> int:
+    def _epoch_of(self, broker_id: int, others: OtherBrokers) -> int:
         if broker_id == self.node_id:
-            epoch = neighbours.broker_epoch(broker_id)
+            epoch = others.broker_epoch(broker_id)
         else:
             # A member that has not fetched yet: should it be gone, the controller's ISR is another by then.
             epoch = self.followers[broker_id].broker_epoch if broker_id in self.followers else None

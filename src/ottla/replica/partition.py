@@ -61,7 +61,7 @@ class Partition(Readable):
         node_id: int = 0,
         leader_epoch: int | None = None,
         high_watermark: int | None = None,
-        neighbours: Neighbours = ALONE,
+        neighbours: Neighbours[Partition] = ALONE,
     ) -> None:
         """Leads as the only replica if a `leader_epoch` is given, else waits for its terms.
 

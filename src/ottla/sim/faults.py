@@ -14,8 +14,9 @@ from ottla.sim import answers
 from ottla.sim.cluster import Machine
 from ottla.sim.scenario import Fault, Scenario
 from ottla.sim.world.disk import Crash, DiskFaults, SimDisk
+from ottla.sim.world.links import LinkQuality
 from ottla.sim.world.loop import Host
-from ottla.sim.world.net import LinkQuality, SimNet
+from ottla.sim.world.net import SimNet
 
 
 class Chaos:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from ottla.records.compress import Codec
 from ottla.sim.check import Guarantee, Writer
 from ottla.sim.workload import WriterPlan
-from ottla.sim.world.net import LinkQuality
+from ottla.sim.world.links import LinkQuality
 
 
 class Durability(enum.Enum):

@@ -7,10 +7,11 @@ from typing import Any
 
 from tests.support.script import Stage, Verb
 
+from ottla.groups.classic.arguments import Leaver
 from ottla.groups.classic.group import ClassicGroup, MemberProtocol
 from ottla.groups.classic.heartbeat import Heartbeat
 from ottla.groups.classic.join import Join
-from ottla.groups.classic.leave import Leave, Leaver
+from ottla.groups.classic.leave import Leave
 from ottla.groups.classic.sync import Sync
 from ottla.groups.classic.turn import JoinReply, SyncReply
 from ottla.groups.group import Committer

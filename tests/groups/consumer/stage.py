@@ -8,11 +8,11 @@ from typing import Any
 from tests.support.script import Stage, Verb
 
 from ottla.groups.assign.spec import NO_PARTITIONS, Partitions
+from ottla.groups.classic.arguments import Leaver
 from ottla.groups.classic.group import MemberProtocol
 from ottla.groups.classic.heartbeat import Heartbeat as ClassicHeartbeat
 from ottla.groups.classic.join import Join
 from ottla.groups.classic.leave import Leave as ClassicLeave
-from ottla.groups.classic.leave import Leaver
 from ottla.groups.classic.sync import Sync
 from ottla.groups.classic.turn import JoinReply, SyncReply
 from ottla.groups.consumer.describe import DescribeConsumerGroup, Described

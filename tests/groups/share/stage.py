@@ -10,7 +10,10 @@ from ottla.groups.assign.spec import Partitions
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.modern.topics_changed import TopicsChanged
 from ottla.groups.offsets.remove import DeleteGroup
-from ottla.groups.share.book import (
+from ottla.groups.share.describe import Described, DescribeShareGroup
+from ottla.groups.share.heartbeat import Beat, Heartbeat
+from ottla.groups.share.offsets import Alteration, AlterOffsets, DeleteOffsets, Deletion, OffsetsDeleted
+from ottla.groups.share.state_partitions import (
     BeginDeletingGroup,
     ForgetShares,
     InitializeShares,
@@ -18,9 +21,6 @@ from ottla.groups.share.book import (
     SharesInitialized,
     SharesNotInitialized,
 )
-from ottla.groups.share.describe import Described, DescribeShareGroup
-from ottla.groups.share.heartbeat import Beat, Heartbeat
-from ottla.groups.share.offsets import Alteration, AlterOffsets, DeleteOffsets, Deletion, OffsetsDeleted
 from ottla.groups.state import GroupsState
 from ottla.groups.view import TopicInfo, View
 from ottla.machine.keyed import Entry, types_of

@@ -9,9 +9,9 @@ from tests.groups.share.stage import GROUP, id_of, make_stage
 from tests.support.script import play
 
 from ottla.groups.offsets.remove import ExpireOffsets
-from ottla.groups.share.book import InitializeShares, SharesInitialized, SharesNotInitialized
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import Beat, Heartbeat
+from ottla.groups.share.state_partitions import InitializeShares, SharesInitialized, SharesNotInitialized
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
 TOPICS = st.frozensets(st.sampled_from(["orders", "bills", "missing"]), min_size=1)

@@ -64,7 +64,7 @@ class Around:
         await asyncio.sleep(0)
 
     def partition(self) -> Partition:
-        return Partition("topic", 0, slow_log(), leader_epoch=0, neighbours=cast(Neighbours, self))
+        return Partition("topic", 0, slow_log(), leader_epoch=0, neighbours=cast(Neighbours[Partition], self))
 
 
 def slow_log() -> Log:

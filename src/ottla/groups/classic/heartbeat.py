@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ottla.groups.classic.arguments import HeartbeatArguments
 from ottla.groups.classic.group import ClassicGroup, ClassicState
 from ottla.groups.classic.rebalance import keep_session
 from ottla.groups.classic.turn import Turn
@@ -16,13 +17,8 @@ from ottla.model.errors import ApiError, ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(HeartbeatArguments):
     """The reply is an ErrorCode: REBALANCE_IN_PROGRESS counts as a heartbeat all the same."""
-
-    group_id: str
-    member_id: str
-    instance_id: str | None
-    generation: int
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState, MemberProtocol
+from ottla.groups.classic.arguments import JoinArguments
+from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.groups.classic.journal import entry_of
 from ottla.groups.classic.rebalance import (
     SessionEnded,
@@ -35,19 +36,7 @@ _GIVES_WAY = (GroupKind.CONSUMER, GroupKind.STREAMS)
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
-    group_id: str
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocol_type: str
-    protocols: tuple[MemberProtocol, ...]
-    needs_known_id: bool = True
-    can_skip_assignment: bool = True
-
+class Join(JoinArguments):
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         found = view.state.groups.get(self.group_id)
         if isinstance(found, ClassicGroup):

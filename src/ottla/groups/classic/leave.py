@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from ottla.groups.classic.arguments import Leaver
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.rebalance import rebalance_or_complete
 from ottla.groups.classic.turn import Turn
@@ -14,13 +14,6 @@ from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
-
-
-class Leaver(NamedTuple):
-    """Without a member id: whoever is the static member of that instance id."""
-
-    member_id: str
-    instance_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

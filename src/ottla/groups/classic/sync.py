@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ottla.groups.classic.arguments import SyncArguments
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.groups.classic.journal import entry_of
 from ottla.groups.classic.rebalance import answer_syncs, prepare, remove_pending_sync, sync_reply
@@ -36,16 +37,8 @@ class AssignmentRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(SyncArguments):
     """`assignments` (by member id) counts if the leader sends it."""
-
-    group_id: str
-    member_id: str
-    instance_id: str | None
-    generation: int
-    protocol_type: str | None
-    protocol_name: str | None
-    assignments: dict[str, bytes]
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)

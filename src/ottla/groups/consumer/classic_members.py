@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ottla.groups.classic.arguments import HeartbeatArguments, JoinArguments, Leaver, SyncArguments
 from ottla.groups.classic.rebalance import prepare
 from ottla.groups.classic.turn import JoinReply, SyncReply
 from ottla.groups.consumer.downgrade import classic_turn, may_downgrade, merged, migration_policy
@@ -28,12 +29,6 @@ from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import random_uuid, uuid_text
 from ottla.wire.types import WireError
-
-if TYPE_CHECKING:
-    from ottla.groups.classic.heartbeat import Heartbeat
-    from ottla.groups.classic.join import Join
-    from ottla.groups.classic.leave import Leaver
-    from ottla.groups.classic.sync import Sync
 
 
 class Rejoining(NamedTuple):
@@ -53,7 +48,7 @@ def note_rejoining(view: View, note: Rejoining) -> None:
 # --- join
 
 
-def join(command: Join, group: ConsumerGroup, view: View, now_ms: int) -> Result[Entry]:
+def join(command: JoinArguments, group: ConsumerGroup, view: View, now_ms: int) -> Result[Entry]:
     """Replies with a JoinReply."""
     if migration_policy(view) == "disabled":
         return Result(reply=JoinReply(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, command.member_id))
@@ -70,7 +65,7 @@ def join(command: Join, group: ConsumerGroup, view: View, now_ms: int) -> Result
         return Result(reply=JoinReply(error.code, command.member_id))
 
 
-def _supports(group: ConsumerGroup, command: Join) -> bool:
+def _supports(group: ConsumerGroup, command: JoinArguments) -> bool:
     """All members of the classic kind must have one protocol in common."""
     if command.protocol_type != PROTOCOL_TYPE:
         return False
@@ -78,7 +73,7 @@ def _supports(group: ConsumerGroup, command: Join) -> bool:
     return any(all(protocol.name in other for other in others) for protocol in command.protocols)
 
 
-def _take_in(draft: Draft, command: Join, member_id: str) -> Result[Entry]:
+def _take_in(draft: Draft, command: JoinArguments, member_id: str) -> Result[Entry]:
     former = draft.group.static_member(command.instance_id)
     is_downgrade = former is not None and may_downgrade_with(draft, former)
     old = _member(draft, command, former, member_id)
@@ -118,7 +113,7 @@ def may_downgrade_with(draft: Draft, former: ConsumerMember) -> bool:
     return former.classic is None and may_downgrade(draft, [former.member_id], coming=1)
 
 
-def _member(draft: Draft, command: Join, former: ConsumerMember | None, member_id: str) -> ConsumerMember:
+def _member(draft: Draft, command: JoinArguments, former: ConsumerMember | None, member_id: str) -> ConsumerMember:
     if command.instance_id is None or (former is None and not command.member_id):
         return draft.group.members.get(member_id) or ConsumerMember(member_id)
     if command.member_id:
@@ -164,7 +159,7 @@ def _reply(member: ConsumerMember) -> JoinReply:
 # --- sync, heartbeat, leave
 
 
-def sync(command: Sync, group: ConsumerGroup, view: View, now_ms: int) -> Result[Entry]:
+def sync(command: SyncArguments, group: ConsumerGroup, view: View, now_ms: int) -> Result[Entry]:
     """Replies with a SyncReply."""
     member = _checked(group, command.member_id, command.instance_id, command.generation)
     assert member.classic is not None
@@ -182,7 +177,7 @@ def sync(command: Sync, group: ConsumerGroup, view: View, now_ms: int) -> Result
     return draft.result(SyncReply(ErrorCode.NONE, command.protocol_type, command.protocol_name, assignment))
 
 
-def heartbeat(command: Heartbeat, group: ConsumerGroup, view: View, now_ms: int) -> Result[Entry]:
+def heartbeat(command: HeartbeatArguments, group: ConsumerGroup, view: View, now_ms: int) -> Result[Entry]:
     """Replies with an ErrorCode."""
     member = _checked(group, command.member_id, command.instance_id, command.generation)
     assert member.classic is not None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.groups.share.group import ShareMember, find
+from ottla.groups.share.group import find
+from ottla.groups.share.member import ShareMember
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ottla.groups.assign.spec import Partitions
+from ottla.groups.share.member import SharedTopics, ShareMember, StatePartitions
 from ottla.machine.keyed import Entry
 from ottla.wire.journal import share_group as journal
-
-if TYPE_CHECKING:
-    from ottla.groups.share.group import BookSide, ShareMember, StateBook
 
 BookValue = journal.ShareGroupStatePartitionMetadataValue
 TargetValue = journal.ShareGroupTargetAssignmentMemberValue
@@ -82,7 +79,7 @@ def no_current(group_id: str, member_id: str) -> Entry:
     return Entry(journal.ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
 
 
-def book(group_id: str, book: StateBook, name_of: Callable[[bytes], str | None]) -> Entry:
+def book(group_id: str, book: StatePartitions, name_of: Callable[[bytes], str | None]) -> Entry:
     """Topics that are being deleted are kept by id only; `name_of` finds their names."""
     value = BookValue(
         initializing_topics=_side(book.initializing),
@@ -99,7 +96,7 @@ def no_book(group_id: str) -> Entry:
     return Entry(journal.ShareGroupStatePartitionMetadataKey(group_id=group_id), None)
 
 
-def _side(side: BookSide) -> list[BookValue.TopicPartitionsInfo]:
+def _side(side: SharedTopics) -> list[BookValue.TopicPartitionsInfo]:
     return [
         BookValue.TopicPartitionsInfo(
             topic_id=topic_id, topic_name=side[topic_id].name, partitions=sorted(side[topic_id].partitions)

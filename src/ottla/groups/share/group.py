@@ -2,70 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import NamedTuple
 
 from ottla.groups.assign.spec import NO_PARTITIONS, Partitions
 from ottla.groups.find import find_group
 from ottla.groups.group import Committer, GroupKind
-from ottla.groups.modern.group import MemberState, ModernGroup
+from ottla.groups.modern.group import ModernGroup
 from ottla.groups.share import entries
+from ottla.groups.share.member import ShareMember, StatePartitions
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.model.errors import ApiError, ErrorCode
-
-JOINING = 0  # the epoch a member begins with
-LEAVING = -1
-NO_EPOCH = -1
-
-
-@dataclass(frozen=True, slots=True)
-class ShareMember:
-    """`epoch` is that of the target it has; a heartbeat with the one before is a repetition, others are fenced."""
-
-    member_id: str
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    subscribed_topics: frozenset[str] = frozenset()
-    epoch: int = JOINING
-    previous_epoch: int = NO_EPOCH
-    state: MemberState = MemberState.STABLE
-    assigned: Partitions = field(default_factory=lambda: NO_PARTITIONS)
-
-    @property
-    def instance_id(self) -> str | None:
-        """Share groups know no static members."""
-        return None
-
-
-class TopicShares(NamedTuple):
-    """Partitions of one topic."""
-
-    name: str
-    partitions: frozenset[int]
-
-
-BookSide = Mapping[bytes, TopicShares]  # by the topic's id
-NO_TOPICS: BookSide = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class StateBook:
-    """Of which partitions the share coordinator is being asked to begin, has begun, or shall forget the state."""
-
-    initializing: BookSide = field(default_factory=lambda: NO_TOPICS)
-    initialized: BookSide = field(default_factory=lambda: NO_TOPICS)
-    deleting: frozenset[bytes] = frozenset()
 
 
 @dataclass(slots=True)
 class ShareGroup(ModernGroup[ShareMember, Partitions]):
     """One group. `initializing_since` is soft: after loading, what is still being initialised is asked for anew."""
 
-    book: StateBook | None = None
+    book: StatePartitions | None = None
     initializing_since: dict[bytes, int] = field(default_factory=dict)
 
     @property

@@ -19,9 +19,10 @@ from ottla.groups.modern.metadata import metadata_hash
 from ottla.groups.modern.target import Reader, changes, may_assign, new_targets
 from ottla.groups.modern.topics_changed import MetadataSeen
 from ottla.groups.share import entries
-from ottla.groups.share.book import initialize_missing
-from ottla.groups.share.group import JOINING, LEAVING, ShareGroup, ShareMember, find, find_or_begin
+from ottla.groups.share.group import ShareGroup, find, find_or_begin
+from ottla.groups.share.member import JOINING, LEAVING, ShareMember
 from ottla.groups.share.simple import simple
+from ottla.groups.share.state_partitions import initialize_missing
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer

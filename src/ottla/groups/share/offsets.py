@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ottla.groups.share.book import Wanted, entry, initializing
-from ottla.groups.share.group import ShareGroup, StateBook, TopicShares, find, find_or_begin
+from ottla.groups.share.group import ShareGroup, find, find_or_begin
+from ottla.groups.share.member import SharedTopic, StatePartitions
+from ottla.groups.share.state_partitions import Wanted, entry, initializing
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
@@ -42,15 +43,15 @@ class AlterOffsets:
         group = find_or_begin(view, self.group_id)
         group.check_delete()
         offsets: dict[bytes, Mapping[int, int]] = {}
-        begun: dict[bytes, TopicShares] = {}
+        begun: dict[bytes, SharedTopic] = {}
         for name, starts in self.topics.items():
             topic = view.topics.by_name(name)
             if topic is not None:
                 there = {index: start for index, start in starts.items() if index < topic.partitions}
-                begun[topic.id] = TopicShares(name, frozenset(there))
+                begun[topic.id] = SharedTopic(name, frozenset(there))
                 if there:
                     offsets[topic.id] = there
-        records = [entry(view, self.group_id, initializing(group.book or StateBook(), begun))] if begun else []
+        records = [entry(view, self.group_id, initializing(group.book or StatePartitions(), begun))] if begun else []
         return Result(records, Alteration(group.epoch, offsets))
 
 

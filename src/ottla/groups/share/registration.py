@@ -10,9 +10,10 @@ from ottla.groups.assign.spec import NO_PARTITIONS, Partitions, frozen
 from ottla.groups.group import Group
 from ottla.groups.modern.apply import apply_to_group
 from ottla.groups.modern.group import MemberState
-from ottla.groups.share.book import Asked, forgetting
-from ottla.groups.share.group import NO_EPOCH, BookSide, ShareGroup, ShareMember, StateBook, TopicShares
+from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import session_timer
+from ottla.groups.share.member import NO_EPOCH, SharedTopic, SharedTopics, ShareMember, StatePartitions
+from ottla.groups.share.state_partitions import Asked, forgetting
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
@@ -79,7 +80,7 @@ def _apply_book(group: ShareGroup, entry: Entry) -> None:
     if value is None:
         group.book = None
         return
-    group.book = StateBook(
+    group.book = StatePartitions(
         _side(value.initializing_topics),
         _side(value.initialized_topics),
         frozenset(each.topic_id for each in value.deleting_topics),
@@ -99,8 +100,8 @@ def _partitions(topics: Iterable[Any]) -> Partitions:
     return frozen({each.topic_id: set(each.partitions) for each in topics})
 
 
-def _side(topics: Iterable[Any]) -> BookSide:
-    return {each.topic_id: TopicShares(each.topic_name, frozenset(each.partitions)) for each in topics}
+def _side(topics: Iterable[Any]) -> SharedTopics:
+    return {each.topic_id: SharedTopic(each.topic_name, frozenset(each.partitions)) for each in topics}
 
 
 def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:

@@ -10,7 +10,7 @@ from ottla.cluster.state import ClusterState
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.modern.topics_changed import TopicsChanged
 from ottla.groups.offsets.remove import ForgetTopics
-from ottla.groups.share.book import ForgetShares
+from ottla.groups.share.state_partitions import ForgetShares
 from ottla.groups.state import GroupsState
 from ottla.groups.view import TopicInfo, View
 from ottla.machine.keyed import types_of

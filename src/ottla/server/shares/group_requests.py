@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ottla.groups.machine import GroupsMachine
-from ottla.groups.share.book import (
+from ottla.groups.share.state_partitions import (
     BeginDeletingGroup,
     InitializeShares,
     SharesInitialized,

@@ -22,7 +22,7 @@ class Opening(NamedTuple):
     topic_id: bytes | None  # None: it is written down already
     config: LogConfig
     node_id: int
-    neighbours: Neighbours
+    neighbours: Neighbours[Partition]
     now_ms: int
     progress: Progress | None
 

@@ -43,7 +43,7 @@ from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Fault, Sce
 from ottla.sim.shares.sharing import draw_sharing
 from ottla.sim.topics.plan import UPKEEP, TopicsPlan, draw_topics
 from ottla.sim.workload import WriterPlan
-from ottla.sim.world.net import LinkQuality
+from ottla.sim.world.links import LinkQuality
 
 COMBINED, CONTROLLER, BROKER = "broker,controller", "controller", "broker"
 SHAPES: tuple[tuple[Sequence[str], float], ...] = (

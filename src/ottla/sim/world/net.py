@@ -23,44 +23,19 @@ import asyncio
 import errno
 import random
 from collections.abc import Callable
-from contextvars import copy_context
-from dataclasses import dataclass
-from typing import Any
 
+from ottla.sim.world.links import Attached, LinkQuality, Links
 from ottla.sim.world.loop import HOST, Host, SimLoop
 from ottla.sim.world.socket import ListeningSocket, SimSocket
 from ottla.sim.world.transport import SimTransport
 
 
-@dataclass(slots=True)
-class LinkQuality:
-    """How the network behaves; the fault schedule changes it at any time."""
-
-    latency_seconds: tuple[float, float] = (0.0001, 0.003)
-    spike_rate: float = 0.01
-    spike_seconds: float = 0.2
-    bytes_per_second: float = 100e6
-    short_rate: float = 0.1
-    window_bytes: int = 256 * 1024
-    give_up_seconds: float = 30.0
-    backlog: int = 128
-    reset_rate: float = 0.0
-
-
-class SimNet:
-    """All links between all hosts. Its callbacks belong to no host: the network survives them."""
+class SimNet(Links):
+    """The links, and what hosts do with them: listen, connect, and whatever breaks."""
 
     def __init__(self, loop: SimLoop, rng: random.Random, quality: LinkQuality | None = None) -> None:
-        self.loop = loop
-        self.rng = rng
-        self.quality = quality if quality is not None else LinkQuality()
-        self.hosts: dict[str, Host] = {}
+        super().__init__(loop, rng, quality)
         self.listeners: dict[tuple[str, int], ListeningSocket] = {}
-        self.sockets: dict[int, SimSocket | ListeningSocket] = {}
-        self._cut: dict[tuple[str, str], int] = {}  # directed links, and how often each is cut
-        self._delays: dict[str, float] = {}  # by address
-        self._context = copy_context()
-        self._next_number = 1000
         self._next_port = 40000
         loop.dialler = self
 
@@ -92,16 +67,8 @@ class SimNet:
         self.listeners[host.address, port] = listener
         return listener
 
-    def register(self, socket: SimSocket | ListeningSocket) -> int:
-        number = self._next_number
-        self._next_number += 1
-        self.sockets[number] = socket
-        self.loop.register(number, socket)
-        return number
-
-    def unregister(self, socket: SimSocket | ListeningSocket) -> None:
-        self.sockets.pop(socket.number, None)
-        self.loop.unregister(socket.number)
+    def unregister(self, socket: Attached) -> None:
+        super().unregister(socket)
         if isinstance(socket, ListeningSocket) and self.listeners.get(socket.address) is socket:
             del self.listeners[socket.address]
 
@@ -109,28 +76,8 @@ class SimNet:
         self._next_port += 1
         return self._next_port
 
-    def _of(self, host: Host) -> list[SimSocket | ListeningSocket]:
+    def _of(self, host: Host) -> list[Attached]:
         return [socket for socket in self.sockets.values() if socket.host is host]
-
-    # -- time on the wire
-
-    def later(self, delay_seconds: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
-        return self.loop.call_later(delay_seconds, callback, *args, context=self._context)
-
-    def latency(self, source: Host | None = None) -> float:
-        low, high = self.quality.latency_seconds
-        delay = self.rng.uniform(low, high)
-        if source is not None and source.address in self._delays:
-            delay += self.rng.uniform(0, self._delays[source.address])
-        if self.rng.random() < self.quality.spike_rate:
-            delay += self.rng.uniform(0, self.quality.spike_seconds)
-        return delay
-
-    def shortened(self, size_bytes: int) -> int:
-        """How many of so many bytes a call really moves."""
-        if size_bytes > 1 and self.rng.random() < self.quality.short_rate:
-            return self.rng.randint(1, size_bytes)
-        return size_bytes
 
     # -- connections
 
@@ -182,11 +129,6 @@ class SimNet:
             interval *= 2
 
     # -- faults
-
-    def reachable(self, source: Host, destination: Host) -> bool:
-        """Packets get from one host to the other and find its kernel running."""
-        up = self.hosts.get(destination.address)
-        return up is not None and not up.off and (source.address, destination.address) not in self._cut
 
     def cut(self, source: Host, destination: Host, *, both_ways: bool = True) -> None:
         links = [(source.address, destination.address)]

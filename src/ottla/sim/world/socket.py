@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from socket import MSG_PEEK
 from typing import TYPE_CHECKING
 
+from ottla.sim.world.links import Links
 from ottla.sim.world.loop import Host
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
-
-    from ottla.sim.world.net import SimNet
 
 Address = tuple[str, int]
 
@@ -27,7 +26,7 @@ Address = tuple[str, int]
 class ListeningSocket:
     """Accepts what `SimNet.connect` enqueues."""
 
-    def __init__(self, net: SimNet, host: Host, port: int) -> None:
+    def __init__(self, net: Links, host: Host, port: int) -> None:
         self.net = net
         self.host = host
         self.address: Address = (host.address, port)
@@ -84,7 +83,7 @@ class ListeningSocket:
 class SimSocket:
     """One end of a connection."""
 
-    def __init__(self, net: SimNet, host: Host, local: Address, remote: Address) -> None:
+    def __init__(self, net: Links, host: Host, local: Address, remote: Address) -> None:
         self.net = net
         self.host = host
         self.local = local

@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from ottla.groups.classic.leave import Leave, Leaver
+from ottla.groups.classic.arguments import Leaver
+from ottla.groups.classic.leave import Leave
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.groups.share.book import SharesInitialized
 from ottla.groups.share.offsets import Alteration, AlterOffsets
+from ottla.groups.share.state_partitions import SharesInitialized
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID

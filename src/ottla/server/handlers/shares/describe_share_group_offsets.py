@@ -5,8 +5,8 @@ v1 lag
 
 from __future__ import annotations
 
-from ottla.groups.share.book import ReadBook
-from ottla.groups.share.group import BookSide
+from ottla.groups.share.member import SharedTopics
+from ottla.groups.share.state_partitions import ReadBook
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
@@ -51,7 +51,7 @@ async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context
     unknown: list[TopicAnswer] = []
     wanted: dict[bytes, list[int]] = {}
     if group.topics is None:
-        book: BookSide | ApiError = await context.groups.submit(group.group_id, ReadBook(group.group_id))
+        book: SharedTopics | ApiError = await context.groups.submit(group.group_id, ReadBook(group.group_id))
         if isinstance(book, ApiError):
             return _answer(group.group_id, [], book)
         wanted = {topic_id: sorted(each.partitions) for topic_id, each in book.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.groups.share.describe import Described, DescribeShareGroup
-from ottla.groups.share.group import ShareMember
+from ottla.groups.share.member import ShareMember
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.java import table_order

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ottla.groups.assign.spec import Partitions
-from ottla.groups.share.group import JOINING, LEAVING
 from ottla.groups.share.heartbeat import Beat, Heartbeat
+from ottla.groups.share.member import JOINING, LEAVING
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context

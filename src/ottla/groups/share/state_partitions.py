@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from ottla.groups.group import Group
 from ottla.groups.share import entries
-from ottla.groups.share.group import NO_TOPICS, BookSide, ShareGroup, StateBook, TopicShares
+from ottla.groups.share.group import ShareGroup
+from ottla.groups.share.member import NO_TOPICS, SharedTopic, SharedTopics, StatePartitions
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
@@ -47,13 +48,13 @@ class SharesInitialized:
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         done = {
-            topic_id: TopicShares(topic.name, each)
+            topic_id: SharedTopic(topic.name, each)
             for topic_id, each in self.partitions.items()
             if (topic := view.topics.by_id(topic_id)) is not None
         }
         if not isinstance(group, ShareGroup) or not done:
             return Result()
-        book = group.book or StateBook()
+        book = group.book or StatePartitions()
         changed = replace(
             book,
             initializing=without(book.initializing, self.partitions),
@@ -114,12 +115,12 @@ class BeginDeletingGroup:
             return Result(reply={})
         book = group.book
         left_over = {
-            topic_id: TopicShares(topic.name, frozenset(range(topic.partitions)))
+            topic_id: SharedTopic(topic.name, frozenset(range(topic.partitions)))
             for topic_id in sorted(book.deleting)
             if (topic := view.topics.by_id(topic_id)) is not None
         }
         all_ = joined(joined(book.initialized, book.initializing), left_over)
-        record = entry(view, self.group_id, StateBook(deleting=frozenset(all_)))
+        record = entry(view, self.group_id, StatePartitions(deleting=frozenset(all_)))
         return Result([record], {topic_id: each.partitions for topic_id, each in all_.items()})
 
 
@@ -129,7 +130,7 @@ def forgetting(view: View, groups: Iterable[Group], is_gone: Callable[[bytes], b
     for group in groups:
         if isinstance(group, ShareGroup) and group.book is not None:
             book = group.book
-            left = StateBook(
+            left = StatePartitions(
                 {topic_id: each for topic_id, each in book.initializing.items() if not is_gone(topic_id)},
                 {topic_id: each for topic_id, each in book.initialized.items() if not is_gone(topic_id)},
                 frozenset(topic_id for topic_id in book.deleting if not is_gone(topic_id)),
@@ -144,7 +145,7 @@ def initialize_missing(
 ) -> Result[Entry] | None:
     """Asks for the state of all partitions of these topics that have none and were not asked for just now."""
     retry_ms = view.setting("group.share.initialize.retry.interval.ms")
-    book = group.book or StateBook()
+    book = group.book or StatePartitions()
     asked = {
         topic_id: each
         for topic_id, each in book.initializing.items()
@@ -152,13 +153,13 @@ def initialize_missing(
         if 0 <= now_ms - group.initializing_since.get(topic_id, now_ms - retry_ms) < retry_ms
     }
     there = joined(book.initialized, asked)
-    missing: dict[bytes, TopicShares] = {}
+    missing: dict[bytes, SharedTopic] = {}
     for name in sorted(names):
         topic = view.topics.by_name(name)
         if topic is not None:
             have = there[topic.id].partitions if topic.id in there else frozenset()
             if len(have) < topic.partitions:
-                missing[topic.id] = TopicShares(name, frozenset(range(topic.partitions)) - have)
+                missing[topic.id] = SharedTopic(name, frozenset(range(topic.partitions)) - have)
     if not missing:
         return None
     wanted = {topic_id: each.partitions for topic_id, each in missing.items()}
@@ -169,22 +170,22 @@ def initialize_missing(
     )
 
 
-def initializing(book: StateBook, more: BookSide) -> StateBook:
+def initializing(book: StatePartitions, more: SharedTopics) -> StatePartitions:
     """The book with these partitions being initialised; that ends a deletion under way."""
     side = joined(book.initializing, more)
     return replace(book, initializing=side, deleting=book.deleting - frozenset(side))
 
 
-def joined(one: BookSide, other: BookSide) -> BookSide:
+def joined(one: SharedTopics, other: SharedTopics) -> SharedTopics:
     """All of both; names of the other, which is newer."""
     result = dict(one)
     for topic_id, each in other.items():
         before = one[topic_id].partitions if topic_id in one else frozenset()
-        result[topic_id] = TopicShares(each.name, before | each.partitions)
+        result[topic_id] = SharedTopic(each.name, before | each.partitions)
     return result
 
 
-def without(side: BookSide, gone: Wanted) -> BookSide:
+def without(side: SharedTopics, gone: Wanted) -> SharedTopics:
     """What is left; topics without partitions are left out."""
     left = {
         topic_id: each._replace(partitions=each.partitions - gone.get(topic_id, frozenset()))
@@ -193,7 +194,7 @@ def without(side: BookSide, gone: Wanted) -> BookSide:
     return {topic_id: each for topic_id, each in left.items() if each.partitions}
 
 
-def entry(view: View, group_id: str, book: StateBook) -> Entry:
+def entry(view: View, group_id: str, book: StatePartitions) -> Entry:
     def name_of(topic_id: bytes) -> str | None:
         topic = view.topics.by_id(topic_id)
         return topic.name if topic is not None else None

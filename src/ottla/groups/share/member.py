@@ -1,0 +1,55 @@
+"""ShareMember, and which partitions' states a share group has the share coordinator keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ottla.groups.assign.spec import NO_PARTITIONS, Partitions
+from ottla.groups.modern.group import MemberState
+
+JOINING = 0  # the epoch a member begins with
+LEAVING = -1
+NO_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ShareMember:
+    """`epoch` is that of the target it has; a heartbeat with the one before is a repetition, others are fenced."""
+
+    member_id: str
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topics: frozenset[str] = frozenset()
+    epoch: int = JOINING
+    previous_epoch: int = NO_EPOCH
+    state: MemberState = MemberState.STABLE
+    assigned: Partitions = field(default_factory=lambda: NO_PARTITIONS)
+
+    @property
+    def instance_id(self) -> str | None:
+        """Share groups know no static members."""
+        return None
+
+
+class SharedTopic(NamedTuple):
+    """Partitions of one topic."""
+
+    name: str
+    partitions: frozenset[int]
+
+
+SharedTopics = Mapping[bytes, SharedTopic]  # by the topic's id
+NO_TOPICS: SharedTopics = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class StatePartitions:
+    """Of which partitions the share coordinator is being asked to begin, has begun, or shall forget the state."""
+
+    initializing: SharedTopics = field(default_factory=lambda: NO_TOPICS)
+    initialized: SharedTopics = field(default_factory=lambda: NO_TOPICS)
+    deleting: frozenset[bytes] = frozenset()
