@@ -10,11 +10,9 @@ from ottla.log.config import LogConfig
 from ottla.log.files.disk import StorageError
 from ottla.log.log import Origin
 from ottla.log.look import dated_ahead
-from ottla.model.broker_settings import BROKER_SETTINGS
-from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import INT32_MAX
-from ottla.model.topic_settings import TOPIC_SETTINGS
+from ottla.model.node_config import NodeConfig
 from ottla.records.batch import read_header
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
@@ -267,12 +265,12 @@ def test_settings_hold_from_the_next_append_on() -> None:
 
 
 def test_settings_of_a_topic() -> None:
-    broker = Config({}, BROKER_SETTINGS)
+    node = NodeConfig({})
     values = {"cleanup.policy": "compact,delete", "compression.type": "zstd", "segment.ms": "77"}
-    config = LogConfig.of(Config(values, TOPIC_SETTINGS, broker))
+    config = LogConfig.of(node.topic(values))
     assert (config.compact, config.delete, config.codec, config.segment_ms) == (True, True, Codec.ZSTD, 77)
     assert config.codec_level == 3
-    assert LogConfig.of(Config({}, TOPIC_SETTINGS, broker)) == LogConfig()
+    assert LogConfig.of(node.topic()) == LogConfig()
 
 
 # --- several batches at once

@@ -2,23 +2,33 @@
 
 import pytest
 
+from ottla.model import topic_settings
 from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.config import declared, unknown, without_effect
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.group_settings import CONSUMER_SESSION_TIMEOUT_MS
 from ottla.model.node_config import NodeConfig
-from ottla.model.settings.node import BROKER_ID, NODE_ID, NUM_IO_THREADS
+from ottla.model.settings import log
+from ottla.model.settings.node import BROKER_ID, NODE_ID, NUM_IO_THREADS, NUM_PARTITIONS
 from ottla.model.settings.transactions import PRODUCER_ID_EXPIRATION_MS
 from ottla.model.start_checks import start_problems
-from ottla.model.topic_settings import CLEANUP_POLICY, FLUSH_MS, RETENTION_MS, SEGMENT_JITTER_MS, SEGMENT_MS
+from ottla.model.topic_settings import (
+    CLEANUP_POLICY,
+    FLUSH_MS,
+    MIN_INSYNC_REPLICAS,
+    RETENTION_MS,
+    SEGMENT_JITTER_MS,
+    SEGMENT_MS,
+)
 
 HOUR_MS = 3_600_000
 
 
 def test_defaults_are_kafkas_and_typed() -> None:
     topic = NodeConfig({}).topic()
-    assert topic.get(RETENTION_MS) == 168 * HOUR_MS
-    assert topic.get(CLEANUP_POLICY) == ("delete",)
-    assert topic.get("min.insync.replicas") == 1
+    assert topic[RETENTION_MS] == 168 * HOUR_MS
+    assert topic[CLEANUP_POLICY] == ("delete",)
+    assert topic[MIN_INSYNC_REPLICAS] == 1
 
 
 def test_topics_without_values_of_their_own_share_one_config() -> None:
@@ -39,39 +49,39 @@ def test_topics_without_values_of_their_own_share_one_config() -> None:
     ],
 )
 def test_the_finest_unit_of_retention_wins(static: dict[str, str], expected_ms: int) -> None:
-    assert NodeConfig(static).topic().get(RETENTION_MS) == expected_ms
+    assert NodeConfig(static).topic()[RETENTION_MS] == expected_ms
 
 
 def test_other_synonyms() -> None:
     topic = NodeConfig(
         {"log.roll.hours": "3", "log.roll.jitter.hours": "1", "log.flush.scheduler.interval.ms": "9"}
     ).topic()
-    assert topic.get(SEGMENT_MS) == 3 * HOUR_MS
-    assert topic.get(SEGMENT_JITTER_MS) == HOUR_MS
-    assert topic.get(FLUSH_MS) == 9
+    assert topic[SEGMENT_MS] == 3 * HOUR_MS
+    assert topic[SEGMENT_JITTER_MS] == HOUR_MS
+    assert topic[FLUSH_MS] == 9
 
 
 def test_precedence() -> None:
     node = NodeConfig({"log.retention.ms": "1"})
-    assert node.topic().get(RETENTION_MS) == 1
+    assert node.topic()[RETENTION_MS] == 1
     node = node.with_dynamic({"log.retention.ms": "2"}, {})
-    assert node.topic().get(RETENTION_MS) == 2
+    assert node.topic()[RETENTION_MS] == 2
     node = node.with_dynamic({"log.retention.ms": "2"}, {"log.retention.ms": "3"})
-    assert node.topic().get(RETENTION_MS) == 3
+    assert node.topic()[RETENTION_MS] == 3
     topic = node.topic({"retention.ms": "4"})
-    assert topic.get(RETENTION_MS) == 4
+    assert topic[RETENTION_MS] == 4
     assert topic.is_set(RETENTION_MS) and not node.topic().is_set(CLEANUP_POLICY)
 
 
 def test_a_topics_config_also_answers_for_its_broker() -> None:
     node = NodeConfig({"producer.id.expiration.ms": "5000"})
-    assert node.topic({"retention.ms": "4"}).get(PRODUCER_ID_EXPIRATION_MS) == 5000
+    assert node.topic({"retention.ms": "4"})[PRODUCER_ID_EXPIRATION_MS] == 5000
 
 
 def test_groups_follow_the_broker() -> None:
     node = NodeConfig({"group.consumer.session.timeout.ms": "50000"})
-    assert node.group().get("consumer.session.timeout.ms") == 50_000
-    assert node.group({"consumer.session.timeout.ms": "46000"}).get("consumer.session.timeout.ms") == 46_000
+    assert node.group()[CONSUMER_SESSION_TIMEOUT_MS] == 50_000
+    assert node.group({"consumer.session.timeout.ms": "46000"})[CONSUMER_SESSION_TIMEOUT_MS] == 46_000
 
 
 def test_a_bad_value_in_the_file_stops_the_start() -> None:
@@ -81,29 +91,36 @@ def test_a_bad_value_in_the_file_stops_the_start() -> None:
 
 def test_a_bad_dynamic_value_is_left_out_and_told() -> None:
     node = NodeConfig({"num.io.threads": "4"}, {}, {"num.io.threads": "none"})
-    assert node.broker.get(NUM_IO_THREADS) == 4
+    assert node.broker[NUM_IO_THREADS] == 4
     assert node.broker.problems == ("Invalid value none for configuration num.io.threads: Not a number of type INT",)
 
 
 def test_a_read_only_setting_cannot_come_from_the_metadata_log() -> None:
-    assert NodeConfig({}, {"num.partitions": "9"}).broker.get("num.partitions") == 1
+    assert NodeConfig({}, {"num.partitions": "9"}).broker[NUM_PARTITIONS] == 1
 
 
 def test_both_names_of_the_id() -> None:
-    assert NodeConfig({"node.id": "3"}).broker.get(BROKER_ID) == 3
-    assert NodeConfig({"broker.id": "3"}).broker.get(NODE_ID) == 3
+    assert NodeConfig({"node.id": "3"}).broker[BROKER_ID] == 3
+    assert NodeConfig({"broker.id": "3"}).broker[NODE_ID] == 3
 
 
 def test_a_required_setting_must_be_given() -> None:
     with pytest.raises(ApiError) as caught:
-        NodeConfig({}).broker.get(NODE_ID)
+        NodeConfig({}).broker[NODE_ID]
     assert caught.value.code is ErrorCode.INVALID_CONFIG
     assert caught.value.message == 'Missing required configuration "node.id" which has no default value.'
 
 
-def test_an_unknown_name_is_our_own_mistake() -> None:
-    with pytest.raises(KeyError):
-        NodeConfig({}).topic().get("no.such.setting")
+def test_a_broker_does_not_answer_for_topics() -> None:
+    with pytest.raises(KeyError, match=r"retention\.ms"):
+        NodeConfig({}).broker[RETENTION_MS]
+
+
+def test_settings_of_one_name_are_two_keys() -> None:
+    node = NodeConfig({"compression.type": "gzip"})
+    topic = node.topic({"compression.type": "zstd"})
+    assert topic[topic_settings.COMPRESSION_TYPE] == "zstd"
+    assert topic[log.COMPRESSION_TYPE] == node.broker[log.COMPRESSION_TYPE] == "gzip"
 
 
 def test_unknown_names_come_with_the_nearest_known_one() -> None:

@@ -10,7 +10,6 @@ from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.client_metrics_settings import CLIENT_METRICS_SETTINGS
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.group_settings import GROUP_SETTINGS
-from ottla.model.honoured import HONOURED
 from ottla.model.setting import REQUIRED, Dynamic, Kind, Setting, java_double, parse_list
 from ottla.model.settings_table import settings_table
 from ottla.model.topic_settings import TOPIC_SETTINGS
@@ -53,13 +52,16 @@ def test_the_counts_are_kafkas() -> None:
     assert len(dynamic) == 102
 
 
-def test_synonyms_are_broker_settings() -> None:
+def test_synonyms_and_what_is_followed_are_broker_settings() -> None:
     for setting in ALL:
         assert set(setting.synonyms) <= BROKER_SETTINGS.keys()
+        assert {each.name for each in setting.follows} <= BROKER_SETTINGS.keys()
 
 
-def test_what_is_honoured_exists() -> None:
-    assert {setting.name for setting in ALL} >= HONOURED
+def test_a_followed_setting_declares_its_follower() -> None:
+    for setting in (*TOPIC_SETTINGS.values(), *GROUP_SETTINGS.values()):
+        for followed in setting.follows:
+            assert setting.honoured == followed.honoured, setting.name
 
 
 def test_the_page_names_every_public_setting() -> None:

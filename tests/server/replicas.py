@@ -20,6 +20,7 @@ from ottla.cluster.entities import UNASSIGNED_DIRECTORY
 from ottla.cluster.state import ClusterState
 from ottla.machine.stepped import in_one_go
 from ottla.model.ids import TopicPartition
+from ottla.model.settings.replication import REPLICA_LAG_TIME_MAX_MS
 from ottla.records.build import build_batch
 from ottla.replica.partition import Partition
 from ottla.server.api.context import Context, Peer
@@ -111,7 +112,7 @@ class Side:
         self.partitions.neighbours.attach(
             state=lambda: state,
             consider=self.considered.append,
-            lag_ms_max=self.configs.broker.get("replica.lag.time.max.ms"),
+            lag_ms_max=self.configs.broker[REPLICA_LAG_TIME_MAX_MS],
             steady_ms=now_ms,
         )
 

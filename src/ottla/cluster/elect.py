@@ -24,6 +24,7 @@ from ottla.cluster import features
 from ottla.cluster.entities import NO_LEADER, Broker, PartitionState, Topic
 from ottla.cluster.entry import Entry
 from ottla.cluster.view import View
+from ottla.model.topic_settings import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from ottla.wire.journal import cluster_metadata as journal
 
 NO_BROKER = -1
@@ -137,8 +138,8 @@ class Elections:
         rules = self._rules.get(topic.name)
         if rules is None:
             config = self._view.topic_config(topic.name)
-            unclean = config.get("unclean.leader.election.enable")
-            min_isr = min(config.get("min.insync.replicas"), len(topic.partitions[0].replicas))
+            unclean = config[UNCLEAN_LEADER_ELECTION_ENABLE]
+            min_isr = min(config[MIN_INSYNC_REPLICAS], len(topic.partitions[0].replicas))
             rules = _TopicRules(min_isr, Election.UNCLEAN if unclean else Election.ONLINE)
             self._rules[topic.name] = rules
         return rules

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from ottla.groups.state import GroupsState
 from ottla.model.config import Config
 from ottla.model.ids import BitSource
+from ottla.model.setting import Setting
+
+T = TypeVar("T")
 
 
 class TopicInfo(NamedTuple):
@@ -42,5 +45,5 @@ class View:
     group: Callable[[str], Config]  # the settings of a group, by id (dynamic group configs over the broker's)
     rng: BitSource
 
-    def setting(self, name: str) -> Any:
-        return self.broker().get(name)
+    def setting(self, setting: Setting[T]) -> T:
+        return self.broker()[setting]

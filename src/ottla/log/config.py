@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ottla.model.limits import BATCH_BYTES_MAX, GIB, INT64_MAX, MIB
+from ottla.model import topic_settings as topic
+from ottla.model.config import Config
+from ottla.model.settings.transactions import PRODUCER_ID_EXPIRATION_MS
 from ottla.records.compress import Codec
 
-if TYPE_CHECKING:
-    from ottla.model.config import Config
-
-_WEEK_MS = 7 * 24 * 3600 * 1000
-_DAY_MS = 24 * 3600 * 1000
+_COMPACT = "compact"
+_DELETE = "delete"
+_APPEND_TIME = "LogAppendTime"
 _CODECS = {
     "producer": None,
     "uncompressed": Codec.NONE,
@@ -19,6 +19,11 @@ _CODECS = {
     "snappy": Codec.SNAPPY,
     "lz4": Codec.LZ4,
     "zstd": Codec.ZSTD,
+}
+_LEVELS = {
+    "gzip": topic.COMPRESSION_GZIP_LEVEL,
+    "lz4": topic.COMPRESSION_LZ4_LEVEL,
+    "zstd": topic.COMPRESSION_ZSTD_LEVEL,
 }
 
 
@@ -35,82 +40,82 @@ class ContractTerms(NamedTuple):
     @classmethod
     def of_topic(cls, config: Config) -> ContractTerms | None:
         """None where the topic has no contract."""
-        get = config.get
-        level = get("ottla.schema.validation")
+        level = config[topic.OTTLA_SCHEMA_VALIDATION]
         if level == "none":
             return None
         return cls(
             full=level == "full",
-            of=get("ottla.schema.validation.of"),
-            own_subjects=get("ottla.schema.validation.subject") == "topic",
-            action=get("ottla.schema.validation.action"),
-            dead_letters=get("ottla.schema.validation.dlq"),
+            of=config[topic.OTTLA_SCHEMA_VALIDATION_OF],
+            own_subjects=config[topic.OTTLA_SCHEMA_VALIDATION_SUBJECT] == "topic",
+            action=config[topic.OTTLA_SCHEMA_VALIDATION_ACTION],
+            dead_letters=config[topic.OTTLA_SCHEMA_VALIDATION_DLQ],
         )
 
 
 class LogConfig(NamedTuple):
-    """Kafka's defaults. -1 in a retention means without end; `codec` None keeps what the producer chose."""
+    """The settings of one log; the defaults are those of the settings.
 
-    segment_bytes: int = GIB
-    segment_ms: int = _WEEK_MS
-    segment_jitter_ms: int = 0
-    index_bytes: int = 10 * MIB
-    index_interval_bytes: int = 4096
-    flush_messages: int = INT64_MAX
-    flush_ms: int = INT64_MAX
-    retention_ms: int = _WEEK_MS
-    retention_bytes: int = -1
-    file_delete_delay_ms: int = 60_000
-    max_message_bytes: int = BATCH_BYTES_MAX
-    compact: bool = False
+    -1 in a retention means without end; `codec` None keeps what the producer chose.
+    """
+
+    segment_bytes: int = topic.SEGMENT_BYTES.default_value
+    segment_ms: int = topic.SEGMENT_MS.default_value
+    segment_jitter_ms: int = topic.SEGMENT_JITTER_MS.default_value
+    index_bytes: int = topic.SEGMENT_INDEX_BYTES.default_value
+    index_interval_bytes: int = topic.INDEX_INTERVAL_BYTES.default_value
+    flush_messages: int = topic.FLUSH_MESSAGES.default_value
+    flush_ms: int = topic.FLUSH_MS.default_value
+    retention_ms: int = topic.RETENTION_MS.default_value
+    retention_bytes: int = topic.RETENTION_BYTES.default_value
+    file_delete_delay_ms: int = topic.FILE_DELETE_DELAY_MS.default_value
+    max_message_bytes: int = topic.MAX_MESSAGE_BYTES.default_value
+    compact: bool = _COMPACT in topic.CLEANUP_POLICY.default_value
     dense: bool = False  # no offset is ever missing: the metadata's log
-    delete: bool = True
-    delete_retention_ms: int = _DAY_MS
-    min_compaction_lag_ms: int = 0
-    max_compaction_lag_ms: int = INT64_MAX
-    min_cleanable_dirty_ratio: float = 0.5
-    codec: Codec | None = None
-    codec_level: int | None = None
-    log_append_time: bool = False
-    timestamp_before_max_ms: int = INT64_MAX
-    timestamp_after_max_ms: int = 3_600_000
-    producer_expiration_ms: int = _DAY_MS
-    min_insync_replicas: int = 1
-    fsync_before_ack: bool = False
+    delete: bool = _DELETE in topic.CLEANUP_POLICY.default_value
+    delete_retention_ms: int = topic.DELETE_RETENTION_MS.default_value
+    min_compaction_lag_ms: int = topic.MIN_COMPACTION_LAG_MS.default_value
+    max_compaction_lag_ms: int = topic.MAX_COMPACTION_LAG_MS.default_value
+    min_cleanable_dirty_ratio: float = topic.MIN_CLEANABLE_DIRTY_RATIO.default_value
+    codec: Codec | None = _CODECS[topic.COMPRESSION_TYPE.default_value]
+    codec_level: int | None = None  # of `codec`, where it has levels
+    log_append_time: bool = topic.MESSAGE_TIMESTAMP_TYPE.default_value == _APPEND_TIME
+    timestamp_before_max_ms: int = topic.MESSAGE_TIMESTAMP_BEFORE_MAX_MS.default_value
+    timestamp_after_max_ms: int = topic.MESSAGE_TIMESTAMP_AFTER_MAX_MS.default_value
+    producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS.default_value
+    min_insync_replicas: int = topic.MIN_INSYNC_REPLICAS.default_value
+    fsync_before_ack: bool = topic.OTTLA_FSYNC_BEFORE_ACK.default_value
     contract: ContractTerms | None = None
 
     @classmethod
     def of(cls, config: Config) -> LogConfig:
         """From the resolved settings of one topic (and, for what Kafka has per broker only, of the broker)."""
-        get = config.get
-        compression = get("compression.type")
-        policies = get("cleanup.policy")
-        level = f"compression.{compression}.level"
+        compression = config[topic.COMPRESSION_TYPE]
+        policies = config[topic.CLEANUP_POLICY]
         return cls(
-            segment_bytes=get("internal.segment.bytes") or get("segment.bytes"),
-            segment_ms=get("segment.ms"),
-            segment_jitter_ms=get("segment.jitter.ms"),
-            index_bytes=get("segment.index.bytes"),
-            index_interval_bytes=get("index.interval.bytes"),
-            flush_messages=get("flush.messages"),
-            flush_ms=get("flush.ms"),
-            retention_ms=get("retention.ms"),
-            retention_bytes=get("retention.bytes"),
-            file_delete_delay_ms=get("file.delete.delay.ms"),
-            max_message_bytes=get("max.message.bytes"),
-            compact="compact" in policies,
-            delete="delete" in policies,
-            delete_retention_ms=get("delete.retention.ms"),
-            min_compaction_lag_ms=get("min.compaction.lag.ms"),
-            max_compaction_lag_ms=get("max.compaction.lag.ms"),
-            min_cleanable_dirty_ratio=get("min.cleanable.dirty.ratio"),
+            segment_bytes=config[topic.INTERNAL_SEGMENT_BYTES] or config[topic.SEGMENT_BYTES],
+            segment_ms=config[topic.SEGMENT_MS],
+            segment_jitter_ms=config[topic.SEGMENT_JITTER_MS],
+            index_bytes=config[topic.SEGMENT_INDEX_BYTES],
+            index_interval_bytes=config[topic.INDEX_INTERVAL_BYTES],
+            flush_messages=config[topic.FLUSH_MESSAGES],
+            flush_ms=config[topic.FLUSH_MS],
+            retention_ms=config[topic.RETENTION_MS],
+            retention_bytes=config[topic.RETENTION_BYTES],
+            file_delete_delay_ms=config[topic.FILE_DELETE_DELAY_MS],
+            max_message_bytes=config[topic.MAX_MESSAGE_BYTES],
+            compact=_COMPACT in policies,
+            delete=_DELETE in policies,
+            delete_retention_ms=config[topic.DELETE_RETENTION_MS],
+            min_compaction_lag_ms=config[topic.MIN_COMPACTION_LAG_MS],
+            max_compaction_lag_ms=config[topic.MAX_COMPACTION_LAG_MS],
+            min_cleanable_dirty_ratio=config[topic.MIN_CLEANABLE_DIRTY_RATIO],
             codec=_CODECS[compression],
-            codec_level=get(level) if compression in ("gzip", "lz4", "zstd") else None,
-            log_append_time=get("message.timestamp.type") == "LogAppendTime",
-            timestamp_before_max_ms=get("message.timestamp.before.max.ms"),
-            timestamp_after_max_ms=get("message.timestamp.after.max.ms"),
-            producer_expiration_ms=get("producer.id.expiration.ms"),
-            min_insync_replicas=get("min.insync.replicas"),
-            fsync_before_ack=get("ottla.fsync.before.ack"),
+            codec_level=config[_LEVELS[compression]] if compression in _LEVELS else None,
+            log_append_time=config[topic.MESSAGE_TIMESTAMP_TYPE] == _APPEND_TIME,
+            timestamp_before_max_ms=config[topic.MESSAGE_TIMESTAMP_BEFORE_MAX_MS],
+            timestamp_after_max_ms=config[topic.MESSAGE_TIMESTAMP_AFTER_MAX_MS],
+            producer_expiration_ms=config[PRODUCER_ID_EXPIRATION_MS],
+            min_insync_replicas=config[topic.MIN_INSYNC_REPLICAS],
+            fsync_before_ack=config[topic.OTTLA_FSYNC_BEFORE_ACK],
             contract=ContractTerms.of_topic(config),
         )

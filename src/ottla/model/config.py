@@ -1,12 +1,15 @@
 """`Config`: the typed, immutable view of some settings that all readers use.
 
-A config is a layer of values over an optional base: what it does not set itself comes from the base, and at the bottom
-from the defaults. So ten thousand topics without values of their own share one object, and a topic with three of them
+A setting's constant is the only key: `config[NUM_PARTITIONS]` is an `int` to the type checker. Names are for files,
+clients and messages, which look up the constant first (`BROKER_SETTINGS[name]`).
+
+A config is a layer of values over an optional base: what it does not set itself comes from the base; the lowest layer
+holds the defaults. So ten thousand topics without values of their own share one object, and a topic with three of them
 costs three entries.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.setting import REQUIRED, Setting
@@ -21,7 +24,7 @@ _FOREIGN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
 class Config:
     """Resolved settings of one broker, topic, group or subscription."""
 
-    __slots__ = ("_base", "_settings", "_values", "problems", "texts")
+    __slots__ = ("_base", "_values", "problems", "texts")
 
     def __init__(
         self,
@@ -36,72 +39,68 @@ class Config:
         A bad value raises INVALID_CONFIG, or with `lenient` is left out and told in `problems`: a value that is
         already in the metadata log (perhaps of another version) must not stop the broker.
         """
-        self._settings = settings
         self._base = base
-        self._values: dict[str, Any] = {}
+        self._values: dict[Setting[Any], Any] = {}
         self.texts: Mapping[str, str] = values
         self.problems: tuple[str, ...] = ()
+        if base is None:
+            self._values = {each: each.default for each in settings.values() if each.default is not REQUIRED}
         for name, text in values.items():
             setting = settings.get(name)
             if setting is None:
                 continue
             try:
-                self._values[name] = setting.parse(text)
+                self._values[setting] = setting.parse(text)
             except ApiError as error:
                 if not lenient:
                     raise
                 self.problems += (error.text,)
 
     @classmethod
-    def of_values(
-        cls, values: Mapping[str, Any], settings: Mapping[str, Setting[Any]], base: "Config | None" = None
-    ) -> "Config":
+    def of_values(cls, values: Mapping[Setting[Any], Any], base: "Config") -> "Config":
         """Make a config of values that are parsed already."""
-        config = cls({}, settings, base)
+        config = cls({}, {}, base)
         config._values.update(values)
         return config
 
-    @overload
-    def get(self, setting: Setting[T]) -> T: ...
-    @overload
-    def get(self, setting: str) -> Any: ...
-    def get(self, setting: Setting[T] | str) -> T | Any:
-        """Return the value of a setting: set here, set in the base, or its default."""
-        value = self.find(setting)
-        if value is REQUIRED:
-            name = setting if isinstance(setting, str) else setting.name
-            problem = f'Missing required configuration "{name}" which has no default value.'
-            raise ApiError(ErrorCode.INVALID_CONFIG, problem)
+    def __getitem__(self, setting: Setting[T]) -> T:
+        """Return the value of a setting: set here, set in the base, or its default.
+
+        Raise INVALID_CONFIG if it is required and not given, KeyError if it is none of this kind of config.
+        """
+        layer = self
+        while setting not in layer._values:
+            base = layer._base
+            if base is None:
+                raise _no_value(setting)
+            layer = base
+        value: T = layer._values[setting]
         return value
 
-    def find(self, setting: Setting[T] | str) -> T | Any:
-        """Do as `get`, but return `REQUIRED` for a required setting that nobody gave."""
-        name = setting if isinstance(setting, str) else setting.name
+    def __contains__(self, setting: Setting[Any]) -> bool:
+        """Say whether it has a value: all have one but those that are required and not given."""
         layer: Config | None = self
         while layer is not None:
-            if name in layer._values:
-                return layer._values[name]
-            layer = layer._base
-        return self.setting(name).default
-
-    def is_set(self, setting: Setting[Any] | str) -> bool:
-        """Say whether somebody set it, here or in the base, though perhaps to its default."""
-        name = setting if isinstance(setting, str) else setting.name
-        layer: Config | None = self
-        while layer is not None:
-            if name in layer.texts and name in layer._values:
+            if setting in layer._values:
                 return True
             layer = layer._base
         return False
 
-    def setting(self, name: str) -> Setting[Any]:
-        """Return the declaration of a name that this config knows; KeyError otherwise."""
+    def is_set(self, setting: Setting[Any]) -> bool:
+        """Say whether somebody set it, here or in the base, though perhaps to its default."""
         layer: Config | None = self
         while layer is not None:
-            if name in layer._settings:
-                return layer._settings[name]
+            if setting.name in layer.texts and setting in layer._values:
+                return True
             layer = layer._base
-        raise KeyError(name)
+        return False
+
+
+def _no_value(setting: Setting[Any]) -> Exception:
+    if setting.default is not REQUIRED:
+        return KeyError(setting.name)
+    problem = f'Missing required configuration "{setting.name}" which has no default value.'
+    return ApiError(ErrorCode.INVALID_CONFIG, problem)
 
 
 def base_name(name: str) -> str | None:

@@ -40,7 +40,7 @@ def check_topic_config(node: NodeConfig, new: Mapping[str, str], old: Mapping[st
     _refuse_unknown(new, TOPIC_SETTINGS, "Unknown topic config name")
     _parse_all(new, TOPIC_SETTINGS)
     config = node.topic(new)
-    low, high = config.get(topic_settings.MIN_COMPACTION_LAG_MS), config.get(topic_settings.MAX_COMPACTION_LAG_MS)
+    low, high = config[topic_settings.MIN_COMPACTION_LAG_MS], config[topic_settings.MAX_COMPACTION_LAG_MS]
     if low > high:
         _refuse(f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})")
     _check_remote(node, config, node.topic(old))
@@ -49,8 +49,8 @@ def check_topic_config(node: NodeConfig, new: Mapping[str, str], old: Mapping[st
 def _check_remote(node: NodeConfig, new: Config, old: Config) -> None:
     """Check what tiered storage asks of a topic."""
     remote = topic_settings.REMOTE_STORAGE_ENABLE
-    if not new.get(remote):
-        if old.get(remote) and not new.get(topic_settings.REMOTE_LOG_DELETE_ON_DISABLE):
+    if not new[remote]:
+        if old[remote] and not new[topic_settings.REMOTE_LOG_DELETE_ON_DISABLE]:
             _refuse(
                 "It is invalid to disable remote storage without deleting remote data. If you want to keep the remote "
                 "data and turn to read only, please set `remote.storage.enable=true,remote.log.copy.disable=true`. If "
@@ -58,12 +58,12 @@ def _check_remote(node: NodeConfig, new: Config, old: Config) -> None:
                 "`remote.storage.enable=false,remote.log.delete.on.disable=true`."
             )
         return
-    if not node.broker.get(REMOTE_LOG_STORAGE_SYSTEM_ENABLE):
+    if not node.broker[REMOTE_LOG_STORAGE_SYSTEM_ENABLE]:
         _refuse(
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage."
         )
-    if "compact" in new.get(topic_settings.CLEANUP_POLICY):
+    if "compact" in new[topic_settings.CLEANUP_POLICY]:
         _refuse(
             "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy being an empty list."
         )
@@ -76,13 +76,13 @@ def _check_remote(node: NodeConfig, new: Config, old: Config) -> None:
 
 def _check_local_retention(config: Config, local: Setting[int], whole: Setting[int]) -> None:
     """Check that the local part of a log is not larger than the log, and is all of it when nothing is copied out."""
-    kept, limit = config.get(local), config.get(whole)
+    kept, limit = config[local], config[whole]
     if kept == -1 and limit != -1:
         problem = f"Value must not be -1 as {whole.name} value is set as {limit}."
         _refuse(invalid(local.name, kept, problem))
     if kept > limit >= 0:
         _refuse(invalid(local.name, kept, f"Value must not be more than {whole.name} property value: {limit}"))
-    if config.get(topic_settings.REMOTE_LOG_COPY_DISABLE) and kept not in (-2, limit):
+    if config[topic_settings.REMOTE_LOG_COPY_DISABLE] and kept not in (-2, limit):
         _refuse(
             f"When `remote.log.copy.disable` is set to true, the `{local.name}` and `{whole.name}` must be set to the "
             "identical value because there will be no more logs copied to the remote storage."
@@ -95,30 +95,17 @@ def check_group_config(node: NodeConfig, new: Mapping[str, str]) -> None:
     _parse_all(new, GROUP_SETTINGS)
     config = node.group(new)
     for setting in GROUP_SETTINGS.values():
-        for bound, limit in group_bounds(setting):
-            if _is_beyond(config.get(setting), node.broker.get(limit), bound):
-                beyond = "greater" if bound == "min" else "less"
-                _refuse(f"{setting.name} must be {beyond} than or equal to {limit}")
+        if setting.low is not None and config[setting] < node.broker[setting.low]:
+            _refuse(f"{setting.name} must be greater than or equal to {setting.low.name}")
+        if setting.high is not None and config[setting] > node.broker[setting.high]:
+            _refuse(f"{setting.name} must be less than or equal to {setting.high.name}")
     for session, heartbeat in (
         (group_settings.CONSUMER_SESSION_TIMEOUT_MS, group_settings.CONSUMER_HEARTBEAT_INTERVAL_MS),
         (group_settings.SHARE_SESSION_TIMEOUT_MS, group_settings.SHARE_HEARTBEAT_INTERVAL_MS),
         (group_settings.STREAMS_SESSION_TIMEOUT_MS, group_settings.STREAMS_HEARTBEAT_INTERVAL_MS),
     ):
-        if config.get(session) <= config.get(heartbeat):
+        if config[session] <= config[heartbeat]:
             _refuse(f"{session.name} must be greater than {heartbeat.name}")
-
-
-def group_bounds(setting: Setting[Any]) -> list[tuple[str, str]]:
-    """The broker settings that bound one of a group's: ("min" or "max", name)."""
-    if not setting.synonyms:
-        return []
-    kind, _, rest = setting.synonyms[0].removeprefix("group.").partition(".")
-    names = [(bound, f"group.{kind}.{bound}.{rest.removeprefix('num.')}") for bound in ("min", "max")]
-    return [(bound, name) for bound, name in names if name in BROKER_SETTINGS]
-
-
-def _is_beyond(value: int, limit: int, bound: str) -> bool:
-    return value < limit if bound == "min" else value > limit
 
 
 def check_client_metrics_config(name: str, new: Mapping[str, str]) -> None:

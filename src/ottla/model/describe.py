@@ -45,19 +45,19 @@ def describe_topic(node: NodeConfig, overrides: Mapping[str, str], wanted: Wante
     """Describe the settings of a topic."""
     config = node.topic(overrides)
     for setting in _asked(TOPIC_SETTINGS, overrides, wanted):
-        synonyms = _broker_values(node, setting.synonyms[0]) if setting.synonyms else ()
-        yield _entry(setting, config.get(setting), overrides, Source.TOPIC, synonyms)
+        synonyms = _broker_values(node, setting.follows[0].name) if setting.follows else ()
+        yield _entry(setting, config[setting], overrides, Source.TOPIC, synonyms)
 
 
 def describe_group(node: NodeConfig, overrides: Mapping[str, str], wanted: Wanted = None) -> Iterator[Described]:
     """Describe the settings of a group."""
     config = node.group(overrides)
     for setting in _asked(GROUP_SETTINGS, overrides, wanted):
-        if setting.synonyms:
-            synonyms = _broker_values(node, setting.synonyms[0])
+        if setting.follows:
+            synonyms = _broker_values(node, setting.follows[0].name)
         else:
             synonyms = (SynonymValue(setting.name, setting.render(setting.default), Source.DEFAULT),)
-        yield _entry(setting, config.get(setting), overrides, Source.GROUP, synonyms)
+        yield _entry(setting, config[setting], overrides, Source.GROUP, synonyms)
 
 
 def describe_client_metrics(
@@ -66,7 +66,7 @@ def describe_client_metrics(
     """Describe the settings of a client metrics subscription."""
     config = node.client_metrics(overrides)
     for setting in _asked(CLIENT_METRICS_SETTINGS, overrides, wanted):
-        yield _entry(setting, config.get(setting), overrides, Source.CLIENT_METRICS, ())
+        yield _entry(setting, config[setting], overrides, Source.CLIENT_METRICS, ())
 
 
 def describe_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator[Described]:
@@ -76,7 +76,10 @@ def describe_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator[Describ
     for name in dict.fromkeys([*public, *texts]):
         if wanted is None or name in wanted:
             known = BROKER_SETTINGS.get(name)
-            value = known.render(node.broker.find(known)) if known is not None else texts[name]
+            if known is None:
+                value: str | None = texts[name]
+            else:
+                value = known.render(node.broker[known]) if known in node.broker else None
             yield _broker_entry(name, value, _broker_values(node, name))
 
 

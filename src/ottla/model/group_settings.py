@@ -1,68 +1,72 @@
-"""The settings of a group (consumer, share and streams groups), in the order of Kafka's definition."""
+"""The settings of a group (consumer, share and streams groups), in the order of Kafka's definition.
+
+Most follow a broker setting when the group does not set them, are declared by it, and bounded by two others.
+"""
 
 from typing import Any, Final
 
 from ottla.model.section import Section
 from ottla.model.setting import Setting
+from ottla.model.settings import groups, share
 from ottla.model.validators import OneOf, ShareOffsetReset, at_least
 
 group = Section("Groups", "Set per group; without a value of its own a group follows the broker setting named here.")
 
-CONSUMER_SESSION_TIMEOUT_MS = group.int32(
+CONSUMER_SESSION_TIMEOUT_MS = group.following(
     "consumer.session.timeout.ms",
-    45_000,
+    groups.GROUP_CONSUMER_SESSION_TIMEOUT_MS,
     "Time without a heartbeat after which a member is removed.",
-    valid=at_least(1),
-    synonyms=("group.consumer.session.timeout.ms",),
+    low=groups.GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
+    high=groups.GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
 )
-CONSUMER_HEARTBEAT_INTERVAL_MS = group.int32(
+CONSUMER_HEARTBEAT_INTERVAL_MS = group.following(
     "consumer.heartbeat.interval.ms",
-    5_000,
+    groups.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
     "How often members send heartbeats.",
-    valid=at_least(1),
-    synonyms=("group.consumer.heartbeat.interval.ms",),
+    low=groups.GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
+    high=groups.GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
 )
-CONSUMER_ASSIGNMENT_INTERVAL_MS = group.int32(
+CONSUMER_ASSIGNMENT_INTERVAL_MS = group.following(
     "consumer.assignment.interval.ms",
-    1_000,
+    groups.GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS,
     "Shortest time between two assignments.",
-    valid=at_least(0),
-    synonyms=("group.consumer.assignment.interval.ms",),
+    low=groups.GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
+    high=groups.GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS,
 )
-SHARE_SESSION_TIMEOUT_MS = group.int32(
+SHARE_SESSION_TIMEOUT_MS = group.following(
     "share.session.timeout.ms",
-    45_000,
+    share.GROUP_SHARE_SESSION_TIMEOUT_MS,
     "Time without a heartbeat after which a member of a share group is removed.",
-    valid=at_least(1),
-    synonyms=("group.share.session.timeout.ms",),
+    low=share.GROUP_SHARE_MIN_SESSION_TIMEOUT_MS,
+    high=share.GROUP_SHARE_MAX_SESSION_TIMEOUT_MS,
 )
-SHARE_HEARTBEAT_INTERVAL_MS = group.int32(
+SHARE_HEARTBEAT_INTERVAL_MS = group.following(
     "share.heartbeat.interval.ms",
-    5_000,
+    share.GROUP_SHARE_HEARTBEAT_INTERVAL_MS,
     "How often members of a share group send heartbeats.",
-    valid=at_least(1),
-    synonyms=("group.share.heartbeat.interval.ms",),
+    low=share.GROUP_SHARE_MIN_HEARTBEAT_INTERVAL_MS,
+    high=share.GROUP_SHARE_MAX_HEARTBEAT_INTERVAL_MS,
 )
-SHARE_RECORD_LOCK_DURATION_MS = group.int32(
+SHARE_RECORD_LOCK_DURATION_MS = group.following(
     "share.record.lock.duration.ms",
-    30_000,
-    "Time a consumer has for a record before others get it.",
+    share.GROUP_SHARE_RECORD_LOCK_DURATION_MS,
+    low=share.GROUP_SHARE_MIN_RECORD_LOCK_DURATION_MS,
+    high=share.GROUP_SHARE_MAX_RECORD_LOCK_DURATION_MS,
     valid=at_least(1_000),
-    synonyms=("group.share.record.lock.duration.ms",),
 )
-SHARE_DELIVERY_COUNT_LIMIT = group.int32(
+SHARE_DELIVERY_COUNT_LIMIT = group.following(
     "share.delivery.count.limit",
-    5,
-    "Times a record is delivered before it is given up.",
+    share.GROUP_SHARE_DELIVERY_COUNT_LIMIT,
+    low=share.GROUP_SHARE_MIN_DELIVERY_COUNT_LIMIT,
+    high=share.GROUP_SHARE_MAX_DELIVERY_COUNT_LIMIT,
     valid=at_least(2),
-    synonyms=("group.share.delivery.count.limit",),
 )
-SHARE_PARTITION_MAX_RECORD_LOCKS = group.int32(
+SHARE_PARTITION_MAX_RECORD_LOCKS = group.following(
     "share.partition.max.record.locks",
-    2_000,
-    "Most records of a partition that are out at the same time.",
+    share.GROUP_SHARE_PARTITION_MAX_RECORD_LOCKS,
+    low=share.GROUP_SHARE_MIN_PARTITION_MAX_RECORD_LOCKS,
+    high=share.GROUP_SHARE_MAX_PARTITION_MAX_RECORD_LOCKS,
     valid=at_least(100),
-    synonyms=("group.share.partition.max.record.locks",),
 )
 SHARE_AUTO_OFFSET_RESET = group.text(
     "share.auto.offset.reset",
@@ -79,47 +83,40 @@ SHARE_ISOLATION_LEVEL = group.text(
 SHARE_RENEW_ACKNOWLEDGE_ENABLE = group.boolean(
     "share.renew.acknowledge.enable", True, "Allow consumers to prolong the lock of a record."
 )
-SHARE_ASSIGNMENT_INTERVAL_MS = group.int32(
+SHARE_ASSIGNMENT_INTERVAL_MS = group.following(
     "share.assignment.interval.ms",
-    1_000,
-    "Shortest time between two assignments of a share group.",
-    valid=at_least(0),
-    synonyms=("group.share.assignment.interval.ms",),
+    share.GROUP_SHARE_ASSIGNMENT_INTERVAL_MS,
+    low=share.GROUP_SHARE_MIN_ASSIGNMENT_INTERVAL_MS,
+    high=share.GROUP_SHARE_MAX_ASSIGNMENT_INTERVAL_MS,
 )
-STREAMS_SESSION_TIMEOUT_MS = group.int32(
+STREAMS_SESSION_TIMEOUT_MS = group.following(
     "streams.session.timeout.ms",
-    45_000,
+    groups.GROUP_STREAMS_SESSION_TIMEOUT_MS,
     "Time without a heartbeat after which a member of a streams group is removed.",
-    valid=at_least(1),
-    synonyms=("group.streams.session.timeout.ms",),
+    low=groups.GROUP_STREAMS_MIN_SESSION_TIMEOUT_MS,
+    high=groups.GROUP_STREAMS_MAX_SESSION_TIMEOUT_MS,
 )
-STREAMS_HEARTBEAT_INTERVAL_MS = group.int32(
+STREAMS_HEARTBEAT_INTERVAL_MS = group.following(
     "streams.heartbeat.interval.ms",
-    5_000,
+    groups.GROUP_STREAMS_HEARTBEAT_INTERVAL_MS,
     "How often members of a streams group send heartbeats.",
-    valid=at_least(1),
-    synonyms=("group.streams.heartbeat.interval.ms",),
+    low=groups.GROUP_STREAMS_MIN_HEARTBEAT_INTERVAL_MS,
+    high=groups.GROUP_STREAMS_MAX_HEARTBEAT_INTERVAL_MS,
 )
-STREAMS_NUM_STANDBY_REPLICAS = group.int32(
+STREAMS_NUM_STANDBY_REPLICAS = group.following(
     "streams.num.standby.replicas",
-    0,
-    "Standby copies of each task.",
-    valid=at_least(0),
-    synonyms=("group.streams.num.standby.replicas",),
+    groups.GROUP_STREAMS_NUM_STANDBY_REPLICAS,
+    high=groups.GROUP_STREAMS_MAX_STANDBY_REPLICAS,
 )
-STREAMS_INITIAL_REBALANCE_DELAY_MS = group.int32(
+STREAMS_INITIAL_REBALANCE_DELAY_MS = group.following(
     "streams.initial.rebalance.delay.ms",
-    3_000,
-    "Wait for more members before the first assignment.",
-    valid=at_least(0),
-    synonyms=("group.streams.initial.rebalance.delay.ms",),
+    groups.GROUP_STREAMS_INITIAL_REBALANCE_DELAY_MS,
 )
-STREAMS_ASSIGNMENT_INTERVAL_MS = group.int32(
+STREAMS_ASSIGNMENT_INTERVAL_MS = group.following(
     "streams.assignment.interval.ms",
-    1_000,
-    "Shortest time between two assignments of a streams group.",
-    valid=at_least(0),
-    synonyms=("group.streams.assignment.interval.ms",),
+    groups.GROUP_STREAMS_ASSIGNMENT_INTERVAL_MS,
+    low=groups.GROUP_STREAMS_MIN_ASSIGNMENT_INTERVAL_MS,
+    high=groups.GROUP_STREAMS_MAX_ASSIGNMENT_INTERVAL_MS,
 )
 
 # What Kafka does not have: for every share consumer of the group, whoever wrote it (docs/queues.md).

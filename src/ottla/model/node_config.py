@@ -13,7 +13,7 @@ from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.client_metrics_settings import CLIENT_METRICS_SETTINGS
 from ottla.model.config import Config
 from ottla.model.group_settings import GROUP_SETTINGS
-from ottla.model.setting import Dynamic, Setting
+from ottla.model.setting import Dynamic, Setting, millis_per_unit
 from ottla.model.settings.node import BROKER_ID, NODE_ID
 from ottla.model.topic_settings import RETENTION_MS, TOPIC_SETTINGS
 
@@ -96,21 +96,15 @@ def _changeable(values: Mapping[str, str]) -> dict[str, str]:
 
 def _defaults_of(settings: Mapping[str, Setting[Any]], broker: Config) -> Config:
     """Resolve what a topic or group without values of its own gets from the broker."""
-    values: dict[str, Any] = {}
+    values: dict[Setting[Any], Any] = {}
     for setting in settings.values():
-        for synonym in setting.synonyms:
-            value = broker.get(synonym)
+        values[setting] = setting.default
+        for followed in setting.follows:
+            value = broker[followed]
             if value is not None:
-                values[setting.name] = value * millis_per_unit(synonym) if synonym.endswith(_UNITS) else value
+                unit_ms = millis_per_unit(followed.name)
+                values[setting] = value if unit_ms == 1 else value * unit_ms
                 break
-    if values.get(RETENTION_MS.name, 0) < 0:
-        values[RETENTION_MS.name] = -1  # any negative number of hours means "for ever"
-    return Config.of_values(values, settings, broker)
-
-
-_UNITS = (".hours", ".minutes")
-
-
-def millis_per_unit(name: str) -> int:
-    """Return how many milliseconds one of a setting's unit has, going by its name."""
-    return 3_600_000 if name.endswith(".hours") else 60_000 if name.endswith(".minutes") else 1
+    if values.get(RETENTION_MS, 0) < 0:
+        values[RETENTION_MS] = -1  # any negative number of hours means "for ever"
+    return Config.of_values(values, broker)

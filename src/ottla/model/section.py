@@ -5,15 +5,18 @@ A module of settings makes one section per concern and one constant per setting:
     network = Section("Network", "Listeners and sockets.")
     SOCKET_REQUEST_MAX_BYTES = network.int32("socket.request.max.bytes", 104_857_600, "Largest request.", valid=...)
 
-The constant is typed, so `config.get(SOCKET_REQUEST_MAX_BYTES)` is an `int` to the type checker. The `optional_` forms
-have no default value, and give None when nobody set them.
+The constant is typed, so `config[SOCKET_REQUEST_MAX_BYTES]` is an `int` to the type checker. The `optional_` forms
+have no default value, and give None when nobody set them. What a topic or a group may set for itself is declared by
+`following`: kind, default, bounds and documentation are those of the broker setting behind it.
+
+A setting has an effect unless it says `no_effect=...` itself or its section does. A test looks for the code that reads
+each of them.
 """
 
 from collections.abc import Iterable
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from ottla.model.honoured import HONOURED
-from ottla.model.setting import Dynamic, Importance, Kind, Required, Setting
+from ottla.model.setting import Dynamic, Importance, Kind, Required, Setting, millis_per_unit
 from ottla.model.validators import Validator
 
 T = TypeVar("T")
@@ -32,14 +35,17 @@ class Options(TypedDict, total=False):
     dynamic: Dynamic
     synonyms: tuple[str, ...]
     internal: bool
+    no_effect: str
 
 
 class Section:
     """Settings of one concern."""
 
-    def __init__(self, title: str, doc: str) -> None:
+    def __init__(self, title: str, doc: str, *, no_effect: str | None = None) -> None:
+        """With `no_effect`, none of the settings has one."""
         self.title = title
         self.doc = doc
+        self._no_effect = no_effect
         self.settings: dict[str, Setting[Any]] = {}
 
     def boolean(self, name: str, default: bool, doc: str, **options: Unpack[Options]) -> Setting[bool]:
@@ -83,8 +89,40 @@ class Section:
     def password(self, name: str, doc: str, **options: Unpack[Options]) -> Setting[str | None]:
         return self._add(name, Kind.PASSWORD, None, doc, options)
 
+    def following(
+        self,
+        name: str,
+        broker: Setting[T],
+        doc: str | None = None,
+        *,
+        before: tuple[Setting[T | None], ...] = (),
+        valid: Validator | None = None,
+        low: Setting[T] | None = None,
+        high: Setting[T] | None = None,
+    ) -> Setting[T]:
+        """Declare what a topic or group may set for itself; without a value of its own it follows the broker setting.
+
+        The optional ones in `before` win over it, the first one most. A number of hours becomes milliseconds. What a
+        group sets must lie between the broker settings `low` and `high`.
+        """
+        kind = before[0].kind if before else broker.kind
+        default: Any = broker.default_value
+        if before:
+            default *= millis_per_unit(broker.name)
+        setting: Setting[T] = Setting(
+            name,
+            kind,
+            default,
+            doc or broker.doc,
+            validator=valid or broker.validator,
+            no_effect=broker.no_effect,
+            follows=(*before, broker),
+            low=low,
+            high=high,
+        )
+        return self._keep(setting)
+
     def _add(self, name: str, kind: Kind, default: T | Required, doc: str, options: Options) -> Setting[T]:
-        assert name not in self.settings, name
         setting = Setting(
             name,
             kind,
@@ -95,9 +133,13 @@ class Section:
             dynamic=options.get("dynamic", Dynamic.READ_ONLY),
             synonyms=options.get("synonyms", ()),
             internal=options.get("internal", False),
-            honoured=name in HONOURED,
+            no_effect=options.get("no_effect", self._no_effect),
         )
-        self.settings[name] = setting
+        return self._keep(setting)
+
+    def _keep(self, setting: Setting[T]) -> Setting[T]:
+        assert setting.name not in self.settings, setting.name
+        self.settings[setting.name] = setting
         return setting
 
 

@@ -5,6 +5,8 @@ Rules:
 - `parse` takes what a file or a client wrote and either returns the typed value or raises INVALID_CONFIG with a message
   of Kafka's form; `render` is the inverse and gives the text DescribeConfigs shows (None for "no value").
 - A default of `REQUIRED` means there is none: reading the setting without a value is an error.
+- A setting is its own key (`config[SETTING]`): two settings are never equal, even if they have the same name, as
+  `compression.type` of a topic and of a broker.
 """
 
 import re
@@ -16,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.validators import Validator, invalid
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 class Kind(IntEnum):
@@ -57,6 +59,8 @@ class Required(Enum):
 
 
 REQUIRED: Final = Required.REQUIRED
+# The reason of a setting without effect that waits for a feature.
+NOT_YET: Final = "not yet"
 
 _INT_BITS = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
@@ -64,39 +68,54 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _DOUBLE = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting(Generic[T]):
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting(Generic[T_co]):
     """One configuration key."""
 
     name: str
     kind: Kind
-    default: T | Required
+    default: T_co | Required
     doc: str
     validator: Validator | None = None
     importance: Importance = Importance.MEDIUM
     dynamic: Dynamic = Dynamic.READ_ONLY
-    synonyms: tuple[str, ...] = ()  # broker settings this one falls back to, best first
+    synonyms: tuple[str, ...] = ()  # of a broker setting: the names that mean the same, the one that wins first
     internal: bool = False  # DescribeConfigs lists it only when somebody set it
-    honoured: bool = False  # False: accepted and shown, without effect yet
+    no_effect: str | None = None  # why a value changes nothing (`NOT_YET` or a sentence); None: it has an effect
+    # Of a topic's or group's setting:
+    follows: "tuple[Setting[T_co | None], ...]" = ()  # broker settings it falls back to, best first
+    low: "Setting[T_co] | None" = None  # broker setting with the smallest value that is allowed
+    high: "Setting[T_co] | None" = None  # broker setting with the largest value that is allowed
+
+    @property
+    def honoured(self) -> bool:
+        """Whether a value has an effect; otherwise it is accepted, checked and shown only."""
+        return self.no_effect is None
+
+    @property
+    def default_value(self) -> T_co:
+        """The default of a setting that has one."""
+        assert not isinstance(self.default, Required), self.name
+        return self.default
 
     @property
     def sensitive(self) -> bool:
         """Whether the value must never be shown."""
         return self.kind is Kind.PASSWORD
 
-    def parse(self, text: str) -> T:
+    def parse(self, text: str) -> T_co:
         """Turn text into a checked value, or raise INVALID_CONFIG."""
-        value: T = _PARSERS[self.kind](self.name, text, self.kind)
+        value: T_co = _PARSERS[self.kind](self.name, text, self.kind)
         self.check(value)
         return value
 
-    def check(self, value: T) -> None:
+    def check(self, value: object) -> None:
         """Raise INVALID_CONFIG unless the value is one the setting allows."""
         problem = self.validator(self.name, value) if self.validator is not None and value is not None else None
         if problem is not None:
             raise ApiError(ErrorCode.INVALID_CONFIG, problem)
 
-    def render(self, value: T | Required) -> str | None:
+    def render(self, value: object) -> str | None:
         """Give the text of a value; None for no value."""
         return render(value)
 
@@ -127,6 +146,11 @@ def java_double(value: float) -> str:
     number = Decimal(repr(value)).normalize()
     first, *rest = map(str, number.as_tuple().digits)
     return f"{'-' if value < 0 else ''}{first}.{''.join(rest) or '0'}E{number.adjusted()}"
+
+
+def millis_per_unit(name: str) -> int:
+    """Return how many milliseconds one of a setting's unit has, going by its name."""
+    return 3_600_000 if name.endswith(".hours") else 60_000 if name.endswith(".minutes") else 1
 
 
 def parse_list(text: str) -> tuple[str, ...]:

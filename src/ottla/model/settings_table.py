@@ -3,9 +3,8 @@
 from ottla.model.broker_settings import BROKER_SECTIONS
 from ottla.model.client_metrics_settings import client_metrics
 from ottla.model.group_settings import group
-from ottla.model.honoured import NOT_NEEDED
 from ottla.model.section import Section
-from ottla.model.setting import REQUIRED, Setting
+from ottla.model.setting import NOT_YET, REQUIRED, Setting
 from ottla.model.topic_settings import topic
 
 _HEAD = """# Settings
@@ -45,7 +44,7 @@ def _row(setting: Setting[object], *, dynamic: bool) -> str:
     if dynamic:
         last = setting.dynamic.value
     else:
-        last = ", ".join(f"`{name}`" for name in setting.synonyms)
+        last = ", ".join(f"`{broker.name}`" for broker in setting.follows)
     cells = (
         f"`{setting.name}`",
         setting.kind.name.lower(),
@@ -53,13 +52,13 @@ def _row(setting: Setting[object], *, dynamic: bool) -> str:
         setting.validator.bounds if setting.validator is not None else "",
         setting.importance.value,
         last,
-        setting.doc if setting.honoured else f"{setting.doc} {_no_effect(setting.name)}",
+        setting.doc if setting.honoured else f"{setting.doc} {_no_effect(setting)}",
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def _no_effect(name: str) -> str:
-    return f"*No effect: {NOT_NEEDED[name]}.*" if name in NOT_NEEDED else "*No effect yet.*"
+def _no_effect(setting: Setting[object]) -> str:
+    return "*No effect yet.*" if setting.no_effect == NOT_YET else f"*No effect: {setting.no_effect}.*"
 
 
 def _default(setting: Setting[object]) -> str:

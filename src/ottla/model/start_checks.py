@@ -6,43 +6,21 @@ first, since somebody is going to edit a file.
 
 from collections.abc import Iterator
 
+from ottla.model import group_settings
 from ottla.model.limits import MIB
 from ottla.model.node_config import NodeConfig
 from ottla.model.setting import Setting
-from ottla.model.settings import cleaner, groups, log, network, node, replication, share
+from ottla.model.settings import cleaner, groups, log, network, node, replication
+from ottla.model.topic_settings import RETENTION_MS, SEGMENT_JITTER_MS, SEGMENT_MS
 
-# A value with the smallest and the largest that groups may choose instead.
-_GROUP_BOUNDS: tuple[tuple[Setting[int], Setting[int], Setting[int]], ...] = (
-    (
-        groups.GROUP_CONSUMER_SESSION_TIMEOUT_MS,
-        groups.GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
-        groups.GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
-    ),
-    (
-        groups.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
-        groups.GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
-        groups.GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
-    ),
-    (
-        groups.GROUP_STREAMS_SESSION_TIMEOUT_MS,
-        groups.GROUP_STREAMS_MIN_SESSION_TIMEOUT_MS,
-        groups.GROUP_STREAMS_MAX_SESSION_TIMEOUT_MS,
-    ),
-    (
-        groups.GROUP_STREAMS_HEARTBEAT_INTERVAL_MS,
-        groups.GROUP_STREAMS_MIN_HEARTBEAT_INTERVAL_MS,
-        groups.GROUP_STREAMS_MAX_HEARTBEAT_INTERVAL_MS,
-    ),
-    (
-        share.GROUP_SHARE_SESSION_TIMEOUT_MS,
-        share.GROUP_SHARE_MIN_SESSION_TIMEOUT_MS,
-        share.GROUP_SHARE_MAX_SESSION_TIMEOUT_MS,
-    ),
-    (
-        share.GROUP_SHARE_HEARTBEAT_INTERVAL_MS,
-        share.GROUP_SHARE_MIN_HEARTBEAT_INTERVAL_MS,
-        share.GROUP_SHARE_MAX_HEARTBEAT_INTERVAL_MS,
-    ),
+# Group settings whose broker default must lie between the bounds of what groups may choose.
+_BOUNDED: tuple[Setting[int], ...] = (
+    group_settings.CONSUMER_SESSION_TIMEOUT_MS,
+    group_settings.CONSUMER_HEARTBEAT_INTERVAL_MS,
+    group_settings.STREAMS_SESSION_TIMEOUT_MS,
+    group_settings.STREAMS_HEARTBEAT_INTERVAL_MS,
+    group_settings.SHARE_SESSION_TIMEOUT_MS,
+    group_settings.SHARE_HEARTBEAT_INTERVAL_MS,
 )
 
 
@@ -52,28 +30,28 @@ def start_problems(config: NodeConfig) -> list[str]:
 
 
 def _node_problems(config: NodeConfig) -> Iterator[str]:
-    get = config.broker.get
-    if config.broker.is_set(node.NODE_ID) and get(node.NODE_ID) != get(node.BROKER_ID):
+    broker = config.broker
+    if broker.is_set(node.NODE_ID) and broker[node.NODE_ID] != broker[node.BROKER_ID]:
         yield "You must set `node.id` to the same value as `broker.id`."
-    if get(replication.REPLICA_FETCH_WAIT_MAX_MS) > get(replication.REPLICA_SOCKET_TIMEOUT_MS):
+    if broker[replication.REPLICA_FETCH_WAIT_MAX_MS] > broker[replication.REPLICA_SOCKET_TIMEOUT_MS]:
         yield "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms"
-    if get(replication.REPLICA_FETCH_WAIT_MAX_MS) > get(replication.REPLICA_LAG_TIME_MAX_MS):
+    if broker[replication.REPLICA_FETCH_WAIT_MAX_MS] > broker[replication.REPLICA_LAG_TIME_MAX_MS]:
         yield "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms"
 
 
 def _log_problems(config: NodeConfig) -> Iterator[str]:
-    get = config.broker.get
-    topic = config.topic_defaults.get
-    if topic("retention.ms") == 0:
+    broker = config.broker
+    topic = config.topic_defaults
+    if topic[RETENTION_MS] == 0:
         yield "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
-    if topic("segment.ms") < 1:
+    if topic[SEGMENT_MS] < 1:
         yield "log.roll.ms must be greater than or equal to 1"
-    if topic("segment.jitter.ms") < 0:
+    if topic[SEGMENT_JITTER_MS] < 0:
         yield "log.roll.jitter.ms must be greater than or equal to 0"
-    if get(cleaner.LOG_CLEANER_DEDUPE_BUFFER_SIZE) <= MIB * max(1, get(cleaner.LOG_CLEANER_THREADS)):
+    if broker[cleaner.LOG_CLEANER_DEDUPE_BUFFER_SIZE] <= MIB * max(1, broker[cleaner.LOG_CLEANER_THREADS]):
         yield "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."
-    directories = get(log.LOG_DIRS) or get(log.LOG_DIR)
-    cordoned = get(log.CORDONED_LOG_DIRS)
+    directories = broker[log.LOG_DIRS] or broker[log.LOG_DIR]
+    cordoned = broker[log.CORDONED_LOG_DIRS]
     missing = [name for name in cordoned if name != "*" and name not in directories]
     if missing:
         entries = ", ".join(missing)
@@ -81,10 +59,10 @@ def _log_problems(config: NodeConfig) -> Iterator[str]:
 
 
 def _network_problems(config: NodeConfig) -> Iterator[str]:
-    get = config.broker.get
-    if 0 < get(network.QUEUED_MAX_REQUEST_BYTES) < get(network.SOCKET_REQUEST_MAX_BYTES):
+    broker = config.broker
+    if 0 < broker[network.QUEUED_MAX_REQUEST_BYTES] < broker[network.SOCKET_REQUEST_MAX_BYTES]:
         yield "queued.max.request.bytes must be larger or equal to socket.request.max.bytes"
-    if get(network.MAX_CONNECTIONS_PER_IP) == 0 and not get(network.MAX_CONNECTIONS_PER_IP_OVERRIDES):
+    if broker[network.MAX_CONNECTIONS_PER_IP] == 0 and not broker[network.MAX_CONNECTIONS_PER_IP_OVERRIDES]:
         yield "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set."
     both = (network.INTER_BROKER_LISTENER_NAME, network.SECURITY_INTER_BROKER_PROTOCOL)
     if all(setting.name in config.static for setting in both):
@@ -92,13 +70,15 @@ def _network_problems(config: NodeConfig) -> Iterator[str]:
 
 
 def _group_problems(config: NodeConfig) -> Iterator[str]:
-    get = config.broker.get
-    for value, low, high in _GROUP_BOUNDS:
-        if get(low) > get(high):
+    broker = config.broker
+    for setting in _BOUNDED:
+        (value,), low, high = setting.follows, setting.low, setting.high
+        assert low is not None and high is not None
+        if broker[low] > broker[high]:
             yield f"{high.name} must be greater than or equal to {low.name}"
-        elif get(value) < get(low):
+        elif config.group_defaults[setting] < broker[low]:
             yield f"{value.name} must be greater than or equal to {low.name}"
-        elif get(value) > get(high):
+        elif config.group_defaults[setting] > broker[high]:
             yield f"{value.name} must be less than or equal to {high.name}"
-    if not 0 <= get(groups.OFFSETS_TOPIC_COMPRESSION_CODEC) <= 4:
-        yield f"Unknown compression type id: {get(groups.OFFSETS_TOPIC_COMPRESSION_CODEC)}"
+    if not 0 <= broker[groups.OFFSETS_TOPIC_COMPRESSION_CODEC] <= 4:
+        yield f"Unknown compression type id: {broker[groups.OFFSETS_TOPIC_COMPRESSION_CODEC]}"

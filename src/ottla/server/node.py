@@ -20,6 +20,10 @@ from typing import TYPE_CHECKING, Any
 from ottla.cluster.entities import TopicDeleted
 from ottla.log.files.disk import StorageError
 from ottla.machine.stepped import in_one_go
+from ottla.model.settings.log import NUM_RECOVERY_THREADS_PER_DATA_DIR
+from ottla.model.settings.node import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS, PROCESS_ROLES
+from ottla.model.settings.own import OTTLA_STALL_LIMIT_MS
+from ottla.model.settings.replication import REPLICA_LAG_TIME_MAX_MS
 from ottla.server.api.context import Intercept, Services
 from ottla.server.api.forwarding import Forwarding
 from ottla.server.coordination.on_demand import Coordination
@@ -130,7 +134,7 @@ class Node:
         self._stop_requested = self._stop_requested or asyncio.Event()
         self.configs = Configs(self.values)
         settings = self.configs.broker
-        roles = settings.get("process.roles")
+        roles = settings[PROCESS_ROLES]
         self.is_broker, self.is_controller = "broker" in roles, "controller" in roles
         self._endpoints = listened(settings)
         check_start(self.configs, self._endpoints)
@@ -206,7 +210,7 @@ class Node:
             syncer=storage.syncer,
             looking=storage.looking,
             contracts=contracts,
-            sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
+            sessions=Sessions(settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], self.ports.rng),
             spark_readers=SparkReaders(),
             clocks=runtime.clocks,
             now_ms=runtime.now_ms,
@@ -226,7 +230,7 @@ class Node:
         self.partitions.neighbours.attach(
             state=lambda: self.metadata.state,
             consider=replication.consider,
-            lag_ms_max=self.configs.broker.get("replica.lag.time.max.ms"),
+            lag_ms_max=self.configs.broker[REPLICA_LAG_TIME_MAX_MS],
             steady_ms=self.services.steady_ms,
             sync=self.services.syncer.request,
             write=self.services.writer.request,
@@ -339,14 +343,14 @@ class Node:
         return late
 
     def _recover_logs(self) -> None:
-        threads = self.configs.broker.get("num.recovery.threads.per.data.dir")
+        threads = self.configs.broker[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         recover(self.partitions, self.ports.threads, threads, now_ms=self.ports.now_ms, watch=self._on_recovery)
 
     # --- running
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Everything that goes on by itself."""
-        limit_ms = self.configs.broker.get("ottla.stall.limit.ms")
+        limit_ms = self.configs.broker[OTTLA_STALL_LIMIT_MS]
         if self.ports.watch is not None and limit_ms:
             self._steps_back.append(self.ports.watch(loop, self.stalls, limit_ms, request_in_frame))
         self.partitions.neighbours.on_sealed = self.services.syncer.seal

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from ottla.machine.keyed import Entry
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.setting import Setting
 from ottla.txns.transaction import Transaction, entry_of
+
+T = TypeVar("T")
 
 
 class TransactionsState:
@@ -33,8 +36,8 @@ class View:
     version: Callable[[], int]
     next_producer_id: Callable[[], int]  # raises ApiError if there is none to be had now
 
-    def setting(self, name: str) -> Any:
-        return self.broker().get(name)
+    def setting(self, setting: Setting[T]) -> T:
+        return self.broker()[setting]
 
     def entry(self, transaction: Transaction) -> Entry:
         return entry_of(transaction, self.version())

@@ -8,6 +8,7 @@ from tests.support.waiting import WAIT_S
 
 from ottla.cluster.entities import Broker
 from ottla.server.quorum.broker_lifecycle import Lifecycle
+from ottla.server.settings.configs import Configs
 from ottla.wire.messages.cluster.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.cluster.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
@@ -71,15 +72,15 @@ def test_a_sole_node_that_was_elected_once_more_is_heard() -> None:
 def alone() -> tuple[Cluster, Lifecycle]:
     """A broker in the process of the sole voter."""
     settings = {
-        "initial.broker.registration.timeout.ms": 60_000,
-        "broker.heartbeat.interval.ms": 60_000,
-        "broker.session.timeout.ms": 9_000,
+        "initial.broker.registration.timeout.ms": "60000",
+        "broker.heartbeat.interval.ms": "60000",
+        "broker.session.timeout.ms": "9000",
     }
     broker = Broker(1, -1, b"i" * 16, (), (), None, fenced=True)
     cluster = Cluster(broker)
     services: Any = SimpleNamespace(
         cluster_id="c",
-        configs=SimpleNamespace(broker=SimpleNamespace(get=lambda name: settings.get(name, []))),
+        configs=Configs(settings),
         channel=cluster,
         metadata=cluster,
         quorum=SimpleNamespace(is_alone=True),

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.terminal.plain import CommandError, WrongUsage
+from ottla.model.settings.controller import CONTROLLER_QUORUM_VOTERS, METADATA_LOG_DIR
 
 
 def register(app: typer.Typer) -> None:
@@ -99,14 +100,14 @@ def _format(
             voters = VoterSet([Voter(configs.node_id, random_uuid(rng), own_endpoints(settings))])
         elif initial is not None:
             voters = parse_controllers(initial, controller_listener(settings))
-        elif is_controller(settings) and not no_initial and not settings.get("controller.quorum.voters"):
+        elif is_controller(settings) and not no_initial and not settings[CONTROLLER_QUORUM_VOTERS]:
             raise CommandError(
                 "controller.quorum.voters is not set: say --standalone, --initial-controllers or "
                 "--no-initial-controllers"
             )
-        if voters is not None and settings.get("controller.quorum.voters"):
+        if voters is not None and settings[CONTROLLER_QUORUM_VOTERS]:
             raise CommandError("controller.quorum.voters is set: the voters are fixed, and not in the journal")
-        home = settings.get("metadata.log.dir") or configs.log_dirs()[0]
+        home = settings[METADATA_LOG_DIR] or configs.log_dirs()[0]
         return format_directories(
             [(path, OsDisk(path)) for path in configs.log_dirs()],
             home,

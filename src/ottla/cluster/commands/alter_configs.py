@@ -32,12 +32,14 @@ from ottla.model.limits import CONFIG_RESOURCES_PER_REQUEST_MAX, CONFIG_VALUE_BY
 from ottla.model.names import check_topic_name
 from ottla.model.resources import Resource, ResourceType, node_id_of
 from ottla.model.setting import Kind, Setting
+from ottla.model.settings.log import CORDONED_LOG_DIRS
+from ottla.model.settings.replication import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from ottla.model.topic_settings import TOPIC_SETTINGS
 from ottla.wire.journal import cluster_metadata as journal
 
-_MIN_ISR = "min.insync.replicas"
-_UNCLEAN = "unclean.leader.election.enable"
-_CORDONED = "cordoned.log.dirs"
+_MIN_ISR = MIN_INSYNC_REPLICAS.name
+_UNCLEAN = UNCLEAN_LEADER_ELECTION_ENABLE.name
+_CORDONED = CORDONED_LOG_DIRS.name
 # Lists of the other types are replaced as a whole.
 _SPLITTABLE: dict[int, Mapping[str, Setting[Any]]] = {
     ResourceType.TOPIC: TOPIC_SETTINGS,

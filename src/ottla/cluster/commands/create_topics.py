@@ -21,6 +21,7 @@ from ottla.model.ids import NO_ID, random_uuid
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE, PARTITIONS_PER_REQUEST_MAX, TOPICS_PER_REQUEST_MAX
 from ottla.model.names import CLUSTER_METADATA_TOPIC, check_topic_name, collision_key
 from ottla.model.resources import Resource, ResourceType
+from ottla.model.settings.node import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 from ottla.wire.journal import cluster_metadata as journal
 
 DEFAULT = -1
@@ -152,9 +153,9 @@ def _automatic(view: View, topic: NewTopic) -> list[Placed]:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     count, replication_factor = topic.partitions, topic.replication_factor
     if count == DEFAULT:
-        count = view.defaults.get("num.partitions")
+        count = view.defaults[NUM_PARTITIONS]
     if replication_factor == DEFAULT:
-        replication_factor = view.defaults.get("default.replication.factor")
+        replication_factor = view.defaults[DEFAULT_REPLICATION_FACTOR]
     try:
         return place_automatically(view, 0, count, replication_factor)
     except ApiError as error:

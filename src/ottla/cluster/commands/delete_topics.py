@@ -12,6 +12,7 @@ from ottla.cluster.view import View
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
+from ottla.model.settings.node import DELETE_TOPIC_ENABLE
 from ottla.wire.journal import cluster_metadata as journal
 
 
@@ -37,7 +38,7 @@ class DeleteTopics:
     topics: tuple[Doomed, ...]
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        if not view.defaults.get("delete.topic.enable"):
+        if not view.defaults[DELETE_TOPIC_ENABLE]:
             raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED)
         found: dict[bytes, Topic] = {}
         deletions: list[Deletion] = []

@@ -18,6 +18,11 @@ from ottla.cluster.view import View
 from ottla.machine.kit import Result, Timer
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import ELECTIONS_PER_TURN_MAX, METADATA_RECORDS_PER_SLICE
+from ottla.model.settings.replication import (
+    AUTO_LEADER_REBALANCE_ENABLE,
+    LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS,
+    UNCLEAN_LEADER_ELECTION_INTERVAL_MS,
+)
 
 PREFERRED, UNCLEAN = 0, 1  # on the wire
 _KINDS = {PREFERRED: Election.PREFERRED, UNCLEAN: Election.UNCLEAN}
@@ -85,7 +90,7 @@ class BalanceLeaders(NamedTuple):
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         records: list[Entry] = []
-        if view.defaults.get("auto.leader.rebalance.enable"):
+        if view.defaults[AUTO_LEADER_REBALANCE_ENABLE]:
             elections = Elections(view)
             topics = view.state.topic_by_id
             found = (
@@ -116,12 +121,12 @@ def periodic(view: View, now_ms: int) -> list[Timer]:
 
 
 def _balance(view: View, now_ms: int, *, more: bool) -> Timer:
-    interval_ms = view.defaults.get("leader.imbalance.check.interval.seconds") * 1_000
+    interval_ms = view.defaults[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS] * 1_000
     return Timer("balance leaders", now_ms + (0 if more else interval_ms), BalanceLeaders())
 
 
 def _unclean(view: View, now_ms: int, *, more: bool) -> Timer:
-    interval_ms: int = view.defaults.get("unclean.leader.election.interval.ms")
+    interval_ms = view.defaults[UNCLEAN_LEADER_ELECTION_INTERVAL_MS]
     return elect_unclean(now_ms + (0 if more else interval_ms))
 
 

@@ -17,6 +17,7 @@ from ottla.cluster.sessions import Gone, Heard, no_session, session_key
 from ottla.cluster.view import View
 from ottla.machine.kit import Result, Timer
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.controller import BROKER_SESSION_TIMEOUT_MS
 from ottla.wire.journal import cluster_metadata as journal
 
 _FENCE, _UNFENCE = 1, -1
@@ -41,7 +42,7 @@ def _fencing(broker: Broker, change: int) -> Entry:
 
 def watch(view: View, broker: Broker, now_ms: int) -> Timer:
     """The timer that fences a broker if it is not heard of for a session's time."""
-    timeout_ms: int = view.defaults.get("broker.session.timeout.ms")
+    timeout_ms = view.defaults[BROKER_SESSION_TIMEOUT_MS]
     end_ms = now_ms + timeout_ms + 1
     return Timer(session_key(broker.id), end_ms, EndSession(broker.id, broker.epoch, end_ms))
 
@@ -76,7 +77,7 @@ class EndSession(NamedTuple):
 
     def decide(self, view: View, now_ms: int) -> Decision:
         broker = view.state.brokers.get(self.broker_id)
-        timeout_ms: int = view.defaults.get("broker.session.timeout.ms")
+        timeout_ms = view.defaults[BROKER_SESSION_TIMEOUT_MS]
         if broker is not None and broker.epoch == self.epoch and now_ms - self.end_ms > timeout_ms // 2:
             heard = view.sessions.find(broker) or Heard(broker.id, broker.epoch, now_ms)
             return Result(timers=[watch(view, broker, now_ms)], notes=[heard._replace(now_ms=now_ms)])

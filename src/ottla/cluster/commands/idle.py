@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ottla.cluster.entry import Entry
 from ottla.cluster.view import View
 from ottla.machine.kit import Result, Timer
+from ottla.model.settings.controller import METADATA_MAX_IDLE_INTERVAL_MS
 from ottla.wire.journal import cluster_metadata as journal
 
 
@@ -31,5 +32,5 @@ def idle(view: View, now_ms: int) -> list[Timer]:
 
 
 def _next(view: View, now_ms: int, seen: int) -> list[Timer]:
-    interval_ms: int = view.defaults.get("metadata.max.idle.interval.ms")
+    interval_ms = view.defaults[METADATA_MAX_IDLE_INTERVAL_MS]
     return [Timer("idle", now_ms + interval_ms, WriteNoOp(seen))] if interval_ms else []

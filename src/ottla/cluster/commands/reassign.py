@@ -17,6 +17,7 @@ from ottla.cluster.entry import Entry
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.topic_settings import UNCLEAN_LEADER_ELECTION_ENABLE
 
 
 class Move(NamedTuple):
@@ -92,7 +93,7 @@ def _call_off(view: View, elections: Elections, topic: Topic, partition: Partiti
     replicas = tuple(id for id in partition.replicas if id not in partition.adding)
     isr = tuple(id for id in partition.isr if id not in partition.adding)
     if not isr:
-        if not view.topic_config(topic.name).get("unclean.leader.election.enable"):
+        if not view.topic_config(topic.name)[UNCLEAN_LEADER_ELECTION_ENABLE]:
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Unable to revert partition assignment for {topic.name}:{partition.index} because it would require an "

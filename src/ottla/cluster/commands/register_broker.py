@@ -23,6 +23,7 @@ from ottla.cluster.snapshot import broker_entry
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.controller import BROKER_SESSION_TIMEOUT_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def _lives(view: View, old: Broker, new: Broker, now_ms: int) -> bool:
     heard = view.sessions.find(old)
     if old.fenced or heard is None or (heard.presumed and not set(old.directories).isdisjoint(new.directories)):
         return False
-    timeout_ms: int = view.defaults.get("broker.session.timeout.ms")
+    timeout_ms = view.defaults[BROKER_SESSION_TIMEOUT_MS]
     return heard.now_ms + timeout_ms >= now_ms
 
 

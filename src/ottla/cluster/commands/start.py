@@ -18,6 +18,7 @@ from ottla.cluster.view import View
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType
+from ottla.model.settings.replication import MIN_INSYNC_REPLICAS
 from ottla.wire.journal import cluster_metadata as journal
 
 
@@ -44,8 +45,8 @@ class Activate(NamedTuple):
         records = list(self.bootstrap)
         if levels.get(features.ELR_VERSION, 0) > 0:
             # KIP-966: with eligible leader replicas, the controller must know the cluster's min.insync.replicas.
-            value = str(view.defaults.get("min.insync.replicas"))
-            records.append(config_entry(Resource(ResourceType.BROKER, ""), "min.insync.replicas", value))
+            value = str(view.defaults[MIN_INSYNC_REPLICAS])
+            records.append(config_entry(Resource(ResourceType.BROKER, ""), MIN_INSYNC_REPLICAS.name, value))
         if features.transactions_supported(levels.get(features.METADATA_VERSION, 0)):
             begin = journal.BeginTransactionRecord(name="Bootstrap records")
             records = [Entry(begin), *records, Entry(journal.EndTransactionRecord())]

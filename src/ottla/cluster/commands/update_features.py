@@ -16,6 +16,7 @@ from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.node_config import NodeConfig
 from ottla.model.resources import Resource, ResourceType
+from ottla.model.settings.replication import MIN_INSYNC_REPLICAS
 
 _DISABLED = Range(0, 0)
 
@@ -62,11 +63,11 @@ class UpdateFeatures:
 
 def _one_min_isr(view: View) -> Iterator[Entry]:
     """KIP-966: the controller elects by min.insync.replicas, so the whole cluster must have one."""
-    name = "min.insync.replicas"
+    name = MIN_INSYNC_REPLICAS.name
     everybody = Resource(ResourceType.BROKER, "")
     if name not in view.state.config(*everybody):
         configured = NodeConfig(view.config().static).broker  # what was set for single brokers goes, see below
-        yield config_entry(everybody, name, str(configured.get(name)))
+        yield config_entry(everybody, name, str(configured[MIN_INSYNC_REPLICAS]))
     for resource, values in view.state.configs.items():
         if resource.type == ResourceType.BROKER and resource.name and name in values:
             yield config_entry(resource, name, None)

@@ -79,7 +79,7 @@ class Join(JoinArguments):
     def _has_room(self, turn: Turn) -> bool:
         """While members rejoin, those who have count, so that a group that is too big shrinks to its size."""
         group = turn.group
-        most = turn.view.broker().get(GROUP_MAX_SIZE)
+        most = turn.view.broker()[GROUP_MAX_SIZE]
         member = group.members.get(self.member_id)
         if group.is_empty or len(group.members) < most:
             return True

@@ -53,7 +53,7 @@ def prepare(turn: Turn) -> None:
     is_initial = turn.group.is_empty
     turn.become(ClassicState.PREPARING, pending_sync=frozenset(), is_initial=is_initial)
     if is_initial:
-        delay_ms = turn.view.broker().get(GROUP_INITIAL_REBALANCE_DELAY_MS)
+        delay_ms = turn.view.broker()[GROUP_INITIAL_REBALANCE_DELAY_MS]
         left_ms = max(turn.group.rebalance_timeout_ms - delay_ms, 0)
         turn.after(turn.join_key(), delay_ms, InitialDelayEnded(turn.group.group_id, delay_ms, left_ms))
     elif turn.group.has_all_joined:
@@ -225,7 +225,7 @@ class InitialDelayEnded:
         turn = Turn(view, group, now_ms)
         if group.has_newcomers and self.left_ms > 0:
             turn.group = replace(group, has_newcomers=False)
-            delay_ms = min(view.broker().get(GROUP_INITIAL_REBALANCE_DELAY_MS), self.left_ms)
+            delay_ms = min(view.broker()[GROUP_INITIAL_REBALANCE_DELAY_MS], self.left_ms)
             left_ms = max(self.left_ms - self.delay_ms, 0)
             turn.after(turn.join_key(), delay_ms, InitialDelayEnded(self.group_id, delay_ms, left_ms))
         else:

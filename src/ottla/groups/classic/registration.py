@@ -29,7 +29,7 @@ def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
             turn = Turn(view, group, now_ms)
             for member in group.members.values():
                 keep_session(turn, member)
-            if len(group.members) > view.broker().get(GROUP_MAX_SIZE):
+            if len(group.members) > view.broker()[GROUP_MAX_SIZE]:
                 prepare(turn)  # the setting was lowered
             result = turn.result()
             timers.extend(result.timers)

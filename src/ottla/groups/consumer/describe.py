@@ -12,6 +12,7 @@ from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
+from ottla.model.settings.groups import GROUP_CONSUMER_ASSIGNORS
 
 
 class DescribedMember(NamedTuple):
@@ -40,7 +41,7 @@ class DescribeConsumerGroup:
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         group = consumer_group(view, self.group_id)
-        default = assignor_names(view.setting("group.consumer.assignors"))[0]
+        default = assignor_names(view.setting(GROUP_CONSUMER_ASSIGNORS))[0]
         members = tuple(
             DescribedMember(member, _all_owned(member), group.target_of(member.member_id))
             for member in group.members.values()

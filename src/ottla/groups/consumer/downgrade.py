@@ -20,12 +20,13 @@ from ottla.groups.consumer.protocol import write_assignment
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
+from ottla.model.settings.groups import GROUP_CONSUMER_MIGRATION_POLICY, GROUP_MAX_SIZE
 
 _DOWNGRADES = ("downgrade", "bidirectional")
 
 
 def migration_policy(view: View) -> str:
-    policy: str = view.setting("group.consumer.migration.policy")
+    policy: str = view.setting(GROUP_CONSUMER_MIGRATION_POLICY)
     return policy.lower()
 
 
@@ -36,7 +37,7 @@ def may_downgrade(draft: Draft, gone: Sequence[str], *, coming: int = 0) -> bool
         bool(left or coming)
         and all(member.classic is not None for member in left)
         and migration_policy(draft.view) in _DOWNGRADES
-        and len(left) + coming <= draft.view.setting("group.max.size")
+        and len(left) + coming <= draft.view.setting(GROUP_MAX_SIZE)
     )
 
 

@@ -30,6 +30,8 @@ from ottla.groups.modern.target import Reader, changes, may_assign, new_targets
 from ottla.groups.modern.topics_changed import MetadataSeen
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
+from ottla.model.group_settings import CONSUMER_ASSIGNMENT_INTERVAL_MS
+from ottla.model.settings.groups import GROUP_CONSUMER_ASSIGNORS
 
 ASSIGNORS: Mapping[str, Assignor] = {
     "uniform": uniform,
@@ -101,10 +103,10 @@ class Draft(GroupDraft[ConsumerGroup]):
         return self.epoch, targets[member.member_id]
 
     def _is_time(self) -> bool:
-        return may_assign(self.group.assigned_ms, self.setting("consumer.assignment.interval.ms"), self.now_ms)
+        return may_assign(self.group.assigned_ms, self.setting(CONSUMER_ASSIGNMENT_INTERVAL_MS), self.now_ms)
 
     def _assignor(self, members: Mapping[str, ConsumerMember]) -> Assignor:
-        names = assignor_names(self.view.setting("group.consumer.assignors"))
+        names = assignor_names(self.view.setting(GROUP_CONSUMER_ASSIGNORS))
         preferred = self.group.preferred_assignor(members)
         return ASSIGNORS[preferred if preferred in names else names[0]]
 

@@ -28,7 +28,9 @@ from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.group_settings import CONSUMER_HEARTBEAT_INTERVAL_MS, CONSUMER_SESSION_TIMEOUT_MS
 from ottla.model.ids import random_uuid, uuid_text
+from ottla.model.settings.groups import GROUP_CONSUMER_MAX_SIZE
 
 
 class Heard(NamedTuple):
@@ -72,13 +74,13 @@ class Heartbeat:
         new = self._updated(old)
         members = {**draft.group.members, member_id: new} if new is not old else draft.group.members
         new = self._advance(draft, old, new, members)
-        keep_session(draft, member_id, draft.setting("consumer.session.timeout.ms"))
+        keep_session(draft, member_id, draft.setting(CONSUMER_SESSION_TIMEOUT_MS))
         changed = new.assigned is not old.assigned and new.assigned != old.assigned
         return draft.result(
             Heard(
                 member_id,
                 new.epoch,
-                draft.setting("consumer.heartbeat.interval.ms"),
+                draft.setting(CONSUMER_HEARTBEAT_INTERVAL_MS),
                 without_epochs(new.assigned) if joins or self.is_full or changed else None,
             )
         )
@@ -161,7 +163,7 @@ def draft_to_join(view: View, group_id: str, now_ms: int, *, create: bool) -> Dr
 
 
 def check_full(draft: Draft, member_id: str) -> None:
-    members_max = draft.view.setting("group.consumer.max.size")
+    members_max = draft.view.setting(GROUP_CONSUMER_MAX_SIZE)
     if len(draft.group.members) >= members_max and member_id not in draft.group.members:
         raise ApiError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,

@@ -24,6 +24,7 @@ from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.re2.match import Search, pattern_of
 from ottla.model.re2.nodes import RegexError
+from ottla.model.settings.groups import GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS
 
 _REFRESH_MS_MIN = 10_000
 
@@ -91,7 +92,7 @@ def _refresh_if_due(draft: Draft, wanted: list[str], *, is_new: bool) -> None:
     # As with the assignments: a time that is yet to come says nothing, the clock was set back since.
     if last_ms is not None and last_ms <= draft.now_ms <= last_ms + _REFRESH_MS_MIN:
         return
-    interval_ms = draft.view.setting("group.consumer.regex.refresh.interval.ms")
+    interval_ms = draft.view.setting(GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS)
     is_old = last_ms is None or not last_ms <= draft.now_ms <= last_ms + interval_ms
     if wanted and (is_new or is_old or group.regexes_stale or len(wanted) != len(group.regexes)):
         draft.after(("regexes", group.group_id), 0, ResolveRegexes(group.group_id))

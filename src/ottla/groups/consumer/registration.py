@@ -16,6 +16,7 @@ from ottla.groups.group import Group
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
+from ottla.model.group_settings import CONSUMER_SESSION_TIMEOUT_MS
 
 
 def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
@@ -25,7 +26,7 @@ def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
         if isinstance(group, ConsumerGroup):
             draft = Draft(view, group, now_ms)
             for member in group.members.values():
-                keep_session(draft, member.member_id, draft.setting("consumer.session.timeout.ms"))
+                keep_session(draft, member.member_id, draft.setting(CONSUMER_SESSION_TIMEOUT_MS))
                 watch_revocation(draft, ConsumerMember(member.member_id), member)
             timers += draft.timers
     return Result(timers=timers)

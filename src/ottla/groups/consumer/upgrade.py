@@ -23,6 +23,7 @@ from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Answer
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.groups import GROUP_CONSUMER_MAX_SIZE
 from ottla.wire.types import WireError
 
 _UPGRADES = ("upgrade", "bidirectional")
@@ -55,7 +56,7 @@ def _check_upgrade(view: View, classic: ClassicGroup) -> None:
         raise _not_upgraded(classic, "online upgrade is disabled")
     if not classic.uses_consumer_protocol:
         raise _not_upgraded(classic, "the group does not use the consumer embedded protocol")
-    if len(classic.members) > view.setting("group.consumer.max.size"):
+    if len(classic.members) > view.setting(GROUP_CONSUMER_MAX_SIZE):
         raise _not_upgraded(classic, "the group size exceeds the consumer group maximum size")
 
 

@@ -11,7 +11,9 @@ from ottla.groups.modern.group import ModernGroup
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Answer, Result, Timer
+from ottla.model.setting import Setting
 
+T = TypeVar("T")
 GroupT = TypeVar("GroupT", bound=ModernGroup[Any, Any])
 
 
@@ -28,8 +30,8 @@ class GroupDraft(Generic[GroupT]):
         self.answers: list[Answer] = []
         self.effects: list[Any] = []
 
-    def setting(self, name: str) -> Any:
-        return self.view.group(self.group.group_id).get(name)
+    def setting(self, setting: Setting[T]) -> T:
+        return self.view.group(self.group.group_id)[setting]
 
     def result(self, reply: Any = None) -> Result[Entry]:
         return Result(self.records, reply, self.timers, self.answers, self.notes, self.effects)

@@ -14,6 +14,7 @@ from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.model.limits import INT64_MAX
+from ottla.model.settings.groups import OFFSET_METADATA_MAX_BYTES
 
 DEFAULT_RETENTION = -1
 # From this OffsetCommit version on a group that does not exist is told by its own error.
@@ -46,7 +47,7 @@ class CommitOffsets:
         expires_at_ms = NO_EXPIRY
         if self.retention_ms != DEFAULT_RETENTION:
             expires_at_ms = min(now_ms + self.retention_ms, INT64_MAX)
-        metadata_max = view.setting("offset.metadata.max.bytes")
+        metadata_max = view.setting(OFFSET_METADATA_MAX_BYTES)
         codes: list[ErrorCode] = []
         records: list[Entry] = []
         for new in self.offsets:

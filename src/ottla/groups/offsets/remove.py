@@ -16,6 +16,7 @@ from ottla.machine.kit import Answer, Parked, Result, Timer
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.settings.groups import OFFSETS_RETENTION_CHECK_INTERVAL_MS, OFFSETS_RETENTION_MINUTES
 
 _MINUTE_MS = 60_000
 _EXPIRY_TIMER = ("offsets", "expiry")
@@ -141,7 +142,7 @@ class ExpireOffsets:
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         groups = view.state.groups
-        retention_ms = view.setting("offsets.retention.minutes") * _MINUTE_MS
+        retention_ms = view.setting(OFFSETS_RETENTION_MINUTES) * _MINUTE_MS
         step = Step(view, self.place or Place(tuple(groups)))
 
         def rest_of(group_id: str) -> Iterable[Entry]:
@@ -182,4 +183,4 @@ def _is_expired(committed: Committed, since_ms: int, now_ms: int, retention_ms: 
 
 def expiry_timer(view: View, now_ms: int) -> Timer:
     """When to look for expired offsets next."""
-    return Timer(_EXPIRY_TIMER, now_ms + view.setting("offsets.retention.check.interval.ms"), ExpireOffsets())
+    return Timer(_EXPIRY_TIMER, now_ms + view.setting(OFFSETS_RETENTION_CHECK_INTERVAL_MS), ExpireOffsets())

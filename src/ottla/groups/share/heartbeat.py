@@ -27,6 +27,12 @@ from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.group_settings import (
+    SHARE_ASSIGNMENT_INTERVAL_MS,
+    SHARE_HEARTBEAT_INTERVAL_MS,
+    SHARE_SESSION_TIMEOUT_MS,
+)
+from ottla.model.settings.share import GROUP_SHARE_MAX_SIZE
 
 Members = Mapping[str, ShareMember]
 
@@ -86,7 +92,7 @@ class Heartbeat:
             records.append(entries.current(self.group_id, after))
         asked = initialize_missing(view, group, epoch.number, epoch.names, now_ms)
         tells = self.epoch == JOINING or self.topics is not None or after.assigned != before.assigned
-        interval_ms = view.group(self.group_id).get("share.heartbeat.interval.ms")
+        interval_ms = view.group(self.group_id)[SHARE_HEARTBEAT_INTERVAL_MS]
         return Result(
             [*records, *(asked.records if asked else ())],
             Beat(self.member_id, after.epoch, interval_ms, after.assigned if tells else None),
@@ -99,7 +105,7 @@ class Heartbeat:
         if self.epoch != JOINING and self.group_id not in view.state.groups:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {self.group_id} not found.")
         group = find_or_begin(view, self.group_id)
-        most = view.setting("group.share.max.size")
+        most = view.setting(GROUP_SHARE_MAX_SIZE)
         if len(group.members) >= most and self.member_id not in group.members:
             raise ApiError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -135,7 +141,7 @@ class SessionEnded:
 
 
 def session_timer(view: View, group_id: str, member_id: str, now_ms: int) -> Timer:
-    timeout_ms = view.group(group_id).get("share.session.timeout.ms")
+    timeout_ms = view.group(group_id)[SHARE_SESSION_TIMEOUT_MS]
     return Timer(_timer_key(group_id, member_id), now_ms + timeout_ms, SessionEnded(group_id, member_id))
 
 
@@ -198,7 +204,7 @@ def _target(
     view: View, group: ShareGroup, epoch: int, members: Members, member_id: str, now_ms: int, records: list[Entry]
 ) -> Target:
     """The member's target, after computing those of all for a new epoch, unless that was done a moment ago."""
-    interval_ms = view.group(group.group_id).get("share.assignment.interval.ms")
+    interval_ms = view.group(group.group_id)[SHARE_ASSIGNMENT_INTERVAL_MS]
     if group.assignment_epoch >= epoch or not may_assign(group.assigned_ms, interval_ms, now_ms):
         return Target(group.assignment_epoch, group.target_of(member_id))
     initialized = group.book.initialized if group.book is not None else {}

@@ -17,6 +17,7 @@ from ottla.groups.share.member import NO_TOPICS, SharedTopic, SharedTopics, Stat
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
+from ottla.model.settings.share import GROUP_SHARE_INITIALIZE_RETRY_INTERVAL_MS
 
 Wanted = Mapping[bytes, frozenset[int]]  # partitions by the topic's id
 
@@ -144,7 +145,7 @@ def initialize_missing(
     view: View, group: ShareGroup, epoch: int, names: Iterable[str], now_ms: int
 ) -> Result[Entry] | None:
     """Asks for the state of all partitions of these topics that have none and were not asked for just now."""
-    retry_ms = view.setting("group.share.initialize.retry.interval.ms")
+    retry_ms = view.setting(GROUP_SHARE_INITIALIZE_RETRY_INTERVAL_MS)
     book = group.book or StatePartitions()
     asked = {
         topic_id: each

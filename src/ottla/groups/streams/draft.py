@@ -24,6 +24,7 @@ from ottla.groups.streams.reconcile import Goal, reconcile
 from ottla.groups.streams.tasks import NOTHING, TaskSet
 from ottla.groups.streams.topology import Topology
 from ottla.groups.view import View
+from ottla.model.group_settings import STREAMS_ASSIGNMENT_INTERVAL_MS, STREAMS_NUM_STANDBY_REPLICAS
 
 STANDBY_REPLICAS = "num.standby.replicas"
 NOT_VALIDATED = -1
@@ -72,7 +73,7 @@ class Draft(GroupDraft[StreamsGroup]):
         return group.epoch
 
     def assignment_configs(self) -> AssignmentConfigs:
-        return {STANDBY_REPLICAS: str(self.setting("streams.num.standby.replicas"))}
+        return {STANDBY_REPLICAS: str(self.setting(STREAMS_NUM_STANDBY_REPLICAS))}
 
     def assign(
         self, epoch: int, member_id: str, members: Mapping[str, StreamsMember], configured: Configured, *, wait: bool
@@ -84,7 +85,7 @@ class Draft(GroupDraft[StreamsGroup]):
             return Target(group.assignment_epoch, NOTHING)
         if epoch <= group.assignment_epoch:
             return Target(group.assignment_epoch, group.target_of(member_id))
-        if not may_assign(group.assigned_ms, self.setting("streams.assignment.interval.ms"), self.now_ms):
+        if not may_assign(group.assigned_ms, self.setting(STREAMS_ASSIGNMENT_INTERVAL_MS), self.now_ms):
             self.delayed("Assignment delayed due to the configured assignment interval.")
             return Target(group.assignment_epoch, group.target_of(member_id))
         specs = {one.member_id: MemberSpec(one.process_id, group.target_of(one.member_id)) for one in members.values()}

@@ -26,6 +26,8 @@ from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.group_settings import STREAMS_HEARTBEAT_INTERVAL_MS, STREAMS_INITIAL_REBALANCE_DELAY_MS
+from ottla.model.settings.groups import GROUP_STREAMS_MAX_SIZE
 
 
 class Heard(NamedTuple):
@@ -88,7 +90,7 @@ class Heartbeat:
             draft.records += found.tombstones()
             return draft
         group = streams_group(view, self.group_id)
-        most = view.setting("group.streams.max.size")
+        most = view.setting(GROUP_STREAMS_MAX_SIZE)
         if len(group.members) >= most:
             raise ApiError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -150,7 +152,7 @@ class Heartbeat:
         return Heard(
             new.member_id,
             new.epoch,
-            draft.setting("streams.heartbeat.interval.ms"),
+            draft.setting(STREAMS_HEARTBEAT_INTERVAL_MS),
             tuple(draft.told),
             without_epochs(new.assigned) if tells else None,
             endpoint_epoch,
@@ -195,7 +197,7 @@ class FirstAssignment:
 def _waits(draft: Draft) -> bool:
     """Whether the first assignment waits for more members; a member that finds the group empty starts the wait."""
     group = draft.group
-    delay_ms = draft.setting("streams.initial.rebalance.delay.ms")
+    delay_ms = draft.setting(STREAMS_INITIAL_REBALANCE_DELAY_MS)
     if group.is_waiting_for_members:
         return True
     if group.members or delay_ms <= 0:

@@ -12,6 +12,7 @@ from ottla.groups.streams.topology import InternalTopic
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
+from ottla.model.group_settings import STREAMS_HEARTBEAT_INTERVAL_MS
 
 _ERRORS_SHOWN_MAX = 3
 _PAUSE_BEATS = 2  # heartbeats that a failure is remembered for
@@ -32,7 +33,7 @@ class InternalTopicsFailed:
     errors: tuple[tuple[str, str], ...]
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        pause_ms = _PAUSE_BEATS * view.group(self.group_id).get("streams.heartbeat.interval.ms")
+        pause_ms = _PAUSE_BEATS * view.group(self.group_id)[STREAMS_HEARTBEAT_INTERVAL_MS]
         return Result(notes=[CreationFailed(self.group_id, self.errors, now_ms + pause_ms)])
 
 

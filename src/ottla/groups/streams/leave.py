@@ -14,6 +14,7 @@ from ottla.groups.streams.notes import ShutdownAsked
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
+from ottla.model.group_settings import STREAMS_SESSION_TIMEOUT_MS
 
 _SESSION, _REVOCATION = "streams session", "streams revocation"
 
@@ -21,7 +22,7 @@ _SESSION, _REVOCATION = "streams session", "streams revocation"
 def keep_session(draft: Draft, member_id: str) -> None:
     """The member was heard of now."""
     group_id = draft.group.group_id
-    timeout_ms = draft.setting("streams.session.timeout.ms")
+    timeout_ms = draft.setting(STREAMS_SESSION_TIMEOUT_MS)
     draft.after((_SESSION, group_id, member_id), timeout_ms, SessionEnded(group_id, member_id))
 
 

@@ -2,13 +2,19 @@
 
 from ottla.model.limits import DOUBLE_MAX, INT64_MAX
 from ottla.model.section import CLUSTER_WIDE, Section
+from ottla.model.setting import NOT_YET
 from ottla.model.validators import at_least, between
 
 cleaner = Section("Compaction", "How compacted logs are cleaned, and how much it may cost.")
 
 LOG_CLEANER_ENABLE = cleaner.boolean("log.cleaner.enable", True, "Run log compaction.")
 LOG_CLEANER_THREADS = cleaner.int32(
-    "log.cleaner.threads", 1, "Threads that compact logs.", valid=at_least(0), dynamic=CLUSTER_WIDE
+    "log.cleaner.threads",
+    1,
+    "Threads that compact logs.",
+    valid=at_least(0),
+    dynamic=CLUSTER_WIDE,
+    no_effect=NOT_YET,
 )
 LOG_CLEANER_IO_MAX_BYTES_PER_SECOND = cleaner.double(
     "log.cleaner.io.max.bytes.per.second",
@@ -28,6 +34,7 @@ LOG_CLEANER_IO_BUFFER_SIZE = cleaner.int32(
     "Memory for reading and writing while compacting, over all cleaner threads.",
     valid=at_least(0),
     dynamic=CLUSTER_WIDE,
+    no_effect=NOT_YET,
 )
 LOG_CLEANER_IO_BUFFER_LOAD_FACTOR = cleaner.double(
     "log.cleaner.io.buffer.load.factor",

@@ -1,7 +1,7 @@
 """Controller and quorum. The metadata log and the nodes that vote on it."""
 
 from ottla.model.section import HIGH, LOW, Section
-from ottla.model.setting import REQUIRED
+from ottla.model.setting import NOT_YET, REQUIRED
 from ottla.model.validators import HostPorts, Items, Voters, at_least
 
 controller = Section("Controller and quorum", "The metadata log and the nodes that vote on it.")
@@ -48,6 +48,7 @@ CONTROLLER_QUORUM_APPEND_LINGER_MS = controller.int32(
     25,
     "Time the leader collects metadata records before it writes them.",
     valid=at_least(0),
+    no_effect="what is decided is written at once, and what is decided during a write goes to disk with the next one",
 )
 CONTROLLER_QUORUM_REQUEST_TIMEOUT_MS = controller.int32(
     "controller.quorum.request.timeout.ms",
@@ -82,6 +83,7 @@ CONTROLLER_PERFORMANCE_SAMPLE_PERIOD_MS = controller.int64(
     "How often the controller's timing is written to the log.",
     valid=at_least(100),
     internal=True,
+    no_effect=NOT_YET,
 )
 CONTROLLER_PERFORMANCE_ALWAYS_LOG_THRESHOLD_MS = controller.int64(
     "controller.performance.always.log.threshold.ms",
@@ -89,9 +91,14 @@ CONTROLLER_PERFORMANCE_ALWAYS_LOG_THRESHOLD_MS = controller.int64(
     "Controller work that takes longer is always written to the log.",
     valid=at_least(0),
     internal=True,
+    no_effect=NOT_YET,
 )
 SASL_MECHANISM_CONTROLLER_PROTOCOL = controller.text(
-    "sasl.mechanism.controller.protocol", "GSSAPI", "SASL mechanism towards the controllers.", importance=HIGH
+    "sasl.mechanism.controller.protocol",
+    "GSSAPI",
+    "SASL mechanism towards the controllers.",
+    importance=HIGH,
+    no_effect=NOT_YET,
 )
 INITIAL_BROKER_REGISTRATION_TIMEOUT_MS = controller.int32(
     "initial.broker.registration.timeout.ms", 60_000, "How long the first registration with the controller may take."
@@ -134,9 +141,14 @@ METADATA_MAX_RETENTION_BYTES = controller.int64(
     104_857_600,
     "Size of metadata log and snapshots above which old ones go.",
     importance=HIGH,
+    no_effect=NOT_YET,
 )
 METADATA_MAX_RETENTION_MS = controller.int64(
-    "metadata.max.retention.ms", 604_800_000, "Time metadata segments and snapshots are kept.", importance=HIGH
+    "metadata.max.retention.ms",
+    604_800_000,
+    "Time metadata segments and snapshots are kept.",
+    importance=HIGH,
+    no_effect=NOT_YET,
 )
 METADATA_MAX_IDLE_INTERVAL_MS = controller.int32(
     "metadata.max.idle.interval.ms",
@@ -146,7 +158,11 @@ METADATA_MAX_IDLE_INTERVAL_MS = controller.int32(
     importance=LOW,
 )
 INTERNAL_METADATA_LOG_SEGMENT_BYTES = controller.optional_int32(
-    "internal.metadata.log.segment.bytes", "Segment size of the metadata log in tests.", importance=LOW, internal=True
+    "internal.metadata.log.segment.bytes",
+    "Segment size of the metadata log in tests.",
+    importance=LOW,
+    internal=True,
+    no_effect=NOT_YET,
 )
 INTERNAL_METADATA_MAX_BATCH_SIZE_IN_BYTES = controller.int32(
     "internal.metadata.max.batch.size.in.bytes",
@@ -154,6 +170,7 @@ INTERNAL_METADATA_MAX_BATCH_SIZE_IN_BYTES = controller.int32(
     "Largest batch of the metadata log in tests.",
     importance=LOW,
     internal=True,
+    no_effect=NOT_YET,
 )
 INTERNAL_METADATA_DELETE_DELAY_MILLIS = controller.int64(
     "internal.metadata.delete.delay.millis",
@@ -161,4 +178,5 @@ INTERNAL_METADATA_DELETE_DELAY_MILLIS = controller.int64(
     "Time a removed metadata file stays on disk in tests.",
     importance=LOW,
     internal=True,
+    no_effect=NOT_YET,
 )

@@ -2,6 +2,7 @@
 
 from ottla.model.limits import INT32_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, Section
+from ottla.model.setting import NOT_YET
 from ottla.model.validators import Items, OneOf, at_least
 
 groups = Section("Groups", "Consumer groups, classic and new, and streams groups.")
@@ -17,7 +18,12 @@ GROUP_COORDINATOR_REBALANCE_PROTOCOLS = groups.items(
     valid=Items(("consumer", "classic", "share", "streams"), empty=False),
 )
 GROUP_COORDINATOR_THREADS = groups.int32(
-    "group.coordinator.threads", 4, "Threads of the group coordinator.", valid=at_least(1), importance=HIGH
+    "group.coordinator.threads",
+    4,
+    "Threads of the group coordinator.",
+    valid=at_least(1),
+    importance=HIGH,
+    no_effect=NOT_YET,
 )
 GROUP_COORDINATOR_BACKGROUND_THREADS = groups.int32(
     "group.coordinator.background.threads",
@@ -25,12 +31,14 @@ GROUP_COORDINATOR_BACKGROUND_THREADS = groups.int32(
     "Threads for its work behind the scenes.",
     valid=at_least(1),
     importance=HIGH,
+    no_effect=NOT_YET,
 )
 GROUP_COORDINATOR_APPEND_LINGER_MS = groups.int32(
     "group.coordinator.append.linger.ms",
     -1,
     "Time the coordinator collects records before it writes them; -1 adapts by itself.",
     valid=at_least(-1),
+    no_effect="what is decided is written at once",
 )
 GROUP_COORDINATOR_CACHED_BUFFER_MAX_BYTES = groups.int32(
     "group.coordinator.cached.buffer.max.bytes",
@@ -38,6 +46,7 @@ GROUP_COORDINATOR_CACHED_BUFFER_MAX_BYTES = groups.int32(
     "Largest write buffer the coordinator keeps for the next write.",
     valid=at_least(524_288),
     dynamic=CLUSTER_WIDE,
+    no_effect=NOT_YET,
 )
 OFFSETS_COMMIT_TIMEOUT_MS = groups.int32(
     "offsets.commit.timeout.ms", 5_000, "How long a commit waits to be replicated.", valid=at_least(1), importance=HIGH
@@ -48,6 +57,7 @@ OFFSETS_LOAD_BUFFER_SIZE = groups.int32(
     "Bytes read at once when a coordinator loads its state.",
     valid=at_least(1),
     importance=HIGH,
+    no_effect=NOT_YET,
 )
 OFFSETS_TOPIC_REPLICATION_FACTOR = groups.int16(
     "offsets.topic.replication.factor", 3, "Replicas of __consumer_offsets.", valid=at_least(1), importance=HIGH
@@ -63,7 +73,11 @@ OFFSETS_TOPIC_SEGMENT_BYTES = groups.int32(
     importance=HIGH,
 )
 OFFSETS_TOPIC_COMPRESSION_CODEC = groups.int32(
-    "offsets.topic.compression.codec", 0, "Codec (by number) of __consumer_offsets.", importance=HIGH
+    "offsets.topic.compression.codec",
+    0,
+    "Codec (by number) of __consumer_offsets.",
+    importance=HIGH,
+    no_effect=NOT_YET,
 )
 OFFSET_METADATA_MAX_BYTES = groups.int32(
     "offset.metadata.max.bytes", 4_096, "Longest text a consumer may store with an offset.", importance=HIGH

@@ -2,6 +2,7 @@
 
 from ottla.model.limits import BATCH_BYTES_MAX, INT64_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, LOW, PER_BROKER, Section
+from ottla.model.setting import NOT_YET
 from ottla.model.validators import GzipLevel, Items, OneOf, at_least, between
 
 log = Section("Log", "Where partitions lie, how they are cut into segments, kept and flushed.")
@@ -29,6 +30,7 @@ LOG_DIR_FAILURE_TIMEOUT_MS = log.int64(
     "How long a broker goes on when it cannot report a failed directory.",
     valid=at_least(1),
     importance=LOW,
+    no_effect=NOT_YET,
 )
 LOG_INITIAL_TASK_DELAY_MS = log.int64(
     "log.initial.task.delay.ms",
@@ -37,6 +39,7 @@ LOG_INITIAL_TASK_DELAY_MS = log.int64(
     valid=at_least(0),
     importance=LOW,
     internal=True,
+    no_effect=NOT_YET,
 )
 MESSAGE_MAX_BYTES = log.int32(
     "message.max.bytes",
@@ -122,7 +125,11 @@ LOG_SEGMENT_DELETE_DELAY_MS = log.int64(
     dynamic=CLUSTER_WIDE,
 )
 LOG_PREALLOCATE = log.boolean(
-    "log.preallocate", False, "Give a new segment its full size at once.", dynamic=CLUSTER_WIDE
+    "log.preallocate",
+    False,
+    "Give a new segment its full size at once.",
+    dynamic=CLUSTER_WIDE,
+    no_effect=NOT_YET,
 )
 LOG_RETENTION_MS = log.optional_int64(
     "log.retention.ms",
@@ -204,6 +211,7 @@ LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = log.int32(
     "How often log start offsets are written.",
     valid=at_least(0),
     importance=HIGH,
+    no_effect=NOT_YET,
 )
 LOG_MESSAGE_TIMESTAMP_TYPE = log.text(
     "log.message.timestamp.type",

@@ -2,6 +2,7 @@
 
 from ottla.model.limits import INT32_MAX, REQUEST_FRAME_BYTES_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, LOW, PER_BROKER, Section
+from ottla.model.setting import NOT_YET
 from ottla.model.validators import HostCounts, Items, OneOf, at_least
 
 network = Section("Network", "Listeners, sockets, and the limits on connections and queued requests.")
@@ -43,18 +44,21 @@ NUM_NETWORK_THREADS = network.int32(
     valid=at_least(1),
     importance=HIGH,
     dynamic=CLUSTER_WIDE,
+    no_effect=NOT_YET,
 )
 SOCKET_SEND_BUFFER_BYTES = network.int32(
     "socket.send.buffer.bytes",
     102_400,
     "Send buffer of the sockets (SO_SNDBUF); -1 leaves it to the system.",
     importance=HIGH,
+    no_effect=NOT_YET,
 )
 SOCKET_RECEIVE_BUFFER_BYTES = network.int32(
     "socket.receive.buffer.bytes",
     102_400,
     "Receive buffer of the sockets (SO_RCVBUF); -1 leaves it to the system.",
     importance=HIGH,
+    no_effect=NOT_YET,
 )
 SOCKET_REQUEST_MAX_BYTES = network.int32(
     "socket.request.max.bytes",
@@ -64,13 +68,23 @@ SOCKET_REQUEST_MAX_BYTES = network.int32(
     importance=HIGH,
 )
 SOCKET_LISTEN_BACKLOG_SIZE = network.int32(
-    "socket.listen.backlog.size", 50, "Connections that may wait to be accepted.", valid=at_least(1)
+    "socket.listen.backlog.size",
+    50,
+    "Connections that may wait to be accepted.",
+    valid=at_least(1),
+    no_effect=NOT_YET,
 )
 SOCKET_CONNECTION_SETUP_TIMEOUT_MS = network.int64(
-    "socket.connection.setup.timeout.ms", 10_000, "First wait for a connection to another node."
+    "socket.connection.setup.timeout.ms",
+    10_000,
+    "First wait for a connection to another node.",
+    no_effect=NOT_YET,
 )
 SOCKET_CONNECTION_SETUP_TIMEOUT_MAX_MS = network.int64(
-    "socket.connection.setup.timeout.max.ms", 30_000, "Longest wait for a connection to another node, after retries."
+    "socket.connection.setup.timeout.max.ms",
+    30_000,
+    "Longest wait for a connection to another node, after retries.",
+    no_effect=NOT_YET,
 )
 MAX_CONNECTIONS = network.int32(
     "max.connections",
@@ -95,6 +109,7 @@ MAX_CONNECTION_CREATION_RATE = network.int32(
     "Most new connections in a second.",
     valid=at_least(0),
     dynamic=CLUSTER_WIDE,
+    no_effect=NOT_YET,
 )
 CONNECTIONS_MAX_IDLE_MS = network.int64(
     "connections.max.idle.ms", 600_000, "Idle time after which a connection is closed."
@@ -105,9 +120,15 @@ CONNECTION_FAILED_AUTHENTICATION_DELAY_MS = network.int32(
     "Wait before a connection is closed whose authentication failed.",
     valid=at_least(0),
     importance=LOW,
+    no_effect=NOT_YET,
 )
 QUEUED_MAX_REQUESTS = network.int32(
-    "queued.max.requests", 500, "Requests that may wait to be worked on.", valid=at_least(1), importance=HIGH
+    "queued.max.requests",
+    500,
+    "Requests that may wait to be worked on.",
+    valid=at_least(1),
+    importance=HIGH,
+    no_effect=NOT_YET,
 )
 QUEUED_MAX_REQUEST_BYTES = network.int64(
     "queued.max.request.bytes", -1, "Bytes of requests that may wait; -1 means no limit of its own."

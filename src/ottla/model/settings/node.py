@@ -2,7 +2,7 @@
 
 from ottla.model.limits import DESCRIBE_PARTITIONS_MAX, FETCH_BYTES_MAX, FETCH_SESSIONS_MAX, INT64_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, LOW, Section
-from ottla.model.setting import REQUIRED
+from ottla.model.setting import NOT_YET, REQUIRED
 from ottla.model.validators import Items, at_least
 
 node = Section("Node", "Who this node is, what it does by itself, and the policies it asks.")
@@ -26,6 +26,7 @@ EARLY_START_LISTENERS = node.optional_items(
     "Listeners that open before the authorizer has finished loading.",
     valid=Items(),
     importance=HIGH,
+    no_effect=NOT_YET,
 )
 AUTO_CREATE_TOPICS_ENABLE = node.boolean(
     "auto.create.topics.enable", True, "Create a topic when a client asks for one that does not exist.", importance=HIGH
@@ -44,6 +45,7 @@ NUM_IO_THREADS = node.int32(
     valid=at_least(1),
     importance=HIGH,
     dynamic=CLUSTER_WIDE,
+    no_effect=NOT_YET,
 )
 BACKGROUND_THREADS = node.int32(
     "background.threads",
@@ -52,9 +54,14 @@ BACKGROUND_THREADS = node.int32(
     valid=at_least(1),
     importance=HIGH,
     dynamic=CLUSTER_WIDE,
+    no_effect=NOT_YET,
 )
 REQUEST_TIMEOUT_MS = node.int32(
-    "request.timeout.ms", 30_000, "How long the broker waits for an answer to a request of its own.", importance=HIGH
+    "request.timeout.ms",
+    30_000,
+    "How long the broker waits for an answer to a request of its own.",
+    importance=HIGH,
+    no_effect=NOT_YET,
 )
 CONTROLLED_SHUTDOWN_ENABLE = node.boolean("controlled.shutdown.enable", True, "Hand leadership over before stopping.")
 MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS = node.int32(
@@ -76,21 +83,36 @@ MAX_REQUEST_PARTITION_SIZE_LIMIT = node.int32(
     valid=at_least(1),
 )
 FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS = node.int32(
-    "fetch.purgatory.purge.interval.requests", 1_000, "Requests after which finished fetch waits are swept out."
+    "fetch.purgatory.purge.interval.requests",
+    1_000,
+    "Requests after which finished fetch waits are swept out.",
+    no_effect=NOT_YET,
 )
 PRODUCER_PURGATORY_PURGE_INTERVAL_REQUESTS = node.int32(
-    "producer.purgatory.purge.interval.requests", 1_000, "Requests after which finished produce waits are swept out."
+    "producer.purgatory.purge.interval.requests",
+    1_000,
+    "Requests after which finished produce waits are swept out.",
+    no_effect=NOT_YET,
 )
 DELETE_RECORDS_PURGATORY_PURGE_INTERVAL_REQUESTS = node.int32(
     "delete.records.purgatory.purge.interval.requests",
     1,
     "Requests after which finished DeleteRecords waits are swept out.",
+    no_effect=NOT_YET,
 )
 CREATE_TOPIC_POLICY_CLASS_NAME = node.class_name(
-    "create.topic.policy.class.name", None, "Class that may refuse the creation of a topic.", importance=LOW
+    "create.topic.policy.class.name",
+    None,
+    "Class that may refuse the creation of a topic.",
+    importance=LOW,
+    no_effect=NOT_YET,
 )
 ALTER_CONFIG_POLICY_CLASS_NAME = node.class_name(
-    "alter.config.policy.class.name", None, "Class that may refuse a change of configuration.", importance=LOW
+    "alter.config.policy.class.name",
+    None,
+    "Class that may refuse a change of configuration.",
+    importance=LOW,
+    no_effect=NOT_YET,
 )
 CONFIG_PROVIDERS = node.items(
     "config.providers",
@@ -99,6 +121,7 @@ CONFIG_PROVIDERS = node.items(
     valid=Items(),
     importance=LOW,
     dynamic=CLUSTER_WIDE,
+    no_effect=NOT_YET,
 )
 SERVER_MAX_STARTUP_TIME_MS = node.int64(
     "server.max.startup.time.ms",
@@ -106,9 +129,15 @@ SERVER_MAX_STARTUP_TIME_MS = node.int64(
     "How long starting may take before the node gives up.",
     valid=at_least(0),
     internal=True,
+    no_effect=NOT_YET,
 )
 UNSTABLE_API_VERSIONS_ENABLE = node.boolean(
-    "unstable.api.versions.enable", False, "Serve API versions that are not final.", importance=HIGH, internal=True
+    "unstable.api.versions.enable",
+    False,
+    "Serve API versions that are not final.",
+    importance=HIGH,
+    internal=True,
+    no_effect=NOT_YET,
 )
 UNSTABLE_FEATURE_VERSIONS_ENABLE = node.boolean(
     "unstable.feature.versions.enable",
@@ -116,4 +145,5 @@ UNSTABLE_FEATURE_VERSIONS_ENABLE = node.boolean(
     "Allow feature levels that are not final.",
     importance=HIGH,
     internal=True,
+    no_effect=NOT_YET,
 )

@@ -1,6 +1,7 @@
 """Replication. Followers, the in-sync set and elections."""
 
 from ottla.model.section import CLUSTER_WIDE, HIGH, Section
+from ottla.model.setting import NOT_YET
 from ottla.model.validators import at_least
 
 replication = Section("Replication", "Followers, the in-sync set and elections.")
@@ -38,10 +39,19 @@ LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS = replication.int64(
     importance=HIGH,
 )
 NUM_REPLICA_FETCHERS = replication.int32(
-    "num.replica.fetchers", 1, "Fetchers per source broker.", valid=at_least(1), importance=HIGH, dynamic=CLUSTER_WIDE
+    "num.replica.fetchers",
+    1,
+    "Fetchers per source broker.",
+    valid=at_least(1),
+    importance=HIGH,
+    dynamic=CLUSTER_WIDE,
+    no_effect="one fetcher per source broker carries all partitions",
 )
 NUM_REPLICA_ALTER_LOG_DIRS_THREADS = replication.optional_int32(
-    "num.replica.alter.log.dirs.threads", "Threads that move replicas between data directories.", importance=HIGH
+    "num.replica.alter.log.dirs.threads",
+    "Threads that move replicas between data directories.",
+    importance=HIGH,
+    no_effect=NOT_YET,
 )
 REPLICA_LAG_TIME_MAX_MS = replication.int64(
     "replica.lag.time.max.ms",
@@ -68,7 +78,11 @@ REPLICA_SOCKET_TIMEOUT_MS = replication.int32(
     "replica.socket.timeout.ms", 30_000, "Socket timeout of a follower's requests.", importance=HIGH
 )
 REPLICA_SOCKET_RECEIVE_BUFFER_BYTES = replication.int32(
-    "replica.socket.receive.buffer.bytes", 65_536, "Socket receive buffer of a follower.", importance=HIGH
+    "replica.socket.receive.buffer.bytes",
+    65_536,
+    "Socket receive buffer of a follower.",
+    importance=HIGH,
+    no_effect=NOT_YET,
 )
 REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = replication.int64(
     "replica.high.watermark.checkpoint.interval.ms",
@@ -84,9 +98,13 @@ FOLLOWER_FETCH_LAST_TIERED_OFFSET_ENABLE = replication.boolean(
     False,
     "Let an empty follower start at the end of the tiered part of the log.",
     dynamic=CLUSTER_WIDE,
+    no_effect=NOT_YET,
 )
 CONTROLLER_SOCKET_TIMEOUT_MS = replication.int32(
-    "controller.socket.timeout.ms", 30_000, "Socket timeout of requests from the controller to brokers."
+    "controller.socket.timeout.ms",
+    30_000,
+    "Socket timeout of requests from the controller to brokers.",
+    no_effect=NOT_YET,
 )
 # Only ever set dynamically; None means no throttle.
 LEADER_REPLICATION_THROTTLED_RATE = replication.optional_int64(

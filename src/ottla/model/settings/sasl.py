@@ -2,9 +2,10 @@
 
 from ottla.model.limits import REQUEST_FRAME_BYTES_BEFORE_AUTH_MAX
 from ottla.model.section import HIGH, LOW, PER_BROKER, Section
+from ottla.model.setting import NOT_YET
 from ottla.model.validators import Items, OneOf, between
 
-sasl = Section("Security: SASL", "Mechanisms, logins, Kerberos and OAuth.")
+sasl = Section("Security: SASL", "Mechanisms, logins, Kerberos and OAuth.", no_effect=NOT_YET)
 
 SASL_ENABLED_MECHANISMS = sasl.items(
     "sasl.enabled.mechanisms", ("GSSAPI",), "SASL mechanisms that clients may use.", valid=Items(), dynamic=PER_BROKER

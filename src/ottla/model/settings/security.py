@@ -1,9 +1,10 @@
 """Security: TLS, principals and tokens. Who may connect, and how it is proven."""
 
 from ottla.model.section import LOW, PER_BROKER, Section
+from ottla.model.setting import NOT_YET
 from ottla.model.validators import Items, OneOf, at_least
 
-security = Section("Security: TLS, principals and tokens", "Who may connect, and how it is proven.")
+security = Section("Security: TLS, principals and tokens", "Who may connect, and how it is proven.", no_effect=NOT_YET)
 
 AUTHORIZER_CLASS_NAME = security.text(
     "authorizer.class.name", "", "Class that decides about permissions; empty allows everything.", importance=LOW

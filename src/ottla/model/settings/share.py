@@ -1,6 +1,7 @@
 """Share groups. Queues over topics: locks, deliveries and the state behind them."""
 
 from ottla.model.section import CLUSTER_WIDE, HIGH, LOW, Section
+from ottla.model.setting import NOT_YET
 from ottla.model.validators import Items, at_least, between
 
 share = Section("Share groups", "Queues over topics: locks, deliveries and the state behind them.")
@@ -109,11 +110,13 @@ GROUP_SHARE_PERSISTER_CLASS_NAME = share.text(
     "org.apache.kafka.server.share.persister.DefaultStatePersister",
     "Class that stores the state of share groups.",
     internal=True,
+    no_effect=NOT_YET,
 )
 SHARE_FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS = share.int32(
     "share.fetch.purgatory.purge.interval.requests",
     1_000,
     "Requests after which finished share fetch waits are swept out.",
+    no_effect=NOT_YET,
 )
 SHARE_COORDINATOR_STATE_TOPIC_NUM_PARTITIONS = share.int32(
     "share.coordinator.state.topic.num.partitions",
@@ -144,7 +147,11 @@ SHARE_COORDINATOR_STATE_TOPIC_SEGMENT_BYTES = share.int32(
     importance=HIGH,
 )
 SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC = share.int32(
-    "share.coordinator.state.topic.compression.codec", 0, "Codec (by number) of __share_group_state.", importance=HIGH
+    "share.coordinator.state.topic.compression.codec",
+    0,
+    "Codec (by number) of __share_group_state.",
+    importance=HIGH,
+    no_effect=NOT_YET,
 )
 SHARE_COORDINATOR_STATE_TOPIC_PRUNE_INTERVAL_MS = share.int32(
     "share.coordinator.state.topic.prune.interval.ms",
@@ -155,7 +162,11 @@ SHARE_COORDINATOR_STATE_TOPIC_PRUNE_INTERVAL_MS = share.int32(
     internal=True,
 )
 SHARE_COORDINATOR_THREADS = share.int32(
-    "share.coordinator.threads", 1, "Threads of the share coordinator.", valid=at_least(1)
+    "share.coordinator.threads",
+    1,
+    "Threads of the share coordinator.",
+    valid=at_least(1),
+    no_effect=NOT_YET,
 )
 SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT = share.int32(
     "share.coordinator.snapshot.update.records.per.snapshot",
@@ -169,12 +180,14 @@ SHARE_COORDINATOR_LOAD_BUFFER_SIZE = share.int32(
     "Bytes read at once when the share coordinator loads its state.",
     valid=at_least(1),
     importance=HIGH,
+    no_effect=NOT_YET,
 )
 SHARE_COORDINATOR_APPEND_LINGER_MS = share.int32(
     "share.coordinator.append.linger.ms",
     -1,
     "Time the share coordinator collects records before it writes them; -1 adapts by itself.",
     valid=at_least(-1),
+    no_effect="what is decided is written at once",
 )
 SHARE_COORDINATOR_WRITE_TIMEOUT_MS = share.int32(
     "share.coordinator.write.timeout.ms",
@@ -197,4 +210,5 @@ SHARE_COORDINATOR_CACHED_BUFFER_MAX_BYTES = share.int32(
     "Largest write buffer the share coordinator keeps for the next write.",
     valid=at_least(524_288),
     dynamic=CLUSTER_WIDE,
+    no_effect=NOT_YET,
 )

@@ -2,9 +2,10 @@
 
 from ottla.model.limits import INT64_MAX
 from ottla.model.section import CLUSTER_WIDE, LOW, Section
+from ottla.model.setting import NOT_YET
 from ottla.model.validators import NonEmpty, at_least, between
 
-tiered = Section("Tiered storage", "Older segments in an object store.")
+tiered = Section("Tiered storage", "Older segments in an object store.", no_effect=NOT_YET)
 
 REMOTE_LOG_STORAGE_SYSTEM_ENABLE = tiered.boolean(
     "remote.log.storage.system.enable", False, "Switch tiered storage on."

@@ -1,6 +1,7 @@
 """Transactions and idempotence. Producer ids, transactions and the log behind them."""
 
 from ottla.model.section import CLUSTER_WIDE, HIGH, LOW, Section
+from ottla.model.setting import NOT_YET
 from ottla.model.validators import at_least
 
 transactions = Section("Transactions and idempotence", "Producer ids, transactions and the log behind them.")
@@ -35,6 +36,7 @@ TRANSACTION_STATE_LOG_LOAD_BUFFER_SIZE = transactions.int32(
     "Bytes read at once when the coordinator loads its state.",
     valid=at_least(1),
     importance=HIGH,
+    no_effect=NOT_YET,
 )
 TRANSACTION_MAX_TIMEOUT_MS = transactions.int32(
     "transaction.max.timeout.ms",
@@ -69,6 +71,7 @@ TRANSACTION_TWO_PHASE_COMMIT_ENABLE = transactions.boolean(
     False,
     "Allow transactions that an outside coordinator decides.",
     importance=LOW,
+    no_effect=NOT_YET,
 )
 TRANSACTIONAL_ID_EXPIRATION_MS = transactions.int32(
     "transactional.id.expiration.ms",

@@ -15,6 +15,7 @@ from ottla.groups.state import GroupsState
 from ottla.groups.view import TopicInfo, View
 from ottla.machine.keyed import types_of
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
+from ottla.model.settings.groups import OFFSETS_COMMIT_TIMEOUT_MS
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.groups import streams_groups
 from ottla.server.shares import group_requests as share_groups
@@ -119,7 +120,7 @@ def group_coordinators(loop: Any, services: Services, rng: Any) -> GroupCoordina
 
     types = types_of(consumer_offsets, consumer_group, share_group, streams_group)
     made: GroupCoordinators = Coordinators(
-        loop, services, CONSUMER_OFFSETS_TOPIC, types, make, lambda: configs.broker.get("offsets.commit.timeout.ms")
+        loop, services, CONSUMER_OFFSETS_TOPIC, types, make, lambda: configs.broker[OFFSETS_COMMIT_TIMEOUT_MS]
     )
     share_groups.perform_effects(services, made)
     streams_groups.perform_effects(services, made)

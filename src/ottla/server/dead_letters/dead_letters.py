@@ -18,6 +18,7 @@ from ottla.log.producers.producers import Origin
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name, is_internal
+from ottla.model.settings.node import AUTO_CREATE_TOPICS_ENABLE
 from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.dead_letters.given_up import Burial
 from ottla.server.dead_letters.letters import Letters
@@ -124,7 +125,7 @@ class DeadLetters:
             if topic in state.topics:
                 ready.set(None)
                 return ready
-            if not settings.get("auto.create.topics.enable"):
+            if not settings[AUTO_CREATE_TOPICS_ENABLE]:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no dead-letter topic {topic}")
             check_topic_name(topic)
         except ApiError as error:

@@ -26,6 +26,7 @@ from ottla.client.errors import error_code
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.model.limits import SPARK_PARTITIONS_NOTED_MAX, SPARK_READERS_MAX
+from ottla.model.settings.own import OTTLA_SPARK_GROUPS_ENABLE
 from ottla.server.loop.later import Later
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class SparkReaders:
 
     def commit(self, services: Services) -> None:
         """Store what changed, as commits for the groups; what cannot be stored now comes next time."""
-        if not services.configs.broker.get("ottla.spark.groups.enable"):
+        if not services.configs.broker[OTTLA_SPARK_GROUPS_ENABLE]:
             self._queries.clear()
             return
         for query in self._queries.values():

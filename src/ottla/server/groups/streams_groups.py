@@ -10,6 +10,7 @@ from ottla.cluster.commands.create_topics import DEFAULT, NewTopic, TopicOutcome
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.streams.internal_topics import CreateInternalTopics, InternalTopicsFailed
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
 from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.quorum.internal_topics import create_topics
@@ -25,7 +26,7 @@ _FIRST_LEVEL_WITH_STREAMS = 1
 def check_enabled(context: Context) -> None:
     """Refuses everything about streams groups where the protocol or the feature `streams.version` is off."""
     level = context.metadata.state.features.get("streams.version", 0)
-    protocols = context.settings.get("group.coordinator.rebalance.protocols")
+    protocols = context.settings[GROUP_COORDINATOR_REBALANCE_PROTOCOLS]
     if "streams" not in protocols or level < _FIRST_LEVEL_WITH_STREAMS:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
 

@@ -21,6 +21,7 @@ from typing import NamedTuple, Protocol
 
 from ottla.model import limits
 from ottla.model.config import Config
+from ottla.model.settings.network import QUEUED_MAX_REQUEST_BYTES
 
 
 class Holder(Protocol):
@@ -41,7 +42,7 @@ class RequestMemory:
 
     @classmethod
     def of(cls, settings: Config) -> RequestMemory:
-        queued_bytes = settings.get("queued.max.request.bytes")
+        queued_bytes = settings[QUEUED_MAX_REQUEST_BYTES]
         return cls(queued_bytes if queued_bytes > 0 else limits.QUEUED_REQUEST_BYTES_MAX)
 
     def __init__(self, limit_bytes: int) -> None:

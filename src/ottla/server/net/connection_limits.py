@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING
 
 from ottla.model import limits
 from ottla.model.config import Config
+from ottla.model.settings.network import (
+    CONNECTIONS_MAX_IDLE_MS,
+    MAX_CONNECTIONS,
+    MAX_CONNECTIONS_PER_IP,
+    MAX_CONNECTIONS_PER_IP_OVERRIDES,
+    SOCKET_REQUEST_MAX_BYTES,
+)
 from ottla.server.loop.request_memory import RequestMemory
 
 if TYPE_CHECKING:
@@ -26,20 +33,20 @@ class Door:
     def __init__(self, settings: Config, memory: RequestMemory, ceiling: int = limits.CONNECTIONS_MAX) -> None:
         self.memory = memory
         self._ceiling = ceiling  # what there are descriptors for
-        self.max_frame_bytes: int = settings.get("socket.request.max.bytes")
-        self.max_idle_s: float = settings.get("connections.max.idle.ms") / 1000  # negative: for ever
+        self.max_frame_bytes = settings[SOCKET_REQUEST_MAX_BYTES]
+        self.max_idle_s: float = settings[CONNECTIONS_MAX_IDLE_MS] / 1000  # negative: for ever
         self.connections: dict[Connection, None] = {}
         self.per_address: Counter[str] = Counter()
         self._waiting: list[Callable[[], None]] = []  # listeners that stopped accepting
         self.configure(settings)
-        if ceiling < min(settings.get("max.connections"), limits.CONNECTIONS_MAX):
+        if ceiling < min(settings[MAX_CONNECTIONS], limits.CONNECTIONS_MAX):
             log.info("at most %d connections: this process may open few files (see ulimit -n)", ceiling)
 
     def configure(self, settings: Config) -> None:
         """Takes on the limits that may change while the node runs."""
-        self._max_connections: int = min(settings.get("max.connections"), self._ceiling)
-        self._max_per_address: int = settings.get("max.connections.per.ip")
-        self._overrides = _overrides(settings.get("max.connections.per.ip.overrides"))
+        self._max_connections: int = min(settings[MAX_CONNECTIONS], self._ceiling)
+        self._max_per_address = settings[MAX_CONNECTIONS_PER_IP]
+        self._overrides = _overrides(settings[MAX_CONNECTIONS_PER_IP_OVERRIDES])
         self._let_in()
 
     @property

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from ottla.log.files.disk import Disk
 from ottla.model import limits
+from ottla.model.settings.own import OTTLA_OPEN_FILES_MAX, OTTLA_WORKER_THREADS
 from ottla.server.loop.stalls import Stalls
 from ottla.server.loop.watchdog import RequestOf, watch
 from ottla.server.ports.os_disk import OsDisk
@@ -41,14 +42,14 @@ class Ports(NamedTuple):
 def system_ports(values: Mapping[str, str] | None = None) -> Ports:
     """The real world, for a node with these settings."""
     configs = Configs(values or {})
-    open_files = configs.broker.get("ottla.open.files.max")
+    open_files = configs.broker[OTTLA_OPEN_FILES_MAX]
     files_max = open_files_max(open_files, len(configs.log_dirs()))
     return Ports(
         disk=lambda path: OsDisk(path, open_files_max=files_max),
         net=OsNet(),
         now_ms=lambda: time.time_ns() // 1_000_000,
         rng=random.SystemRandom(),
-        executor=ThreadPoolExecutor(configs.broker.get("ottla.worker.threads"), thread_name_prefix="ottla-worker"),
+        executor=ThreadPoolExecutor(configs.broker[OTTLA_WORKER_THREADS], thread_name_prefix="ottla-worker"),
         lock=lock_directory,
         threads=lambda count: ThreadPoolExecutor(count, thread_name_prefix="ottla-disk"),
         watch=watch,

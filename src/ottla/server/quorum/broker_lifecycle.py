@@ -18,6 +18,12 @@ from ottla.cluster.features import DIRECTORIES, controllers_registered
 from ottla.cluster.registration import list_endpoints, list_features
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.controller import (
+    BROKER_HEARTBEAT_INTERVAL_MS,
+    BROKER_SESSION_TIMEOUT_MS,
+    INITIAL_BROKER_REGISTRATION_TIMEOUT_MS,
+)
+from ottla.model.settings.node import CONTROLLED_SHUTDOWN_ENABLE
 from ottla.server.storage.directories import cordoned
 from ottla.wire.messages.cluster.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.cluster.broker_registration import BrokerRegistrationRequest
@@ -57,7 +63,7 @@ class Lifecycle:
     async def register(self) -> None:
         """Returns when this node's own metadata shows the registration, and so everything before it. Raises ApiError if
         the cluster does not take it within `initial.broker.registration.timeout.ms`."""
-        timeout_ms: int = self._services.configs.broker.get("initial.broker.registration.timeout.ms")
+        timeout_ms = self._services.configs.broker[INITIAL_BROKER_REGISTRATION_TIMEOUT_MS]
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._register()
@@ -162,7 +168,7 @@ class Lifecycle:
                     await self._beat_once()
             except Exception:
                 log.exception("a heartbeat failed")
-            interval_ms: int = self._services.configs.broker.get("broker.heartbeat.interval.ms")
+            interval_ms = self._services.configs.broker[BROKER_HEARTBEAT_INTERVAL_MS]
             if self._leaving:
                 interval_ms = min(interval_ms, limits.LEAVING_HEARTBEAT_MS)
             elif self._ready and (registered := self._registered()) is not None and registered.fenced:
@@ -185,7 +191,7 @@ class Lifecycle:
 
     async def _beat_once(self) -> None:
         services = self._services
-        session_ms: int = services.configs.broker.get("broker.session.timeout.ms")
+        session_ms = services.configs.broker[BROKER_SESSION_TIMEOUT_MS]
         request = BrokerHeartbeatRequest(
             broker_id=self._broker.id,
             broker_epoch=self.epoch,
@@ -219,7 +225,7 @@ class Lifecycle:
 
     async def leave(self) -> None:
         """Controlled shutdown: returns when others lead what this broker led, or nobody can be found to."""
-        enabled: bool = self._services.configs.broker.get("controlled.shutdown.enable")
+        enabled = self._services.configs.broker[CONTROLLED_SHUTDOWN_ENABLE]
         if not (enabled and self._beating is not None and self._ready and self._others()):
             await self.stop()
             return

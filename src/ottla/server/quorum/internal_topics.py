@@ -12,6 +12,33 @@ from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from ottla.model.setting import Setting
+from ottla.model.settings.groups import (
+    OFFSETS_TOPIC_NUM_PARTITIONS,
+    OFFSETS_TOPIC_REPLICATION_FACTOR,
+    OFFSETS_TOPIC_SEGMENT_BYTES,
+)
+from ottla.model.settings.node import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
+from ottla.model.settings.share import (
+    SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR,
+    SHARE_COORDINATOR_STATE_TOPIC_NUM_PARTITIONS,
+    SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR,
+    SHARE_COORDINATOR_STATE_TOPIC_SEGMENT_BYTES,
+)
+from ottla.model.settings.transactions import (
+    TRANSACTION_STATE_LOG_MIN_ISR,
+    TRANSACTION_STATE_LOG_NUM_PARTITIONS,
+    TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
+    TRANSACTION_STATE_LOG_SEGMENT_BYTES,
+)
+from ottla.model.topic_settings import (
+    CLEANUP_POLICY,
+    COMPRESSION_TYPE,
+    MIN_INSYNC_REPLICAS,
+    RETENTION_MS,
+    SEGMENT_BYTES,
+    UNCLEAN_LEADER_ELECTION_ENABLE,
+)
 from ottla.server.loop.later import Later
 
 if TYPE_CHECKING:
@@ -43,12 +70,12 @@ def created(outcomes: list[TopicOutcome]) -> ApiError | None:
     return None if exists else outcome.error
 
 
-def _replicas(settings: Config, factor: str, in_sync: str | None, brokers: int) -> tuple[int, int]:
+def _replicas(settings: Config, factor: Setting[int], in_sync: Setting[int] | None, brokers: int) -> tuple[int, int]:
     """Replication factor and minimum in sync; as set, or as many as there are brokers for."""
-    replicas: int = settings.get(factor)
+    replicas = settings[factor]
     if not settings.is_set(factor):
         replicas = min(replicas, max(brokers, 1))
-    enough: int = settings.get(in_sync) if in_sync is not None else 1
+    enough = settings[in_sync] if in_sync is not None else 1
     if in_sync is not None and not settings.is_set(in_sync):
         enough = min(enough, replicas)
     return replicas, enough
@@ -57,50 +84,50 @@ def _replicas(settings: Config, factor: str, in_sync: str | None, brokers: int) 
 def new_topic(name: str, settings: Config, brokers: int) -> NewTopic:
     """What auto-creation makes of a name; the coordinators' topics have settings of their own."""
     if name == CONSUMER_OFFSETS_TOPIC:
-        replicas, _ = _replicas(settings, "offsets.topic.replication.factor", None, brokers)
+        replicas, _ = _replicas(settings, OFFSETS_TOPIC_REPLICATION_FACTOR, None, brokers)
         return NewTopic(
             name,
-            settings.get("offsets.topic.num.partitions"),
+            settings[OFFSETS_TOPIC_NUM_PARTITIONS],
             replicas,
             configs=(
-                ("cleanup.policy", "compact"),
-                ("segment.bytes", str(settings.get("offsets.topic.segment.bytes"))),
-                ("compression.type", "producer"),
+                (CLEANUP_POLICY.name, "compact"),
+                (SEGMENT_BYTES.name, str(settings[OFFSETS_TOPIC_SEGMENT_BYTES])),
+                (COMPRESSION_TYPE.name, "producer"),
             ),
         )
     if name == TRANSACTION_STATE_TOPIC:
         replicas, enough = _replicas(
-            settings, "transaction.state.log.replication.factor", "transaction.state.log.min.isr", brokers
+            settings, TRANSACTION_STATE_LOG_REPLICATION_FACTOR, TRANSACTION_STATE_LOG_MIN_ISR, brokers
         )
         return NewTopic(
             name,
-            settings.get("transaction.state.log.num.partitions"),
+            settings[TRANSACTION_STATE_LOG_NUM_PARTITIONS],
             replicas,
             configs=(
-                ("unclean.leader.election.enable", "false"),
-                ("compression.type", "uncompressed"),
-                ("cleanup.policy", "compact"),
-                ("min.insync.replicas", str(enough)),
-                ("segment.bytes", str(settings.get("transaction.state.log.segment.bytes"))),
+                (UNCLEAN_LEADER_ELECTION_ENABLE.name, "false"),
+                (COMPRESSION_TYPE.name, "uncompressed"),
+                (CLEANUP_POLICY.name, "compact"),
+                (MIN_INSYNC_REPLICAS.name, str(enough)),
+                (SEGMENT_BYTES.name, str(settings[TRANSACTION_STATE_LOG_SEGMENT_BYTES])),
             ),
         )
     if name == SHARE_STATE_TOPIC:
         replicas, enough = _replicas(
             settings,
-            "share.coordinator.state.topic.replication.factor",
-            "share.coordinator.state.topic.min.isr",
+            SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR,
+            SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR,
             brokers,
         )
         return NewTopic(
             name,
-            settings.get("share.coordinator.state.topic.num.partitions"),
+            settings[SHARE_COORDINATOR_STATE_TOPIC_NUM_PARTITIONS],
             replicas,
             configs=(
-                ("cleanup.policy", "delete"),
-                ("compression.type", "producer"),
-                ("segment.bytes", str(settings.get("share.coordinator.state.topic.segment.bytes"))),
-                ("min.insync.replicas", str(enough)),
-                ("retention.ms", "-1"),
+                (CLEANUP_POLICY.name, "delete"),
+                (COMPRESSION_TYPE.name, "producer"),
+                (SEGMENT_BYTES.name, str(settings[SHARE_COORDINATOR_STATE_TOPIC_SEGMENT_BYTES])),
+                (MIN_INSYNC_REPLICAS.name, str(enough)),
+                (RETENTION_MS.name, "-1"),
             ),
         )
-    return NewTopic(name, settings.get("num.partitions"), settings.get("default.replication.factor"))
+    return NewTopic(name, settings[NUM_PARTITIONS], settings[DEFAULT_REPLICATION_FACTOR])

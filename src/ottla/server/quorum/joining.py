@@ -17,6 +17,12 @@ from ottla.log.files.checkpoint import read_meta_properties
 from ottla.log.files.disk import Disk, StorageError
 from ottla.model.ids import BitSource, random_uuid, uuid_text
 from ottla.model.limits import JOIN_RETRY_MS, PEER_CONNECT_MS
+from ottla.model.settings.controller import (
+    CONTROLLER_QUORUM_BOOTSTRAP_SERVERS,
+    CONTROLLER_QUORUM_VOTERS,
+    METADATA_LOG_DIR,
+)
+from ottla.model.settings.own import OTTLA_CLUSTER_ID
 from ottla.raft.voters import Voter, VoterSet
 from ottla.server.quorum.settings import bootstrap_servers, is_only_bootstrap, own_endpoints
 from ottla.server.settings.configs import Configs
@@ -48,7 +54,7 @@ def begin_cluster(configs: Configs, directories: Sequence[DataDirectory], now_ms
     missing = [path for path in configs.log_dirs() if path not in disks]
     if missing:
         raise IdentityError(f"{missing[0]} cannot be used: no new cluster is begun as long as this one's may lie there")
-    home = settings.get("metadata.log.dir") or configs.log_dirs()[0]
+    home = settings[METADATA_LOG_DIR] or configs.log_dirs()[0]
     cluster_id = uuid_text(random_uuid(rng))
     format_directories(
         list(disks.items()),
@@ -70,9 +76,9 @@ def begin_cluster(configs: Configs, directories: Sequence[DataDirectory], now_ms
 
 def _is_without_cluster(configs: Configs, disks: Mapping[str, Disk]) -> bool:
     settings = configs.broker
-    if settings.get("controller.quorum.voters") or settings.get("ottla.cluster.id"):
+    if bool(settings[CONTROLLER_QUORUM_VOTERS]) or bool(settings[OTTLA_CLUSTER_ID]):
         return False
-    if not settings.get("controller.quorum.bootstrap.servers"):
+    if not settings[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]:
         return False
     return not any(map(_is_formatted, disks.values()))
 

@@ -20,6 +20,16 @@ from ottla.cluster.store import Store, StoreConfig
 from ottla.log.files.disk import Disk, read_all
 from ottla.model.errors import ApiError
 from ottla.model.ids import random_uuid
+from ottla.model.settings.controller import (
+    CONTROLLER_QUORUM_VOTERS,
+    METADATA_LOG_DIR,
+    METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS,
+    METADATA_LOG_MAX_SNAPSHOT_INTERVAL_MS,
+    METADATA_LOG_SEGMENT_BYTES,
+    METADATA_LOG_SEGMENT_MS,
+)
+from ottla.model.settings.node import BROKER_RACK
+from ottla.model.settings.own import OTTLA_CLUSTER_ID
 from ottla.server.peers.peers import Peers
 from ottla.server.quorum.active_controller import ActiveController
 from ottla.server.quorum.metadata_host import MetadataHost
@@ -50,7 +60,7 @@ class Member(NamedTuple):
     def open(cls, directories: Sequence[DataDirectory], configs: Configs, ports: Ports, peers: Peers | None) -> Member:
         """Format what is fresh and read the journal; nothing is written or sent before the quorum is started."""
         settings = configs.broker
-        metadata_path = settings.get("metadata.log.dir") or configs.log_dirs()[0]
+        metadata_path = settings[METADATA_LOG_DIR] or configs.log_dirs()[0]
         clean = all(directory.clean for directory in directories)
         epochs = {directory.broker_epoch for directory in directories}
         identity = identify(
@@ -59,18 +69,18 @@ class Member(NamedTuple):
             metadata_path,
             ports.now_ms(),
             ports.rng,
-            cluster_id=settings.get("ottla.cluster.id"),
-            of_voters=settings.get("controller.quorum.voters"),
+            cluster_id=settings[OTTLA_CLUSTER_ID],
+            of_voters=settings[CONTROLLER_QUORUM_VOTERS],
         )
         store_config = StoreConfig(
-            segment_bytes=settings.get("metadata.log.segment.bytes"),
-            segment_ms=settings.get("metadata.log.segment.ms"),
-            bytes_between_snapshots=settings.get("metadata.log.max.record.bytes.between.snapshots"),
+            segment_bytes=settings[METADATA_LOG_SEGMENT_BYTES],
+            segment_ms=settings[METADATA_LOG_SEGMENT_MS],
+            bytes_between_snapshots=settings[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS],
         )
         home = identity.home
         store = Store.open(home.disk, store_config, now_ms=ports.now_ms(), clean=home.clean)
         quorum = Quorum.open(identity, store, configs, ports, peers)
-        metadata = MetadataHost(identity, settings.get("metadata.log.max.snapshot.interval.ms"), ports.now_ms)
+        metadata = MetadataHost(identity, settings[METADATA_LOG_MAX_SNAPSHOT_INTERVAL_MS], ports.now_ms)
         metadata.quorum = quorum
         quorum.listener = metadata
         controller = ActiveController(quorum, metadata, configs, _bootstrap(home.disk), quorum.clock_ms, ports.rng)
@@ -81,7 +91,7 @@ class Member(NamedTuple):
             incarnation_id=random_uuid(ports.rng),
             endpoints=broker_endpoints(settings),
             features=FEATURES,
-            rack=settings.get("broker.rack"),
+            rack=settings[BROKER_RACK],
             fenced=True,
             directories=identity.directory_ids,
             cordoned=tuple(cordoned(directories, settings)),

@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 from ottla.model.config import Config
+from ottla.model.settings.controller import (
+    CONTROLLER_LISTENER_NAMES,
+    CONTROLLER_QUORUM_AUTO_JOIN_ENABLE,
+    CONTROLLER_QUORUM_BOOTSTRAP_SERVERS,
+    CONTROLLER_QUORUM_ELECTION_BACKOFF_MAX_MS,
+    CONTROLLER_QUORUM_ELECTION_TIMEOUT_MS,
+    CONTROLLER_QUORUM_FETCH_MAX_BYTES,
+    CONTROLLER_QUORUM_FETCH_SNAPSHOT_MAX_BYTES,
+    CONTROLLER_QUORUM_FETCH_TIMEOUT_MS,
+    CONTROLLER_QUORUM_REQUEST_TIMEOUT_MS,
+    CONTROLLER_QUORUM_RETRY_BACKOFF_MS,
+    CONTROLLER_QUORUM_VOTERS,
+)
+from ottla.model.settings.node import PROCESS_ROLES
 from ottla.raft.config import RaftConfig
 from ottla.raft.voters import Voter, VoterEndpoint, VoterSet
 from ottla.server.settings.endpoints import controller_endpoints, controller_names
@@ -15,26 +29,26 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 def raft_config(settings: Config) -> RaftConfig:
     return RaftConfig(
-        election_timeout_ms=settings.get("controller.quorum.election.timeout.ms"),
-        election_backoff_max_ms=settings.get("controller.quorum.election.backoff.max.ms"),
-        fetch_timeout_ms=settings.get("controller.quorum.fetch.timeout.ms"),
-        request_timeout_ms=settings.get("controller.quorum.request.timeout.ms"),
-        retry_backoff_ms=settings.get("controller.quorum.retry.backoff.ms"),
-        fetch_max_bytes=settings.get("controller.quorum.fetch.max.bytes"),
-        fetch_snapshot_max_bytes=settings.get("controller.quorum.fetch.snapshot.max.bytes"),
-        auto_join=settings.get("controller.quorum.auto.join.enable") and is_controller(settings),
+        election_timeout_ms=settings[CONTROLLER_QUORUM_ELECTION_TIMEOUT_MS],
+        election_backoff_max_ms=settings[CONTROLLER_QUORUM_ELECTION_BACKOFF_MAX_MS],
+        fetch_timeout_ms=settings[CONTROLLER_QUORUM_FETCH_TIMEOUT_MS],
+        request_timeout_ms=settings[CONTROLLER_QUORUM_REQUEST_TIMEOUT_MS],
+        retry_backoff_ms=settings[CONTROLLER_QUORUM_RETRY_BACKOFF_MS],
+        fetch_max_bytes=settings[CONTROLLER_QUORUM_FETCH_MAX_BYTES],
+        fetch_snapshot_max_bytes=settings[CONTROLLER_QUORUM_FETCH_SNAPSHOT_MAX_BYTES],
+        auto_join=settings[CONTROLLER_QUORUM_AUTO_JOIN_ENABLE] and is_controller(settings),
     )
 
 
 def is_controller(settings: Config) -> bool:
-    return _CONTROLLER in settings.get("process.roles")
+    return _CONTROLLER in settings[PROCESS_ROLES]
 
 
 def controller_listener(settings: Config) -> str:
     """The listener that controllers reach each other by: the first of their names."""
-    if not settings.is_set("controller.listener.names"):
+    if not settings.is_set(CONTROLLER_LISTENER_NAMES):
         return _DEFAULT_LISTENER
-    return str(settings.get("controller.listener.names")[0]).upper()
+    return str(settings[CONTROLLER_LISTENER_NAMES][0]).upper()
 
 
 def static_voters(settings: Config, node_id: int) -> VoterSet:
@@ -42,18 +56,18 @@ def static_voters(settings: Config, node_id: int) -> VoterSet:
     learns the voters from the journal."""
     listener = controller_listener(settings)
     voters = []
-    for entry in settings.get("controller.quorum.voters"):
+    for entry in settings[CONTROLLER_QUORUM_VOTERS]:
         voter_id, _, address = entry.partition("@")
         host, _, port = address.rpartition(":")
         voters.append(Voter(int(voter_id), endpoints=(VoterEndpoint(listener, host.strip("[]"), int(port)),)))
-    if not voters and is_controller(settings) and not settings.get("controller.quorum.bootstrap.servers"):
+    if not voters and is_controller(settings) and not settings[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]:
         voters.append(Voter(node_id, endpoints=own_endpoints(settings)))
     return VoterSet(voters)
 
 
 def bootstrap_servers(settings: Config) -> list[VoterEndpoint]:
     found = []
-    for entry in settings.get("controller.quorum.bootstrap.servers"):
+    for entry in settings[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]:
         host, _, port = entry.rpartition(":")
         found.append(VoterEndpoint("", host.strip("[]"), int(port)))
     return found
@@ -63,7 +77,7 @@ def is_only_bootstrap(settings: Config) -> bool:
     """Whether the controllers that this one is told of are all itself, as in Kafka's own server.properties: nobody
     else can begin the quorum. Names are compared and not looked up: one that may be somebody else's is."""
     servers = bootstrap_servers(settings)
-    if not (servers and is_controller(settings)) or settings.get("controller.quorum.voters"):
+    if not (servers and is_controller(settings)) or settings[CONTROLLER_QUORUM_VOTERS]:
         return False
     own = {(each.host.lower(), each.port) for each in own_endpoints(settings)}
     for each in listened(settings):

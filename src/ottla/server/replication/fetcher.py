@@ -24,6 +24,14 @@ from ottla.client.errors import ClientError, NotConnected
 from ottla.log.files.disk import StorageError
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.replication import (
+    REPLICA_FETCH_BACKOFF_MS,
+    REPLICA_FETCH_MAX_BYTES,
+    REPLICA_FETCH_MIN_BYTES,
+    REPLICA_FETCH_RESPONSE_MAX_BYTES,
+    REPLICA_FETCH_WAIT_MAX_MS,
+    REPLICA_SOCKET_TIMEOUT_MS,
+)
 from ottla.replica.partition import Partition
 from ottla.server.api.context import Services
 from ottla.server.loop.later import Later
@@ -153,7 +161,7 @@ class Fetcher:
             address = self._address_of(self.leader_id)
             if address is None:
                 raise NotConnected(f"broker {self.leader_id} has no address")
-            timeout_ms = settings.get("replica.socket.timeout.ms")
+            timeout_ms = settings[REPLICA_SOCKET_TIMEOUT_MS]
             connection = await self._services.peers.connect(address, timeout_ms=timeout_ms, purpose=PURPOSE)
             self._version = connection.version_of(FetchRequest)
             if self._version < _FIRST_VERSION_BY_ID:
@@ -173,18 +181,18 @@ class Fetcher:
         self._pump()
 
     def _send(self, connection: Connection) -> None:
-        get = self._services.configs.broker.get
+        settings = self._services.configs.broker
         session = self.session
         opening = session.id == 0
-        request = session.request(get("replica.fetch.max.bytes"))
+        request = session.request(settings[REPLICA_FETCH_MAX_BYTES])
         # The first answer only opens the session: from then on somebody who joins need not wait.
-        request.max_wait_ms = 0 if opening and not session.is_refused else get("replica.fetch.wait.max.ms")
-        request.min_bytes = get("replica.fetch.min.bytes")
-        request.max_bytes = get("replica.fetch.response.max.bytes")
+        request.max_wait_ms = 0 if opening and not session.is_refused else settings[REPLICA_FETCH_WAIT_MAX_MS]
+        request.min_bytes = settings[REPLICA_FETCH_MIN_BYTES]
+        request.max_bytes = settings[REPLICA_FETCH_RESPONSE_MAX_BYTES]
         node_id = self._services.node_id
         request.replica_id = request.replica_state.replica_id = node_id
         request.replica_state.replica_epoch = self._services.metadata.state.broker_epoch(node_id)
-        timeout_ms = request.max_wait_ms + get("replica.socket.timeout.ms")
+        timeout_ms = request.max_wait_ms + settings[REPLICA_SOCKET_TIMEOUT_MS]
         then = partial(self._answered, connection, session.number - 1, opening)
         connection.call_now(request, FetchResponse, then, version=self._version, timeout_ms=timeout_ms)
         self._in_flight += 1
@@ -210,7 +218,7 @@ class Fetcher:
         self._pump()
 
     def _pause_ms(self, failures: int) -> int:
-        longest: int = self._services.configs.broker.get("replica.fetch.backoff.ms")
+        longest = self._services.configs.broker[REPLICA_FETCH_BACKOFF_MS]
         return min(limits.REPLICA_RETRY_MS << min(failures, 10), longest)
 
     # --- answers
@@ -325,7 +333,7 @@ class Fetcher:
         self._services.syncer.request(partition)
         if partition.tells is None and self._services.partitions.holds(partition):
             self._syncing += 1
-            timeout_ms = self._services.configs.broker.get("replica.socket.timeout.ms")
+            timeout_ms = self._services.configs.broker[REPLICA_SOCKET_TIMEOUT_MS]
             self._services.waiters.watch(Later(), (partition,), partial(self._synced, followed), timeout_ms)
 
     def _synced(self, followed: Followed, changed: object) -> bool:
@@ -356,7 +364,7 @@ class Fetcher:
             return not waits
 
         if not settle(partition):
-            timeout_ms = self._services.configs.broker.get("replica.socket.timeout.ms")
+            timeout_ms = self._services.configs.broker[REPLICA_SOCKET_TIMEOUT_MS]
             self._services.waiters.watch(Later(), (partition,), settle, timeout_ms)
         await done
 

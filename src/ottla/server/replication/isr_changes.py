@@ -16,6 +16,7 @@ from itertools import islice
 from ottla.client.errors import ClientError, error_code
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
+from ottla.model.settings.replication import REPLICA_LAG_TIME_MAX_MS
 from ottla.replica.partition import Partition
 from ottla.replica.terms import Proposal, Terms
 from ottla.server.api.context import Services
@@ -59,7 +60,7 @@ class IsrChanges:
         """Kafka's pace: a follower is out of the ISR at most 1.5 times replica.lag.time.max.ms after it stopped."""
         services = self._services
         while True:
-            await asyncio.sleep(services.configs.broker.get("replica.lag.time.max.ms") / 2000)
+            await asyncio.sleep(services.configs.broker[REPLICA_LAG_TIME_MAX_MS] / 2000)
             for number, partition in enumerate(tuple(services.partitions.opened()), start=1):
                 if partition.in_sync is not None and partition.in_sync.pending is None:
                     end, now_ms = partition.log.written_offset, services.steady_ms()

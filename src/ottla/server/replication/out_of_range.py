@@ -11,6 +11,7 @@ import logging
 from ottla.client.connection import Address
 from ottla.client.errors import NotConnected
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.replication import REPLICA_SOCKET_TIMEOUT_MS
 from ottla.replica.partition import Partition
 from ottla.replica.reading import EARLIEST, LATEST
 from ottla.server.api.context import Services
@@ -60,7 +61,7 @@ async def _ask(partition: Partition, address: Address, timestamp: int, services:
             )
         ],
     )
-    timeout_ms = services.configs.broker.get("replica.socket.timeout.ms")
+    timeout_ms = services.configs.broker[REPLICA_SOCKET_TIMEOUT_MS]
     answer: ListOffsetsResponse = await services.peers.ask(address, request, timeout_ms=timeout_ms, purpose=PURPOSE)
     (found,) = answer.topics[0].partitions
     if found.error_code:

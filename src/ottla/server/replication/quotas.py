@@ -14,6 +14,19 @@ from typing import Any
 
 from ottla.cluster.entities import Change, ConfigChanged
 from ottla.model.resources import ResourceType
+from ottla.model.setting import Setting
+from ottla.model.settings.metrics import (
+    ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM,
+    ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_SIZE_SECONDS,
+    REPLICATION_QUOTA_WINDOW_NUM,
+    REPLICATION_QUOTA_WINDOW_SIZE_SECONDS,
+)
+from ottla.model.settings.replication import (
+    FOLLOWER_REPLICATION_THROTTLED_RATE,
+    LEADER_REPLICATION_THROTTLED_RATE,
+    REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND,
+)
+from ottla.model.topic_settings import FOLLOWER_REPLICATION_THROTTLED_REPLICAS, LEADER_REPLICATION_THROTTLED_REPLICAS
 from ottla.server.settings.configs import Configs
 
 _ALL = "*"
@@ -52,16 +65,16 @@ class Rate:
 class Quota:
     """One of the rates of a broker. Without one (`limit` None) nothing is counted."""
 
-    def __init__(self, configs: Configs, now_ms: Callable[[], int], rate_name: str, rate: Rate) -> None:
+    def __init__(self, configs: Configs, now_ms: Callable[[], int], limit: Setting[int | None], rate: Rate) -> None:
         self._configs = configs
         self._now_ms = now_ms
-        self._rate_name = rate_name
+        self._limit = limit
         self._rate = rate
         self.limit: int | None = None
         self.configure()
 
     def configure(self) -> None:
-        self.limit = self._configs.broker.get(self._rate_name)
+        self.limit = self._configs.broker[self._limit]
 
     def used(self, size_bytes: int) -> None:
         if self.limit is not None:
@@ -79,16 +92,16 @@ class ReplicaQuota(Quota):
         self,
         configs: Configs,
         now_ms: Callable[[], int],
-        rate_name: str,
-        list_name: str,
+        limit: Setting[int | None],
+        throttled: Setting[tuple[str, ...]],
         is_in_sync: Callable[[str, int], bool],
     ) -> None:
-        self._list_name = list_name
+        self._throttled = throttled
         self._is_in_sync = is_in_sync
         self._listed: dict[str, frozenset[int] | None] = {}  # None: all of them
-        get = configs.broker.get
-        rate = Rate(get("replication.quota.window.num"), get("replication.quota.window.size.seconds") * 1000)
-        super().__init__(configs, now_ms, rate_name, rate)
+        settings = configs.broker
+        rate = Rate(settings[REPLICATION_QUOTA_WINDOW_NUM], settings[REPLICATION_QUOTA_WINDOW_SIZE_SECONDS] * 1000)
+        super().__init__(configs, now_ms, limit, rate)
 
     def configure(self) -> None:
         super().configure()
@@ -98,7 +111,7 @@ class ReplicaQuota(Quota):
         if self.limit is None:
             return False
         if topic not in self._listed:
-            self._listed[topic] = _parse(self._configs.topic(topic).get(self._list_name), self._configs.node_id)
+            self._listed[topic] = _parse(self._configs.topic(topic)[self._throttled], self._configs.node_id)
         listed = self._listed[topic]
         return listed is None or index in listed
 
@@ -140,21 +153,21 @@ class Quotas:
         self.leader = LeaderQuota(
             configs,
             now_ms,
-            "leader.replication.throttled.rate",
-            "leader.replication.throttled.replicas",
+            LEADER_REPLICATION_THROTTLED_RATE,
+            LEADER_REPLICATION_THROTTLED_REPLICAS,
             is_in_sync,
         )
         self.follower = FollowerQuota(
             configs,
             now_ms,
-            "follower.replication.throttled.rate",
-            "follower.replication.throttled.replicas",
+            FOLLOWER_REPLICATION_THROTTLED_RATE,
+            FOLLOWER_REPLICATION_THROTTLED_REPLICAS,
             is_in_sync,
         )
-        get = configs.broker.get
-        sample_ms = get("alter.log.dirs.replication.quota.window.size.seconds") * 1000
-        rate = Rate(get("alter.log.dirs.replication.quota.window.num"), sample_ms)
-        self.log_dirs = Quota(configs, now_ms, "replica.alter.log.dirs.io.max.bytes.per.second", rate)
+        settings = configs.broker
+        sample_ms = settings[ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_SIZE_SECONDS] * 1000
+        rate = Rate(settings[ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM], sample_ms)
+        self.log_dirs = Quota(configs, now_ms, REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND, rate)
 
     def follow(self, changes: Iterable[Change]) -> None:
         for change in changes:

@@ -12,6 +12,8 @@ from ottla.log.config import LogConfig
 from ottla.model.config import Config
 from ottla.model.node_config import NodeConfig
 from ottla.model.resources import ResourceType
+from ottla.model.settings.log import LOG_DIR, LOG_DIRS
+from ottla.model.settings.node import NODE_ID
 
 # What a node is that was told nothing: alone, with both roles. Kafka wants these spelled out; we do not.
 SINGLE_NODE = {"process.roles": "broker,controller", "node.id": "1", "controller.listener.names": "CONTROLLER"}
@@ -31,12 +33,11 @@ class Configs:
 
     @property
     def node_id(self) -> int:
-        node_id: int = self.broker.get("node.id")
-        return node_id
+        return self.broker[NODE_ID]
 
     def log_dirs(self) -> list[str]:
-        listed: list[str] | None = self.broker.get("log.dirs")
-        return list(listed or self.broker.get("log.dir"))
+        listed = self.broker[LOG_DIRS]
+        return list(listed or self.broker[LOG_DIR])
 
     def follow(self, state: ClusterState) -> None:
         """From now on dynamic values come from `state`."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from ottla.cluster.entities import Endpoint
 from ottla.model.config import Config
+from ottla.model.settings.controller import CONTROLLER_LISTENER_NAMES
+from ottla.model.settings.network import INTER_BROKER_LISTENER_NAME, SECURITY_INTER_BROKER_PROTOCOL
 from ottla.server.settings.listeners import (
     EVERY_INTERFACE,
     ListenerAddress,
@@ -36,18 +38,18 @@ def registered_endpoints(endpoints: Iterable[Endpoint], ports: Mapping[str, int]
 
 
 def controller_names(settings: Config) -> tuple[str, ...]:
-    if not settings.is_set("controller.listener.names"):
+    if not settings.is_set(CONTROLLER_LISTENER_NAMES):
         return ()
-    return tuple(name.upper() for name in settings.get("controller.listener.names"))
+    return tuple(name.upper() for name in settings[CONTROLLER_LISTENER_NAMES])
 
 
 def inter_broker_listener(settings: Config) -> str:
     """The listener by which brokers talk to each other: as set, or else the one of the inter-broker protocol."""
-    if settings.is_set("inter.broker.listener.name"):
-        name: str = settings.get("inter.broker.listener.name")
+    name = settings[INTER_BROKER_LISTENER_NAME]
+    if name is not None:
         return name.upper()
     names = [end.name for end in broker_endpoints(settings)]
-    protocol: str = settings.get("security.inter.broker.protocol").upper()
+    protocol = settings[SECURITY_INTER_BROKER_PROTOCOL].upper()
     return protocol if protocol in names or not names else names[0]
 
 

@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.setting import Setting
+from ottla.model.settings.controller import CONTROLLER_LISTENER_NAMES
+from ottla.model.settings.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 
 _ENTRY = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>\[[0-9a-fA-F:.%]*\]|[^:/\[\]]*):(?P<port>-?\d+)")
 # Where a node listens that was told nothing: reachable from this machine only.
@@ -41,25 +44,25 @@ def parse_listeners(entries: Sequence[str], setting: str = "listeners") -> list[
 
 def listened(settings: Config) -> list[ListenerAddress]:
     """Where the node listens."""
-    return parse_listeners(_entries(settings, "listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS)
+    return parse_listeners(_entries(settings, LISTENERS) if settings.is_set(LISTENERS) else DEFAULT_LISTENERS)
 
 
 def advertised(settings: Config) -> list[ListenerAddress]:
     """What the operator wants clients to be told; empty if nothing."""
-    entries = _entries(settings, "advertised.listeners")
-    found = parse_listeners(entries, "advertised.listeners")
+    entries = _entries(settings, ADVERTISED_LISTENERS)
+    found = parse_listeners(entries, ADVERTISED_LISTENERS.name)
     if any(f"://{EVERY_INTERFACE}:" in entry for entry in entries):
         problem = f"advertised.listeners cannot use the nonroutable meta-address {EVERY_INTERFACE}"
         raise ApiError(ErrorCode.INVALID_CONFIG, f"{problem}. Use a routable IP address.")
     return found
 
 
-def _entries(settings: Config, setting: str) -> Sequence[str]:
+def _entries(settings: Config, setting: Setting[tuple[str, ...] | None]) -> Sequence[str]:
     """The items of a list, in which the same listener twice would count once."""
-    found: Sequence[str] = settings.get(setting) or ()
-    text = settings.texts.get(setting, "").strip()
+    found = settings[setting] or ()
+    text = settings.texts.get(setting.name, "").strip()
     if text and text.count(",") >= len(found):
-        raise _same_name(setting, text)
+        raise _same_name(setting.name, text)
     return found
 
 
@@ -69,15 +72,15 @@ def _same_name(setting: str, text: str) -> ApiError:
 
 def security_protocols(settings: Config) -> dict[str, str]:
     """The protocol of each listener name."""
-    setting = "listener.security.protocol.map"
+    setting = LISTENER_SECURITY_PROTOCOL_MAP
     found = {}
-    for entry in settings.get(setting).split(","):
+    for entry in settings[setting].split(","):
         name, colon, protocol = entry.strip().upper().partition(":")
         if not (name and colon and protocol):
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting}: {entry!r} is not of the form NAME:PROTOCOL")
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting.name}: {entry!r} is not of the form NAME:PROTOCOL")
         found[name] = protocol
-    if not settings.is_set(setting) and settings.is_set("controller.listener.names"):
+    if not settings.is_set(setting) and settings.is_set(CONTROLLER_LISTENER_NAMES):
         # As with Kafka, the listeners of controllers need not be listed as long as nothing is.
-        for name in settings.get("controller.listener.names"):
+        for name in settings[CONTROLLER_LISTENER_NAMES]:
             found.setdefault(name.upper(), "PLAINTEXT")
     return found

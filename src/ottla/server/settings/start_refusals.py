@@ -11,6 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.controller import CONTROLLER_QUORUM_BOOTSTRAP_SERVERS, CONTROLLER_QUORUM_VOTERS
+from ottla.model.settings.node import PROCESS_ROLES
+from ottla.model.settings.security import AUTHORIZER_CLASS_NAME
 from ottla.model.start_checks import start_problems
 from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import broker_endpoints, controller_names, inter_broker_listener
@@ -39,12 +42,12 @@ def _security(settings: Config, endpoints: Sequence[ListenerAddress]) -> Iterato
             yield f"listener {endpoint.name} is not in listener.security.protocol.map"
         elif protocol != "PLAINTEXT":
             yield f"listener {endpoint.name} wants {protocol}, which is not served yet (only PLAINTEXT is)"
-    if settings.get("authorizer.class.name"):
+    if settings[AUTHORIZER_CLASS_NAME]:
         yield "authorizer.class.name is set, but access control is not there yet"
 
 
 def _listeners(settings: Config, endpoints: Sequence[ListenerAddress]) -> Iterator[str]:
-    roles = set(settings.get("process.roles"))
+    roles = set(settings[PROCESS_ROLES])
     theirs = controller_names(settings)
     names = [endpoint.name for endpoint in endpoints]
     shared = [name for name in names if name in theirs]
@@ -63,19 +66,19 @@ def _listeners(settings: Config, endpoints: Sequence[ListenerAddress]) -> Iterat
 
 
 def _quorum(settings: Config, node_id: int) -> Iterator[str]:
-    roles = set(settings.get("process.roles"))
-    voters = settings.get("controller.quorum.voters")
+    roles = set(settings[PROCESS_ROLES])
+    voters = settings[CONTROLLER_QUORUM_VOTERS]
     is_voter = any(voter.partition("@")[0] == str(node_id) for voter in voters)
     if "controller" in roles and voters and not is_voter:
         yield f"process.roles has controller, so node {node_id} must be among controller.quorum.voters"
     if "controller" not in roles:
         if is_voter:
             yield f"process.roles is only broker, so node {node_id} must not be among controller.quorum.voters"
-        if not voters and not settings.get("controller.quorum.bootstrap.servers"):
+        if not voters and not settings[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]:
             yield "controller.quorum.bootstrap.servers or controller.quorum.voters must say where the controllers are"
 
 
 def _has_others(settings: Config) -> bool:
     """Whether this node is told of other ones."""
-    bootstrap = settings.get("controller.quorum.bootstrap.servers")
-    return len(settings.get("controller.quorum.voters")) > 1 or bool(bootstrap)
+    bootstrap = settings[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]
+    return len(settings[CONTROLLER_QUORUM_VOTERS]) > 1 or bool(bootstrap)

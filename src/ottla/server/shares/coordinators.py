@@ -16,6 +16,7 @@ from ottla.machine.keyed import types_of
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import uuid_bytes
 from ottla.model.names import SHARE_STATE_TOPIC
+from ottla.model.settings.share import SHARE_COORDINATOR_WRITE_TIMEOUT_MS
 from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.loop.later import Later, gather
@@ -56,7 +57,7 @@ def share_coordinators(loop: Any, services: Services) -> ShareCoordinators:
         SHARE_STATE_TOPIC,
         types_of(share_state),
         make,
-        lambda: configs.broker.get("share.coordinator.write.timeout.ms"),
+        lambda: configs.broker[SHARE_COORDINATOR_WRITE_TIMEOUT_MS],
     )
     made.on_effect(PruneBelow, partial(_prune, services))
     return made

@@ -7,6 +7,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.model.config import Config
+from ottla.model.group_settings import (
+    SHARE_AUTO_OFFSET_RESET,
+    SHARE_DELAYED_DELIVERY_ENABLE,
+    SHARE_DELIVERY_COUNT_LIMIT,
+    SHARE_DLQ_TOPIC,
+    SHARE_ISOLATION_LEVEL,
+    SHARE_KEY_ORDERED,
+    SHARE_PARTITION_MAX_RECORD_LOCKS,
+    SHARE_RECORD_LOCK_DURATION_MS,
+    SHARE_RENEW_ACKNOWLEDGE_ENABLE,
+    SHARE_RETRY_BACKOFF_MAX_MS,
+    SHARE_RETRY_BACKOFF_MS,
+)
 from ottla.model.node_config import NodeConfig
 from ottla.model.resources import ResourceType
 from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
@@ -55,18 +68,18 @@ class ShareRules:
 def _rules(config: Config) -> GroupRules:
     return GroupRules(
         Rules(
-            lock_ms=config.get("share.record.lock.duration.ms"),
-            delivery_limit=config.get("share.delivery.count.limit"),
-            locks_max=config.get("share.partition.max.record.locks"),
-            backoff_ms=config.get("ottla.share.retry.backoff.ms"),
-            backoff_max_ms=config.get("ottla.share.retry.backoff.max.ms"),
-            key_ordered=config.get("ottla.share.key.ordered"),
-            delayed=config.get("ottla.share.delayed.delivery.enable"),
+            lock_ms=config[SHARE_RECORD_LOCK_DURATION_MS],
+            delivery_limit=config[SHARE_DELIVERY_COUNT_LIMIT],
+            locks_max=config[SHARE_PARTITION_MAX_RECORD_LOCKS],
+            backoff_ms=config[SHARE_RETRY_BACKOFF_MS],
+            backoff_max_ms=config[SHARE_RETRY_BACKOFF_MAX_MS],
+            key_ordered=config[SHARE_KEY_ORDERED],
+            delayed=config[SHARE_DELAYED_DELIVERY_ENABLE],
         ),
-        READ_COMMITTED if config.get("share.isolation.level") == "read_committed" else READ_UNCOMMITTED,
-        config.get("share.auto.offset.reset"),
-        config.get("ottla.share.dlq.topic"),
-        config.get("share.renew.acknowledge.enable"),
+        READ_COMMITTED if config[SHARE_ISOLATION_LEVEL] == "read_committed" else READ_UNCOMMITTED,
+        config[SHARE_AUTO_OFFSET_RESET],
+        config[SHARE_DLQ_TOPIC],
+        config[SHARE_RENEW_ACKNOWLEDGE_ENABLE],
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.machine.kit import ClockSteps
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.share import GROUP_SHARE_MAX_SHARE_SESSIONS
 from ottla.replica.partition import Partition
 from ottla.server.api.time_searches import Search, Unfinished, search_here
 from ottla.server.dead_letters.dead_letters import DeadLetters
@@ -145,7 +146,7 @@ class SharePartitions:
         self.services = services
         self.rules = ShareRules(services)
         self.sessions = ShareSessions(
-            lambda: services.configs.broker.get("group.share.max.share.sessions"), self._session_lost
+            lambda: services.configs.broker[GROUP_SHARE_MAX_SHARE_SESSIONS], self._session_lost
         )
         self._loop = loop
         self._live: dict[SharePartitionId, LivePartition] = {}

@@ -9,13 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.cluster.entities import Topic
 from ottla.log.compaction.schedule import Cleanable, CleanOffsets, Throttle, cleanable, dirtiest
 from ottla.log.files.disk import StorageError
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
+from ottla.model.setting import Setting
+from ottla.model.settings.cleaner import (
+    LOG_CLEANER_BACKOFF_MS,
+    LOG_CLEANER_DEDUPE_BUFFER_SIZE,
+    LOG_CLEANER_ENABLE,
+    LOG_CLEANER_IO_BUFFER_LOAD_FACTOR,
+    LOG_CLEANER_IO_MAX_BYTES_PER_SECOND,
+)
 from ottla.replica.partition import Partition
 from ottla.server.loop.workers import in_worker
 
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 _MORE = object()
 
 
@@ -47,11 +56,11 @@ class Cleaner:
         self._uncleanable: set[str] = set()
         self._throttle_bytes = 0.0
         self._throttle = Throttle(1.0)
-        self._task = loop.create_task(self._forever()) if self._setting("log.cleaner.enable") else None
+        self._task = loop.create_task(self._forever()) if self._setting(LOG_CLEANER_ENABLE) else None
 
-    def _setting(self, name: str) -> Any:
+    def _setting(self, setting: Setting[T]) -> T:
         """As it is now: most of the cleaner's settings may change while the node runs."""
-        return self._node.configs.broker.get(name)
+        return self._node.configs.broker[setting]
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -97,7 +106,7 @@ class Cleaner:
 
     async def _forever(self) -> None:
         while True:
-            await asyncio.sleep(self._setting("log.cleaner.backoff.ms") / 1000)
+            await asyncio.sleep(self._setting(LOG_CLEANER_BACKOFF_MS) / 1000)
             try:
                 while await self.clean_one():
                     pass
@@ -164,9 +173,7 @@ class Cleaner:
         compacted = partition.log
         compaction = Compaction(
             compacted,
-            OffsetMap(
-                self._setting("log.cleaner.dedupe.buffer.size"), self._setting("log.cleaner.io.buffer.load.factor")
-            ),
+            OffsetMap(self._setting(LOG_CLEANER_DEDUPE_BUFFER_SIZE), self._setting(LOG_CLEANER_IO_BUFFER_LOAD_FACTOR)),
             first_dirty_offset=part.first_dirty_offset,
             first_uncleanable_offset=part.first_uncleanable_offset,
             now_ms=now_ms(),
@@ -208,7 +215,7 @@ class Cleaner:
             work.close()  # type: ignore[attr-defined]  # a generator
 
     def _pause_ms(self, size_bytes: int) -> float:
-        bytes_per_second = self._setting("log.cleaner.io.max.bytes.per.second")
+        bytes_per_second = self._setting(LOG_CLEANER_IO_MAX_BYTES_PER_SECOND)
         if bytes_per_second != self._throttle_bytes:
             self._throttle_bytes = bytes_per_second
             self._throttle = Throttle(bytes_per_second)

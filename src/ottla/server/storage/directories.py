@@ -17,6 +17,7 @@ from ottla.log.recovery.ownership import is_partition
 from ottla.model.config import Config
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.model.names import CLUSTER_METADATA_TOPIC
+from ottla.model.settings.log import CORDONED_LOG_DIRS
 
 log = logging.getLogger(__name__)
 
@@ -209,7 +210,7 @@ def _future(name: str) -> TopicPartition | None:
 
 def cordoned(directories: Iterable[DataDirectory], settings: Config) -> list[bytes]:
     """The ids of those that take no new replicas, by `cordoned.log.dirs`."""
-    names = settings.get("cordoned.log.dirs")
+    names = settings[CORDONED_LOG_DIRS]
     return [directory.id for directory in directories if "*" in names or directory.path in names]
 
 

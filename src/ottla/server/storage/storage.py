@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.model import limits
+from ottla.model.settings.node import FETCH_MAX_BYTES
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.waiters import Waiters
@@ -42,7 +43,7 @@ class Storage:
             directories,
             configs.log_config,
             runtime.now_ms,
-            configs.broker.get("fetch.max.bytes"),
+            configs.broker[FETCH_MAX_BYTES],
             all_usable=len(directories) == len(configs.log_dirs()),
             node_id=node_id,
             changed=self.waiters.notify,

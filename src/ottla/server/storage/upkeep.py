@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 from ottla.cluster.entities import Change, PartitionChanged, TopicDeleted
 from ottla.log.files.disk import StorageError
 from ottla.model import limits
+from ottla.model.settings.log import LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS, LOG_RETENTION_CHECK_INTERVAL_MS
+from ottla.model.settings.replication import REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
+from ottla.model.settings.transactions import PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS
 from ottla.replica.partition import Partition
 from ottla.server.loop.workers import in_worker
 from ottla.server.storage.cleaning import Cleaner
@@ -58,13 +61,13 @@ class Upkeep:
         self._every("opening", OPENING_MS, self._open_some)
         self._every("removing", REMOVING_MS, self._remove)
         self._every("flush", FLUSH_CHECK_MS, self._flush)
-        self._every("retention", settings.get("log.retention.check.interval.ms"), self._retain)
+        self._every("retention", settings[LOG_RETENTION_CHECK_INTERVAL_MS], self._retain)
         self._every("lower checkpoints", 0, self._lower_checkpoints)
-        self._every("checkpoints", settings.get("log.flush.offset.checkpoint.interval.ms"), self._checkpoint)
-        watermarks_ms = settings.get("replica.high.watermark.checkpoint.interval.ms")
+        self._every("checkpoints", settings[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], self._checkpoint)
+        watermarks_ms = settings[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS]
         self._every("high watermarks", watermarks_ms, self._checkpoint_high_watermarks)
         self._every("metadata", METADATA_MS, lambda: node.metadata.upkeep(node.ports.now_ms()))
-        self._every("producers", settings.get("producer.id.expiration.check.interval.ms"), self._expire_producers)
+        self._every("producers", settings[PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS], self._expire_producers)
         self._every("minutes", MINUTE_MS, self._minute)
 
     def _every(self, name: str, interval_ms: float, job: Job) -> None:

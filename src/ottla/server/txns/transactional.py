@@ -19,6 +19,11 @@ from typing import Any
 
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.settings.transactions import (
+    ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
+    ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
+    TRANSACTION_PARTITION_VERIFICATION_ENABLE,
+)
 from ottla.server.api.context import Context
 from ottla.server.loop.later import Later
 from ottla.server.txns.verification import Question, Refusals
@@ -72,7 +77,7 @@ def admit(
 ) -> Later[Refusals]:
     """Which of the partitions may not be written to, and why."""
     wanted = tuple(partitions)
-    if admission is not Admission.ADD and not context.settings.get("transaction.partition.verification.enable"):
+    if admission is not Admission.ADD and not context.settings[TRANSACTION_PARTITION_VERIFICATION_ENABLE]:
         believed: Later[Refusals] = Later()
         believed.set({})
         return believed
@@ -100,8 +105,8 @@ def admit(
 def admit_patiently(context: Context, ask: Callable[[], Later[Refusals]]) -> Later[Refusals]:
     """Asks again for a while: the markers of the producer's last transaction may be on their way still."""
     settings = context.settings
-    backoff_s = settings.get("add.partitions.to.txn.retry.backoff.ms") / 1000
-    until_ms = context.steady_ms() + settings.get("add.partitions.to.txn.retry.backoff.max.ms")
+    backoff_s = settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000
+    until_ms = context.steady_ms() + settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS]
     loop = context.services.txns.loop
     outcome: Later[Refusals] = Later()
 
@@ -122,8 +127,8 @@ def submit_patiently(context: Context, transactional_id: str, command: Any) -> L
     """The coordinator's reply. The markers of the producer's last transaction may be on their way still: rather than
     have the client ask again after a pause of its own, which is long, the coordinator is asked again here."""
     settings = context.settings
-    backoff_s = settings.get("add.partitions.to.txn.retry.backoff.ms") / 1000
-    until_ms = context.steady_ms() + settings.get("add.partitions.to.txn.retry.backoff.max.ms")
+    backoff_s = settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000
+    until_ms = context.steady_ms() + settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS]
     txns = context.services.txns
     outcome: Later[Any] = Later()
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.share import SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT
 from ottla.shares.state.batches import NO_OFFSET, StateBatch, combine
 from ottla.shares.state.partition import NO_COUNT, NO_EPOCH, PartitionState, SharePartitionId
 from ottla.shares.state.view import View
@@ -174,7 +175,7 @@ def _change(view: View, id: SharePartitionId, state: PartitionState, change: Cha
         delivery_complete_count=change.delivery_complete_count,
         state_batches=[ShareUpdateValue.StateBatch(**batch._asdict()) for batch in batches],
     )
-    if state.updates < view.setting("share.coordinator.snapshot.update.records.per.snapshot"):
+    if state.updates < view.setting(SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT):
         return Entry(ShareUpdateKey(**id._asdict()), value)
     merged = state.updated(value)
     return replace(merged, snapshot_epoch=state.snapshot_epoch + 1, created_ms=now_ms, written_ms=now_ms).snapshot(id)

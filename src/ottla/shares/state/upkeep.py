@@ -13,13 +13,17 @@ from dataclasses import dataclass, replace
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
 from ottla.model import limits
+from ottla.model.settings.share import (
+    SHARE_COORDINATOR_COLD_PARTITION_SNAPSHOT_INTERVAL_MS,
+    SHARE_COORDINATOR_STATE_TOPIC_PRUNE_INTERVAL_MS,
+)
 from ottla.shares.state.commands import tombstone
 from ottla.shares.state.partition import PartitionState, SharePartitionId
 from ottla.shares.state.view import View
 
-_COLD_INTERVAL = "share.coordinator.cold.partition.snapshot.interval.ms"
+_COLD_INTERVAL = SHARE_COORDINATOR_COLD_PARTITION_SNAPSHOT_INTERVAL_MS
 _RECORD_BYTES, _RANGE_BYTES = 128, 20  # about what a record takes, and each range of offsets in it
-_PRUNE_INTERVAL = "share.coordinator.state.topic.prune.interval.ms"
+_PRUNE_INTERVAL = SHARE_COORDINATOR_STATE_TOPIC_PRUNE_INTERVAL_MS
 
 
 @dataclass(frozen=True, slots=True)

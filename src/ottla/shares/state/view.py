@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.setting import Setting
 from ottla.shares.state.partition import PartitionState, SharePartitionId
+
+T = TypeVar("T")
 
 
 class SharesState:
@@ -34,8 +37,8 @@ class View:
     partitions_of: Callable[[bytes], int]
     broker: Callable[[], Config]
 
-    def setting(self, name: str) -> Any:
-        return self.broker().get(name)
+    def setting(self, setting: Setting[T]) -> T:
+        return self.broker()[setting]
 
     def known(self, id: SharePartitionId, operation: str) -> PartitionState:
         """Its state; refuses partitions that were not initialised."""

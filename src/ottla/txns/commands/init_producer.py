@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.transactions import TRANSACTION_MAX_TIMEOUT_MS
 from ottla.txns.commands.fence import fenced
 from ottla.txns.effects import LastEpoch, markers_of
 from ottla.txns.states import PREPARED, State
@@ -35,7 +36,7 @@ class InitProducer:
     expected: Producer | None = None  # who the producer says it is
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        if not 0 < self.timeout_ms <= view.setting("transaction.max.timeout.ms"):
+        if not 0 < self.timeout_ms <= view.setting(TRANSACTION_MAX_TIMEOUT_MS):
             raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         found = view.state.transactions.get(self.transactional_id)
         if found is None:

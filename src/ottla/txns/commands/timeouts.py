@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
 from ottla.model.limits import TRANSACTIONS_PER_SWEEP_MAX
+from ottla.model.settings.transactions import (
+    TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS,
+    TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS,
+    TRANSACTIONAL_ID_EXPIRATION_MS,
+)
 from ottla.txns.commands.fence import fenced
 from ottla.txns.effects import Sweeping, markers_of
 from ottla.txns.states import AT_REST
@@ -43,7 +48,7 @@ class ForgetUnused:
     """Comes by every `transaction.remove.expired.transaction.cleanup.interval.ms`."""
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        before_ms = now_ms - view.setting("transactional.id.expiration.ms")
+        before_ms = now_ms - view.setting(TRANSACTIONAL_ID_EXPIRATION_MS)
         unused = [
             each.transactional_id
             for each in view.state.transactions.values()
@@ -63,10 +68,10 @@ def _deadline_ms(view: View, transaction: Transaction) -> int:
 
 def first_look(view: View, now_ms: int) -> Timer:
     """The next time that open transactions are looked at."""
-    interval_ms = view.setting("transaction.abort.timed.out.transaction.cleanup.interval.ms")
+    interval_ms = view.setting(TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS)
     return Timer(_TIMEOUTS, now_ms + interval_ms, AbortTimedOut())
 
 
 def next_expiry(view: View, now_ms: int) -> Timer:
-    interval_ms = view.setting("transaction.remove.expired.transaction.cleanup.interval.ms")
+    interval_ms = view.setting(TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS)
     return Timer(_EXPIRY, now_ms + interval_ms, ForgetUnused())

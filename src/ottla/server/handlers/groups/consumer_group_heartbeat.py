@@ -11,6 +11,7 @@ from ottla.groups.consumer.heartbeat import Heard, Heartbeat
 from ottla.groups.consumer.leave import Leave
 from ottla.groups.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from ottla.model.errors import ApiError
+from ottla.model.settings.groups import GROUP_CONSUMER_ASSIGNORS
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.groups.consumer_groups import check_enabled
@@ -30,7 +31,7 @@ def consumer_group_heartbeat(request: Request, context: Context) -> Answer[Respo
     heartbeat = _heartbeat(request, context)
     try:
         check_enabled(context)
-        assignors = assignor_names(context.settings.get("group.consumer.assignors"))
+        assignors = assignor_names(context.settings[GROUP_CONSUMER_ASSIGNORS])
         check_heartbeat(heartbeat, context.request_version, assignors)
     except ApiError as error:
         return _refused(error)

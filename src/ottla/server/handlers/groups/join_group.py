@@ -29,8 +29,8 @@ _FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = 9
 @handles(JoinGroupRequest)
 def join_group(request: JoinGroupRequest, context: Context) -> Answer[JoinGroupResponse]:
     version = context.request_version
-    shortest_ms = context.settings.get(GROUP_MIN_SESSION_TIMEOUT_MS)
-    longest_ms = context.settings.get(GROUP_MAX_SESSION_TIMEOUT_MS)
+    shortest_ms = context.settings[GROUP_MIN_SESSION_TIMEOUT_MS]
+    longest_ms = context.settings[GROUP_MAX_SESSION_TIMEOUT_MS]
     if not request.group_id:
         return _response(JoinReply(ErrorCode.INVALID_GROUP_ID, request.member_id), version)
     if not shortest_ms <= request.session_timeout_ms <= longest_ms:

@@ -23,6 +23,7 @@ from typing import Any
 from ottla.log.files.disk import Cold, StorageError
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.replication import REPLICA_SELECTOR_CLASS
 from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
 from ottla.replica.selector import RACK_AWARE, preferred
 from ottla.server.api.advertised_brokers import listed_brokers
@@ -305,7 +306,7 @@ class _Fetch:
     def _nearer(self, partition: Partition, offset: int, rack: str) -> int | None:
         """The follower in the consumer's rack that it should turn to, where the operator wants that."""
         context = self.context
-        if context.settings.get("replica.selector.class") != RACK_AWARE:
+        if context.settings[REPLICA_SELECTOR_CLASS] != RACK_AWARE:
             return None
         racks = {broker.id: broker.rack for broker, _, _ in listed_brokers(context)}
         return preferred(partition, offset, rack, racks.get, context.steady_ms())

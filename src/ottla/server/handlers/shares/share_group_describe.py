@@ -7,6 +7,7 @@ from ottla.groups.share.member import ShareMember
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.java import table_order
+from ottla.model.settings.share import GROUP_SHARE_ASSIGNORS
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
@@ -34,7 +35,7 @@ def share_group_describe(request: ShareGroupDescribeRequest, context: Context) -
             group_state=value.state_name,
             group_epoch=value.epoch,
             assignment_epoch=value.assignment_epoch,
-            assignor_name=context.settings.get("group.share.assignors")[0],
+            assignor_name=context.settings[GROUP_SHARE_ASSIGNORS][0],
             members=[_member(each, context) for each in table_order(value.members, lambda one: one.member_id)],
             authorized_operations=operations,
         )

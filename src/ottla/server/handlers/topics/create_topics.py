@@ -13,6 +13,7 @@ from ottla.model import limits
 from ottla.model.describe import describe_topic
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.node_config import NodeConfig
+from ottla.model.settings.node import NUM_PARTITIONS
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions, in_portions
@@ -31,7 +32,7 @@ def _weight(topic: CreateTopicsRequest.CreatableTopic) -> int:
 
 @handles(CreateTopicsRequest, on="both", forwarded=True)
 def create_topics(request: CreateTopicsRequest, context: Context) -> Answer[CreateTopicsResponse]:
-    default = context.configs.broker.get("num.partitions")
+    default = context.configs.broker[NUM_PARTITIONS]
     counts = (
         len(topic.assignments) or (default if topic.num_partitions == DEFAULT else topic.num_partitions)
         for topic in request.topics

@@ -10,6 +10,7 @@ from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.names import is_internal, topic_name_problem
+from ottla.model.settings.node import MAX_REQUEST_PARTITION_SIZE_LIMIT
 from ottla.server.api.advertised_brokers import ListenerView
 from ottla.server.api.authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
 from ottla.server.api.context import Context
@@ -47,7 +48,7 @@ def _describing(
         # The page must start at a topic that was asked for, at a partition that can be.
         wrong = (_missing(name, ErrorCode.INVALID_REQUEST, NOT_ASKED) for name in dict.fromkeys(named))
         return DescribeTopicPartitionsResponse(topics=(yield from collected(wrong, _TOPICS_PER_SLICE)))
-    limit = max(1, min(context.settings.get("max.request.partition.size.limit"), request.response_partition_limit))
+    limit = max(1, min(context.settings[MAX_REQUEST_PARTITION_SIZE_LIMIT], request.response_partition_limit))
     answers: list[TopicAnswer] = []
     for name in names:
         if limit == 0:

@@ -16,6 +16,7 @@ from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.names import is_internal, topic_name_problem
+from ottla.model.settings.node import AUTO_CREATE_TOPICS_ENABLE
 from ottla.server.api.advertised_brokers import ListenerView, listed_brokers, some_broker
 from ottla.server.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from ottla.server.api.context import Context
@@ -60,7 +61,7 @@ def _metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResp
     names = list(dict.fromkeys(topic.name for topic in request.topics if topic.name is not None))
     missing = [name for name in names if name not in context.metadata.state.topics]
     answer = _respond(request, [], *_by_name(names, context, operations), context, operations)
-    if missing and request.allow_auto_topic_creation and context.settings.get("auto.create.topics.enable"):
+    if missing and request.allow_auto_topic_creation and context.settings[AUTO_CREATE_TOPICS_ENABLE]:
         # The answer is from before, as Kafka's: the topics are not there yet, and whoever asks again finds them.
         _create(missing, context)
     return answer
