@@ -18,7 +18,7 @@ from ottla.groups.offsets.store import Offsets
 from ottla.log.log import Log
 from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
-from ottla.server.shares.share_partitions import SharePartitions
+from ottla.server.shares.stored_changes import StoredChanges
 from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.terms import AckType
 from ottla.sim.check import Guarantee, Writer
@@ -172,7 +172,7 @@ def test_aborted_records_that_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_acknowledgements_that_are_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SharePartitions, "_store", lambda self, live, change, done: done(None))
+    monkeypatch.setattr(StoredChanges, "store", lambda self, live, change, done: done(None))
     assert "gets it although it is done" in found(SHARES, Fault.KILL)
 
 

@@ -4,9 +4,10 @@ for the metadata first.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ottla.cluster.entities import Broker, Topic
+from ottla.model.errors import ErrorCode
 from ottla.server.api.advertised_brokers import listed_brokers
 from ottla.server.api.context import Context
 
@@ -29,3 +30,20 @@ def leader_of(context: Context, topic: str | bytes, index: int) -> Leader | None
 def reachable(context: Context, ids: set[int]) -> list[tuple[Broker, str, int]]:
     """(broker, host, port) of those brokers that a client of this connection can reach."""
     return [entry for entry in listed_brokers(context) if entry[0].id in ids]
+
+
+def name_share_leaders(response: Any, context: Context) -> None:
+    """Says in the response to a ShareFetch or ShareAcknowledge who leads the partitions that are not led here."""
+    leaders: set[int] = set()
+    for topic in response.responses:
+        for each in topic.partitions:
+            codes = (each.error_code, getattr(each, "acknowledge_error_code", 0))
+            leader = leader_of(context, topic.topic_id, each.partition_index)
+            if ErrorCode.NOT_LEADER_OR_FOLLOWER in codes and leader is not None:
+                each.current_leader.leader_id, each.current_leader.leader_epoch = leader
+                leaders.add(leader.id)
+    if leaders:
+        response.node_endpoints = [
+            type(response).NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
+            for broker, host, port in reachable(context, leaders)
+        ]

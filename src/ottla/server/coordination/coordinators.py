@@ -75,7 +75,9 @@ class Parts:
         self.txns = transaction_coordinators(loop, services)
         self.verification = Verification(services)
         self.share_states = ShareStates(loop, services)
-        self.share_partitions = SharePartitions(loop, services, dead_letters)
+        self.share_partitions = SharePartitions(
+            services.runtime, services.configs, services.storage, services.metadata, self.share_states, dead_letters
+        )
         self._all: tuple[Coordinators[Any], ...] = (self.groups, self.shares, self.txns)
 
     def follow(self) -> None:

@@ -16,7 +16,8 @@ from ottla.model.errors import ApiError
 from ottla.records.batch import HEADER_BYTES, BatchHeader, read_header
 from ottla.records.record import records
 from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED
-from ottla.server.shares.share_partitions import LivePartition, SharePartitions
+from ottla.server.shares.live_partition import LivePartition
+from ottla.server.shares.share_partitions import SharePartitions
 from ottla.shares.partition.due import due_ms
 from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.spans import spans

@@ -7,11 +7,9 @@ from typing import Any
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.api.context import Context
-from ottla.server.api.leader_hints import leader_of, reachable
 from ottla.server.fetch.share_sessions import Named
 from ottla.server.loop.later import Later
-from ottla.server.shares.share_partitions import led
+from ottla.server.shares.share_partitions import SharePartitions
 from ottla.shares.partition.forms import acks_of
 from ottla.shares.partition.terms import AckType
 from ottla.shares.state.partition import SharePartitionId
@@ -27,7 +25,7 @@ def check_member(group_id: str | None, member_id: str | None) -> tuple[str, str]
 
 
 def acknowledge(
-    context: Context, group_id: str, member_id: str, topics: Iterable[Any], *, renew: bool
+    shares: SharePartitions, group_id: str, member_id: str, topics: Iterable[Any], *, renew: bool
 ) -> dict[Named, Later[ApiError | None]]:
     """What becomes of each partition's acknowledgements; those without any are left out."""
     outcomes: dict[Named, Later[ApiError | None]] = {}
@@ -35,14 +33,15 @@ def acknowledge(
         for partition in topic.partitions:
             if partition.acknowledgement_batches:
                 id = SharePartitionId(group_id, topic.topic_id, partition.partition_index)
-                outcomes[id.topic_id, id.partition] = _one(context, id, member_id, partition, renew)
+                outcomes[id.topic_id, id.partition] = _one(shares, id, member_id, partition, renew)
     return outcomes
 
 
-def _one(context: Context, id: SharePartitionId, member_id: str, partition: Any, renew: bool) -> Later[ApiError | None]:
-    shares = context.services.share_partitions
+def _one(
+    shares: SharePartitions, id: SharePartitionId, member_id: str, partition: Any, renew: bool
+) -> Later[ApiError | None]:
     try:
-        led(context.services, id)
+        shares.led(id)
         acks = acks_of(partition.acknowledgement_batches, renew=renew)
         if not shares.rules.of(id.group_id).renew and any(AckType.RENEW in ack.types for ack in acks):
             raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
@@ -51,20 +50,3 @@ def _one(context: Context, id: SharePartitionId, member_id: str, partition: Any,
         refused.set(error)
         return refused
     return shares.acknowledge(id, member_id, acks)
-
-
-def name_leaders(response: Any, context: Context) -> None:
-    """Says in the response who leads what is not led here (KIP-951)."""
-    leaders: set[int] = set()
-    for topic in response.responses:
-        for each in topic.partitions:
-            codes = (each.error_code, getattr(each, "acknowledge_error_code", 0))
-            leader = leader_of(context, topic.topic_id, each.partition_index)
-            if ErrorCode.NOT_LEADER_OR_FOLLOWER in codes and leader is not None:
-                each.current_leader.leader_id, each.current_leader.leader_epoch = leader
-                leaders.add(leader.id)
-    if leaders:
-        response.node_endpoints = [
-            type(response).NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
-            for broker, host, port in reachable(context, leaders)
-        ]

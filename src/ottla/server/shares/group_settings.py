@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ottla.model.config import Config
 from ottla.model.group_settings import (
@@ -24,11 +24,10 @@ from ottla.model.node_config import NodeConfig
 from ottla.model.resources import ResourceType
 from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
 from ottla.replica.reading import EARLIEST, LATEST
-from ottla.server.api.time_searches import Search
+from ottla.server.quorum.metadata_host import MetadataHost
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.time_searches import Search
 from ottla.shares.partition.terms import Rules
-
-if TYPE_CHECKING:
-    from ottla.server.api.context import Services
 
 _DURATION = re.compile(r"\+?P(?:\+?(\d+)D)?(?:T(?:\+?(\d+)H)?(?:\+?(\d+)M)?(?:\+?(\d+(?:\.\d*)?)S)?)?", re.IGNORECASE)
 _SECONDS = (86_400, 3_600, 60, 1)
@@ -47,13 +46,14 @@ class GroupRules(NamedTuple):
 class ShareRules:
     """The rules of each group; settings may change at any time."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(self, configs: Configs, metadata: MetadataHost) -> None:
+        self._configs = configs
+        self._metadata = metadata
         self._known: dict[str, tuple[NodeConfig, Mapping[str, str], GroupRules]] = {}
 
     def of(self, group_id: str) -> GroupRules:
-        node = self._services.configs.node
-        own = self._services.metadata.state.config(ResourceType.GROUP, group_id)
+        node = self._configs.node
+        own = self._metadata.state.config(ResourceType.GROUP, group_id)
         known = self._known.get(group_id)
         if known is not None and known[0] is node and known[1] == own:
             return known[2]

@@ -22,9 +22,9 @@ from ottla.replica.reading import TO_THE_END
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
-from ottla.server.api.time_searches import Search, Unfinished, search_here
 from ottla.server.api.turns import keep_turn
 from ottla.server.loop.later import Answer, Later, gather
+from ottla.server.storage.time_searches import Search, Unfinished, search_here
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> Answer[ListOf
             answers[ask.partition_index] = _refusal(ask, ErrorCode.UNKNOWN_SERVER_ERROR)  # for now
             done: Later[None] = Later()
             settle = partial(answers.__setitem__, ask.partition_index)
-            _search(search_here(context.services), answer, settle, context, done)
+            _search(search_here(context.services.looking), answer, settle, context, done)
             if not done.done:
                 searches.append(done)
 
@@ -87,7 +87,9 @@ def _search(
     try:
         settle(answer(search))
     except Unfinished as unfinished:
-        unfinished.go_on(context.services, context).then(lambda found: _search(found, answer, settle, context, done))
+        unfinished.go_on(context.services.looking, context).then(
+            lambda found: _search(found, answer, settle, context, done)
+        )
     except Cold as cold:
         context.services.cold.warm(cold, done, lambda: _search(search, answer, settle, context, done))
     except Exception:

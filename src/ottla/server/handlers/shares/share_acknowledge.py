@@ -8,9 +8,10 @@ from __future__ import annotations
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.leader_hints import name_share_leaders
 from ottla.server.fetch.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Named
 from ottla.server.loop.later import Answer, gather
-from ottla.server.shares.acknowledgements import acknowledge, check_member, name_leaders
+from ottla.server.shares.acknowledgements import acknowledge, check_member
 from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 
 TopicResponse = ShareAcknowledgeResponse.TopicResponse
@@ -29,7 +30,7 @@ def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Ans
         return ShareAcknowledgeResponse(
             error_code=error.code, error_message=error.text, responses=[], node_endpoints=[]
         )
-    outcomes = acknowledge(context, group_id, member_id, request.topics, renew=request.is_renew_ack)
+    outcomes = acknowledge(shares, group_id, member_id, request.topics, renew=request.is_renew_ack)
     named = tuple(outcomes)
     final = request.share_session_epoch == FINAL_EPOCH
     if final:
@@ -50,7 +51,7 @@ def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Ans
             responses=_topics({name: by_name[name] for name in named}),
             node_endpoints=[],
         )
-        name_leaders(response, context)
+        name_share_leaders(response, context)
         return response
 
     answer = gather(list(outcomes.values())).map(respond)

@@ -18,11 +18,12 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.leader_hints import name_share_leaders
 from ottla.server.fetch.share_reading import NOTHING, Taken, missing, take, waiting_bytes
 from ottla.server.fetch.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Named, ShareSession
 from ottla.server.loop.later import Answer, Later, gather
-from ottla.server.shares.acknowledgements import acknowledge, check_member, name_leaders
-from ottla.server.shares.share_partitions import LivePartition
+from ottla.server.shares.acknowledgements import acknowledge, check_member
+from ottla.server.shares.live_partition import LivePartition
 from ottla.shares.partition.terms import Want
 from ottla.shares.state.partition import SharePartitionId
 from ottla.wire.messages.shares.share_fetch import ShareFetchRequest, ShareFetchResponse
@@ -44,7 +45,8 @@ def share_fetch(request: ShareFetchRequest, context: Context) -> Answer[ShareFet
         response = _response([], 0)
         response.error_code, response.error_message = error.code, error.text
         return _later(response, request, context) if error.code == ErrorCode.SHARE_SESSION_LIMIT_REACHED else response
-    outcomes = acknowledge(context, group_id, member_id, request.topics, renew=request.is_renew_ack)
+    shares = context.services.share_partitions
+    outcomes = acknowledge(shares, group_id, member_id, request.topics, renew=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
         return _close(request, session, outcomes, context)
     return _ShareFetch(request, session, outcomes, context).answer()
@@ -248,7 +250,7 @@ class _ShareFetch:
             for name in names
         }
         response = _response(_topics(data), self.shares.rules.of(self.session.group_id).records.lock_ms)
-        name_leaders(response, self.context)
+        name_share_leaders(response, self.context)
         return response
 
     def _named_without_records(self) -> list[Named]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ottla.log.lookup import TimeOffset, TimeSearch
 from ottla.model import limits
 from ottla.server.loop.later import Later
-
-if TYPE_CHECKING:
-    from ottla.server.api.context import Context, Services
+from ottla.server.loop.rounds import Client
+from ottla.server.storage.batch_looks import Looking
 
 Search = Callable[[TimeSearch], TimeOffset | None]
 
@@ -22,19 +20,19 @@ class Unfinished(Exception):
         super().__init__()
         self.search = search
 
-    def go_on(self, services: Services, client: Context | None = None) -> Later[Search]:
+    def go_on(self, looking: Looking, client: Client | None = None) -> Later[Search]:
         """A worker searches on; then there is a `Search` that knows the answer. Whatever else was looked at before may
         have changed by then. A client's searches take one turn among those of the others, and end when it leaves."""
         found: Later[Search] = Later()
-        services.looking.search(self.search, lambda _: found.set(lambda _: self.search.whole()), client)
+        looking.search(self.search, lambda _: found.set(lambda _: self.search.whole()), client)
         return found
 
 
-def search_here(services: Services) -> Search:
+def search_here(looking: Looking) -> Search:
     """A search that raises `Unfinished` where it would hold up the others."""
 
     def search(wanted: TimeSearch) -> TimeOffset | None:
-        if services.looking.allow(limits.LOOKED_AT_UNPACKED_BYTES) and wanted.step():
+        if looking.allow(limits.LOOKED_AT_UNPACKED_BYTES) and wanted.step():
             return wanted.whole()
         raise Unfinished(wanted)
 
