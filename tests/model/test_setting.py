@@ -12,6 +12,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.group_settings import GROUP_SETTINGS
 from ottla.model.setting import REQUIRED, Dynamic, Kind, Setting, java_double, parse_list
 from ottla.model.settings_table import settings_table
+from ottla.model.settings_that_matter import THAT_MATTER
 from ottla.model.topic_settings import TOPIC_SETTINGS
 
 ALL: list[Setting[Any]] = [
@@ -67,6 +68,14 @@ def test_a_followed_setting_declares_its_follower() -> None:
 def test_the_page_names_every_public_setting() -> None:
     page = settings_table()
     assert all(f"| `{setting.name}` |" in page for setting in ALL if not setting.internal)
+
+
+def test_the_page_begins_with_the_thirty_that_matter() -> None:
+    first = [setting for group in THAT_MATTER.values() for setting, _ in group]
+    assert len(set(first)) == len(first) == 30
+    assert all(setting.honoured and not setting.internal for setting in first)
+    page = settings_table()
+    assert all(f"| `{setting.name}`" in page[: page.index("## Brokers")] for setting in first)
 
 
 @pytest.mark.parametrize(

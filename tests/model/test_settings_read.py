@@ -29,7 +29,10 @@ NO_EFFECT = {AUTHORIZER_CLASS_NAME}
 
 def constants_used(path: Path) -> Iterator[Setting[Any]]:
     """The settings whose constants a module uses, imported by name or through the module that declares them."""
-    tree = ast.parse(path.read_text())
+    text = path.read_text()
+    if "settings" not in text:
+        return
+    tree = ast.parse(text)
     declaring = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ottla.model"):

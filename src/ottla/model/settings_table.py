@@ -5,6 +5,7 @@ from ottla.model.client_metrics_settings import client_metrics
 from ottla.model.group_settings import group
 from ottla.model.section import Section
 from ottla.model.setting import NOT_YET, REQUIRED, Setting
+from ottla.model.settings_that_matter import THAT_MATTER
 from ottla.model.topic_settings import topic
 
 _HEAD = """# Settings
@@ -15,15 +16,29 @@ A `server.properties` of Kafka works unchanged: names, types and defaults are th
 is accepted, checked and shown by DescribeConfigs. What has no effect is marked so, and a node that starts
 with another value than the default for such a setting says so in its log. Names that begin with
 `ottla.` are our own. *Changes*: `read-only` needs a restart, `per-broker` and `cluster-wide` do not.
+
+## The settings that matter
+
+Nobody needs to know all of them. These are the ones to look at first, with the reason to change each. A topic's setting
+can be given per topic; for all topics it is set on the brokers under the name in brackets.
 """
 
 
 def settings_table() -> str:
     """Return the whole page."""
-    parts = [_HEAD, "## Brokers\n"]
+    parts = [_HEAD, *(_first_look(title) for title in THAT_MATTER), "## Brokers\n"]
     parts += [_section(section, "###", dynamic=True) for section in BROKER_SECTIONS]
     parts += [_section(section, "##", dynamic=False) for section in (topic, group, client_metrics)]
     return "\n".join(parts)
+
+
+def _first_look(title: str) -> str:
+    lines = [f"### {title}", "", "| Name | Default | Why change it |", "|---|---|---|"]
+    for setting, why in THAT_MATTER[title]:
+        followed = [each.name for each in setting.follows if each.name != setting.name]
+        name = f"`{setting.name}`" + (f" (`{followed[-1]}`)" if followed else "")
+        lines.append(f"| {name} | {_default(setting)} | {why} |")
+    return "\n".join(lines) + "\n"
 
 
 def _section(section: Section, mark: str, *, dynamic: bool) -> str:
