@@ -26,6 +26,7 @@ from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.coordination.host import Host
+from ottla.server.coordination.hosts import Coordinators
 from ottla.shares.state.partition import PartitionState, SharePartitionId
 from ottla.shares.state.upkeep import Prune, SnapshotCold, TopicsDeleted
 from ottla.txns.commands.timeouts import AbortTimedOut, ForgetUnused
@@ -69,7 +70,16 @@ def is_found(connection: RawConnection, find: FindCoordinatorRequest) -> bool:
 
 
 def host(node: MeasuredNode, of: str) -> Host[Any]:
-    return node.call(lambda: next(getattr(node.node.services, of).hosts()))  # type: ignore[no-any-return]
+    def found() -> Host[Any]:
+        services = node.node.services
+        coordinators: dict[str, Coordinators[Any]] = {
+            "groups": services.groups.coordinators,
+            "txns": services.transactions.coordinators,
+            "shares": services.shares,
+        }
+        return next(coordinators[of].hosts())
+
+    return node.call(found)
 
 
 @pytest.fixture
@@ -369,7 +379,7 @@ def test_many_journals_are_loaded_at_the_same_time(tmp_path: Path) -> None:
     with MeasuredNode(tmp_path, {"offsets.topic.num.partitions": JOURNALS}) as node, node.connect() as connection:
         find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
         eventually(lambda: is_found(connection, find), "a coordinator")
-        groups = node.node.services.groups
+        groups = node.node.services.groups.coordinators
         eventually(lambda: all(each.active for each in node.call(lambda: list(groups.hosts()))), "all are loaded")
         written = list(offsets("g", limits.COORDINATOR_LOAD_RECORDS, 2**50))
         for each in node.call(lambda: list(groups.hosts())):

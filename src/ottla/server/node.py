@@ -13,7 +13,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from ottla.model.settings.own import OTTLA_STALL_LIMIT_MS
 from ottla.model.settings.replication import REPLICA_LAG_TIME_MAX_MS
 from ottla.server.api.context import Intercept, Services
 from ottla.server.api.forwarding import Forwarding
-from ottla.server.coordination.on_demand import Coordination
+from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
 from ottla.server.fetch.sessions import Sessions
 from ottla.server.fetch.spark_readers import SparkReaders
 from ottla.server.loop.request_memory import RequestMemory
@@ -57,13 +57,13 @@ from ottla.server.storage.upkeep import Upkeep
 from ottla.server.storage.vacancy import check_vacant
 
 if TYPE_CHECKING:
-    from ottla.server.coordination.coordinators import Parts
+    from ottla.server.coordinators.all_coordinators import AllCoordinators
     from ottla.server.dead_letters.dead_letters import DeadLetters
 
 log = logging.getLogger(__name__)
 
 # Imported when they are first needed.
-_COORDINATORS = "ottla.server.coordination.coordinators"
+_COORDINATORS = "ottla.server.coordinators.all_coordinators"
 
 
 class Node:
@@ -167,7 +167,7 @@ class Node:
         self._steps_back.append(self.liveness.close)
         self._steps_back.append(self.storage.finish_work)
         self._steps_back.append(self.services.peer_requests.close)
-        self._steps_back.append(self.services.coordination.close)
+        self._steps_back.append(self.services.coordinators.close)
         self._steps_back.append(self.runtime.slices.close)
         self.member.quorum.soon = self.runtime.slices.soon
         if self.is_broker:
@@ -218,7 +218,7 @@ class Node:
             clock_s=runtime.clock_s,
             rng=runtime.rng,
             advertised=addresses.get,
-            coordination=Coordination(lambda: self._coordinators(loop), lambda: self._load(_COORDINATORS)),
+            coordinators=CoordinatorsOnDemand(self._coordinators, lambda: self._load(_COORDINATORS)),
             slices=runtime.slices,
             intercept=self._intercept,
         )
@@ -243,10 +243,20 @@ class Node:
             return None
         return self.ports.executor.submit(import_module, module)
 
-    def _coordinators(self, loop: asyncio.AbstractEventLoop) -> Parts:
-        from ottla.server.coordination.coordinators import Parts
+    def _coordinators(self) -> AllCoordinators:
+        from ottla.server.coordination.runtime import CoordinatorRuntime
+        from ottla.server.coordinators.all_coordinators import AllCoordinators
+        from ottla.server.quorum.internal_topics import create_topic
 
-        return Parts(loop, self.services, self.ports.rng, self._dead_letters)
+        services = self.services
+        return AllCoordinators(
+            CoordinatorRuntime(self.runtime, self.storage, self.metadata, partial(create_topic, services)),
+            self.configs,
+            services.peer_requests,
+            self.channel.producer_ids,
+            self.channel.create_topics,
+            self._dead_letters,
+        )
 
     @cached_property
     def _dead_letters(self) -> DeadLetters:
@@ -363,7 +373,7 @@ class Node:
         self.metadata.on_change = self._changed if self.is_broker else self._before_loading
         if self.services.replication is not None:
             self.services.replication.start(self.metadata.state)
-            self.services.coordination.start(self.metadata.state)
+            self.services.coordinators.start(self.metadata.state)
 
     def _bind(self, endpoint: ListenerAddress) -> Any:
         sock = self._sockets[endpoint] = self.ports.net.listen(endpoint.host, endpoint.port)
@@ -398,7 +408,7 @@ class Node:
             self.partitions.changes.following,
             services.replication.following,
             self.upkeep.follow,
-            services.coordination.tell,
+            services.coordinators.tell,
             services.contracts.follow,
             self.lifecycle.follow,
         ):
@@ -417,7 +427,7 @@ class Node:
             yield from changes.loading(state)
             self.upkeep.follow(map(TopicDeleted, gone))
             yield from self.services.replication.reloading(state)
-            self.services.coordination.reload(state)
+            self.services.coordinators.reload(state)
 
     # --- stopping
 

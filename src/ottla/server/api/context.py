@@ -7,11 +7,10 @@ request being handled and are overwritten by the next one: a handler whose answe
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ottla.model.config import Config
-from ottla.server.txns.guards import Guards
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
 
     from ottla.server.api.dispatch import Served
     from ottla.server.api.forwarding import Forwarding
-    from ottla.server.coordination.coordinators import GroupCoordinators
-    from ottla.server.coordination.on_demand import Coordination
+    from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
     from ottla.server.fetch.sessions import Sessions
     from ottla.server.fetch.spark_readers import SparkReaders
+    from ottla.server.groups.groups import Groups
     from ottla.server.loop.clocks import Clocks
     from ottla.server.loop.runtime import Runtime
     from ottla.server.loop.slices import Slices
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from ottla.server.storage.partitions import Partitions
     from ottla.server.storage.storage import Storage
     from ottla.server.storage.syncing import Syncer
-    from ottla.server.txns.coordinators import TransactionCoordinators
+    from ottla.server.txns.transactions import Transactions
 
 
 # Stands between the connections and the handlers of a node under test: answers in their place, or calls them.
@@ -85,33 +84,32 @@ class Services:
     clock_s: Callable[[], float]  # how long one's own turn of the event loop takes; stands still in the simulator
     rng: Random
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
-    coordination: Coordination
+    coordinators: CoordinatorsOnDemand
     contracts: Contracts
     slices: Slices
     executor: Executor | None = None  # for `workers.in_worker`
     intercept: Intercept | None = None
     replication: Replication | None = None  # None where there are no partitions
-    guards: Guards = field(default_factory=Guards)
 
     @property
-    def groups(self) -> GroupCoordinators:
-        return self.coordination.parts.groups
+    def groups(self) -> Groups:
+        return self.coordinators.all.groups
 
     @property
     def shares(self) -> ShareCoordinators:
-        return self.coordination.parts.shares
+        return self.coordinators.all.shares
 
     @property
     def share_states(self) -> ShareStates:
-        return self.coordination.parts.share_states
+        return self.coordinators.all.share_states
 
     @property
     def share_partitions(self) -> SharePartitions:
-        return self.coordination.parts.share_partitions
+        return self.coordinators.all.share_partitions
 
     @property
-    def txns(self) -> TransactionCoordinators:
-        return self.coordination.parts.txns
+    def transactions(self) -> Transactions:
+        return self.coordinators.all.transactions
 
 
 class Peer(NamedTuple):
@@ -187,8 +185,12 @@ class Context:
             self.go_on()
 
     @property
-    def groups(self) -> GroupCoordinators:
-        return self.services.groups
+    def groups(self) -> Groups:
+        return self.services.coordinators.all.groups
+
+    @property
+    def transactions(self) -> Transactions:
+        return self.services.coordinators.all.transactions
 
     @property
     def contracts(self) -> Contracts:

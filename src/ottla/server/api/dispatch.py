@@ -12,7 +12,6 @@ changes the cluster is `forwarded`: a node that is not the active controller pas
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -33,8 +32,8 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 Handler = Callable[[Any, Context], Answer[Any]]
 Listeners = Literal["broker", "controller", "both"]
 
-# Whose handlers speak to coordinators.
-_COORDINATED = ("ottla.groups", "ottla.txns", "ottla.shares")
+# The folders of the handlers that ask coordinators.
+_COORDINATED = ("groups.", "txns.", "shares.")
 
 
 class Served(NamedTuple):
@@ -97,10 +96,11 @@ def load_handlers() -> None:
 
 
 def load_handler(key: int) -> None:
-    """Imports the handler of an API that is served; with one that speaks to coordinators, those."""
-    importlib.import_module(f"ottla.server.handlers.{api.module_of(key)}")
-    if any(package in sys.modules for package in _COORDINATED):
-        importlib.import_module("ottla.server.coordination.coordinators")
+    """Imports the handler of an API that is served, and the coordinators with the first handler that asks them."""
+    module = api.module_of(key)
+    importlib.import_module(f"ottla.server.handlers.{module}")
+    if module.startswith(_COORDINATED):
+        importlib.import_module("ottla.server.coordinators.all_coordinators")
 
 
 def is_unloaded(key: int) -> bool:

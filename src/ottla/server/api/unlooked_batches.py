@@ -19,7 +19,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from ottla.log.inspection import Inspector
 from ottla.log.look import TIME_REFUSED, Look, dated_ahead, needed, unpacked_bytes_max
@@ -29,7 +29,7 @@ from ottla.records.batch import CODEC_MASK, BatchHeader, check, check_client, re
 from ottla.replica.partition import Partition
 from ottla.server.api.context import Context
 from ottla.server.loop.later import FAILED, Later
-from ottla.server.txns.admitted import WITHOUT_ID, Admitted
+from ottla.server.txns.verdict import WITHOUT_ID, Verdict
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
 TopicData = ProduceRequest.TopicProduceData
@@ -49,8 +49,14 @@ class Unlooked(NamedTuple):
     at: int  # where its answer belongs
 
 
-# Appends one of them with what was found in it. If it needs another look it is put into the list.
-Append = Callable[[TopicData, Admitted, Look, list[Unlooked]], PartitionResponse]
+class Produce(Protocol):
+    """The produce whose batches are looked into."""
+
+    def admit(self, topic: TopicData) -> Later[Verdict]:
+        """Whether the transactional batch may be appended."""
+
+    def append(self, topic: TopicData, verdict: Verdict, look: Look, again: list[Unlooked]) -> PartitionResponse:
+        """Append the batch with what was found in it. If it needs another look it is put into `again`."""
 
 
 def first_look(
@@ -92,15 +98,11 @@ def name_dated(error: ApiError, partition: Partition, records: memoryview, now_m
 class Rest:
     """Those of one request, one after the other. `done` when the last is appended or refused."""
 
-    def __init__(
-        self, waiting: list[Unlooked], request: ProduceRequest, context: Context, version: int, append: Append
-    ) -> None:
+    def __init__(self, waiting: list[Unlooked], context: Context, produce: Produce) -> None:
         self.done: Later[None] = Later()
         self._waiting = deque(waiting)
-        self._request = request
         self._context = context
-        self._version = version
-        self._append = append
+        self._produce = produce
         self._left_bytes = unpacked_bytes_max(sum(each.header.size_bytes for each in waiting))
         self._left_records = limits.LOOKED_INTO_RECORDS_MAX
 
@@ -157,22 +159,14 @@ class Rest:
     def _admit(self, each: Unlooked, look: Look) -> None:
         alone = TopicData(name=each.topic.name, topic_id=each.topic.topic_id, partition_data=[each.data])
         settle = self._surely(partial(self._settle, each, alone, look))
-        if not each.header.is_transactional:
+        if each.header.is_transactional:
+            self._produce.admit(alone).then(settle)
+        else:
             settle(WITHOUT_ID)
-            return
-        from ottla.server.txns.admission import admission
 
-        request = ProduceRequest(
-            transactional_id=self._request.transactional_id,
-            acks=self._request.acks,
-            timeout_ms=self._request.timeout_ms,
-            topic_data=[alone],
-        )
-        admission(request, self._context, self._version).then(settle)
-
-    def _settle(self, each: Unlooked, alone: TopicData, look: Look, admitted: Admitted) -> None:
+    def _settle(self, each: Unlooked, alone: TopicData, look: Look, verdict: Verdict) -> None:
         again: list[Unlooked] = []
-        each.answers[each.at] = self._append(alone, admitted, look, again)
+        each.answers[each.at] = self._produce.append(alone, verdict, look, again)
         if again:  # its topic has other settings by now
             self._waiting[0] = again[0]._replace(answers=each.answers, at=each.at)
         else:

@@ -1,1 +1,1 @@
-"""The runtime of coordinators: machines on the partitions of an internal topic."""
+"""The runtime of coordinators: machines on the partitions of an internal topic, whatever they coordinate."""

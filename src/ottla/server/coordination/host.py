@@ -46,8 +46,8 @@ _MEANINGS = {
 }
 
 
-def _nothing(_: Any) -> None:
-    """Whom nobody asked."""
+def ignore_reply(_: Any) -> None:
+    """The reply to a command that nobody waits for."""
 
 
 class Host(Generic[MachineT]):
@@ -59,7 +59,8 @@ class Host(Generic[MachineT]):
         self.leader_epoch = partition.leader_epoch
         self.active = False
         self._owner = owner
-        self._services = owner.services
+        self._runtime = owner.runtime
+        self._storage = owner.storage
         self._timer: Any = None
         self._timer_ms: int | None = None
         self._closed = False
@@ -75,7 +76,7 @@ class Host(Generic[MachineT]):
         self.active = False
         self._machine = self._owner.make_machine(self.index)
         self._runner: Runner[Any, Any] = Runner(
-            self._machine, self._append, _nothing, self._perform, self._services.slices.soon
+            self._machine, self._append, ignore_reply, self._perform, self._runtime.slices.soon
         )
         self._cuts = self.partition.cuts
         self._load_from = self.partition.log.log_start_offset
@@ -136,7 +137,7 @@ class Host(Generic[MachineT]):
         """What is to be done first could not be written: without it nothing would go on by itself."""
         if isinstance(answer, ApiError) and not self._put_off:
             self.active, self._put_off = False, True
-            self._owner.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._begin_again)
+            self._runtime.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._begin_again)
 
     def _begin_again(self) -> None:
         if not self._closed and not self.active:
@@ -153,9 +154,9 @@ class Host(Generic[MachineT]):
 
     def _carry_out(self, command: Any, reply: Callable[[Any], None]) -> None:
         try:
-            self._runner.submit(command, self._services.clocks.moment(), reply)
+            self._runner.submit(command, self._runtime.clocks.moment(), reply)
         except StorageError as error:
-            self._services.partitions.storage_failed(self.partition, error)
+            self._storage.partitions.storage_failed(self.partition, error)
             reply(ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)))
         except Exception:
             if self._runner.broken:
@@ -192,20 +193,20 @@ class Host(Generic[MachineT]):
         """The end of a transaction that has entries in this journal. Raises ApiError, StorageError."""
         self.partition.append(
             batch,
-            now_ms=self._services.now_ms(),
+            now_ms=self._runtime.now_ms(),
             acks=ACKS_ALL,
             leader_epoch=self.leader_epoch,
             origin=Origin.COORDINATOR,
             transaction_version=transaction_version,
         )
-        self._appended()
+        self._storage.appended(self.partition)
         if self._beginning is not None:  # else it will be read
             self._machine.apply(marker)
             self._runner.next_offset = self.partition.log.next_offset
             self._committed()
 
     def _append(self, entries: Sequence[Entry]) -> int:
-        now_ms = self._services.now_ms()
+        now_ms = self._runtime.now_ms()
         batch = memoryview(batch_of(entries, now_ms))
         try:
             self.partition.append(
@@ -218,19 +219,13 @@ class Host(Generic[MachineT]):
             self._lost = meaning == ErrorCode.NOT_COORDINATOR
             log.log(
                 logging.WARNING if meaning == ErrorCode.UNKNOWN_SERVER_ERROR else logging.INFO,
-                "what somebody wanted of the coordinator of %s is refused: %s",
+                "a command to the coordinator of %s is refused: %s",
                 self.partition.name,
                 error,
             )
             raise ApiError(meaning) from error
-        self._appended()
+        self._storage.appended(self.partition)
         return self.partition.log.next_offset
-
-    def _appended(self) -> None:
-        if self.partition.counts_at_once:
-            self._services.waiters.notify(self.partition)
-        if self.partition.needs_sync:
-            self._services.syncer.request(self.partition)
 
     def _perform(self, effect: Any) -> None:
         self._owner.perform(effect, self)
@@ -252,9 +247,9 @@ class Host(Generic[MachineT]):
     def _watch(self) -> None:
         """Until the high watermark has moved far enough, or somebody has waited too long."""
         since_ms = self._runner.waits_since_ms
-        waited_ms = 0 if since_ms is None else self._services.steady_ms() - since_ms
+        waited_ms = 0 if since_ms is None else self._runtime.steady_ms() - since_ms
         left_ms = max(self._owner.write_timeout_ms() - waited_ms, 1)
-        self._services.waiters.watch(Later(), [self.partition], self._moved, left_ms)
+        self._storage.waiters.watch(Later(), [self.partition], self._moved, left_ms)
 
     def _moved(self, changed: Partition | None) -> bool:
         if self._closed:
@@ -263,7 +258,7 @@ class Host(Generic[MachineT]):
             self._watching = False
             return True
         if changed is None:
-            before_ms = self._services.steady_ms() - self._owner.write_timeout_ms()
+            before_ms = self._runtime.steady_ms() - self._owner.write_timeout_ms()
             self._runner.give_up(before_ms, ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
             self._watch()
             return True
@@ -285,8 +280,8 @@ class Host(Generic[MachineT]):
         if self._timer_ms is None or deadline_ms < self._timer_ms:
             self._disarm()
             self._timer_ms = deadline_ms
-            delay_ms = deadline_ms - self._services.steady_ms()
-            self._timer = self._owner.loop.call_later(max(0, delay_ms) / 1000, self._wake)
+            delay_ms = deadline_ms - self._runtime.steady_ms()
+            self._timer = self._runtime.loop.call_later(max(0, delay_ms) / 1000, self._wake)
 
     def _disarm(self) -> None:
         if self._timer is not None:
@@ -296,9 +291,9 @@ class Host(Generic[MachineT]):
     def _wake(self) -> None:
         self._timer = self._timer_ms = None
         try:
-            self._runner.wake(self._services.clocks.moment())
+            self._runner.wake(self._runtime.clocks.moment())
         except StorageError as error:
-            self._services.partitions.storage_failed(self.partition, error)
+            self._storage.partitions.storage_failed(self.partition, error)
         except ApiError as error:  # refused by the machine or the journal: due again soon
             log.info("a timer of %s has to wait: %s", self.partition.name, error)
         except Exception:  # a mistake of ours in one command; the other timers go on

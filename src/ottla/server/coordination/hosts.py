@@ -18,10 +18,11 @@ from ottla.machine.keyed import Types
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.java import java_abs, java_hash
-from ottla.server.api.context import Services
-from ottla.server.coordination.host import Host, MachineT
+from ottla.server.coordination.host import Host, MachineT, ignore_reply
 from ottla.server.loop.later import Answer, Later
-from ottla.server.quorum.internal_topics import create_topic
+from ottla.server.loop.runtime import Runtime
+from ottla.server.quorum.metadata_host import MetadataHost
+from ottla.server.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 
@@ -33,15 +34,20 @@ class Coordinators(Generic[MachineT]):
 
     def __init__(
         self,
-        loop: Any,
-        services: Services,
+        runtime: Runtime,
+        storage: Storage,
+        metadata: MetadataHost,
+        create_topic: Callable[[str], Later[ApiError | None]],
         topic: str,
         types: Types,
         make_machine: Callable[[int], MachineT],
         write_timeout_ms: Callable[[], int],
     ) -> None:
-        self.loop = loop
-        self.services = services
+        self.runtime = runtime
+        self.storage = storage
+        self._loop = runtime.loop
+        self._metadata = metadata
+        self._create_topic = create_topic
         self.topic = topic
         self.types = types
         self.make_machine = make_machine
@@ -53,17 +59,17 @@ class Coordinators(Generic[MachineT]):
 
     def follow(self) -> None:
         """Take up the partitions that this node leads now (at the start: all it does), let go of those it does not."""
-        found = self.services.metadata.state.topics.get(self.topic)
-        own = self.services.node_id
+        found = self._metadata.state.topics.get(self.topic)
+        own = self._metadata.node_id
         led = {each.index for each in found.partitions if each.leader == own} if found is not None else set()
         for index, host in tuple(self._hosts.items()):
-            if index not in led or not self.services.partitions.holds(host.partition):
+            if index not in led or not self.storage.partitions.holds(host.partition):
                 self.resign(host)
             else:
                 host.leader_epoch = host.partition.leader_epoch
         for index in sorted(led):
             if index not in self._hosts:
-                partition = self.services.partitions.get(self.topic, index)
+                partition = self.storage.partitions.get(self.topic, index)
                 if partition is not None:
                     host = self._hosts[index] = Host(self, partition)
                     if partition.log.log_start_offset == partition.log.next_offset:
@@ -71,7 +77,7 @@ class Coordinators(Generic[MachineT]):
                     else:
                         self.load_soon(host)
                 elif self._again is None:
-                    self._again = self.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._follow_again)
+                    self._again = self._loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._follow_again)
 
     def resign(self, host: Host[MachineT]) -> None:
         """This node is not the one any more; everybody who waits is told."""
@@ -90,7 +96,7 @@ class Coordinators(Generic[MachineT]):
 
     def load_soon(self, host: Host[MachineT]) -> None:
         """When it is its turn: a node that takes up many journals reads some of one of them per turn of the loop."""
-        self.services.slices.soon(partial(self.load, host))
+        self.runtime.slices.soon(partial(self.load, host))
 
     def load(self, host: Host[MachineT]) -> None:
         """Does one slice, and the others bit by bit."""
@@ -100,10 +106,10 @@ class Coordinators(Generic[MachineT]):
             if not host.load_some():
                 self.load_soon(host)
         except Cold as cold:
-            self.services.cold.warm(cold, host, partial(self.load_soon, host))
+            self.storage.cold.warm(cold, host, partial(self.load_soon, host))
         except StorageError as error:
-            self.services.partitions.storage_failed(host.partition, error)
-            self.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self.load_soon, host)
+            self.storage.partitions.storage_failed(host.partition, error)
+            self._loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self.load_soon, host)
         except Exception:
             log.exception("%s cannot be read: what it coordinates is not available", host.partition.name)
 
@@ -117,7 +123,7 @@ class Coordinators(Generic[MachineT]):
     def ensure_topic(self) -> Later[ApiError | None]:
         """Creates the internal topic on first use: None when it is there, or why it cannot be made now."""
         later: Later[ApiError | None] = Later()
-        if self.topic in self.services.metadata.state.topics:
+        if self.topic in self._metadata.state.topics:
             later.set(None)
             return later
         self._creating.append(later)
@@ -141,20 +147,20 @@ class Coordinators(Generic[MachineT]):
                 later.set(told)
             waiting.clear()
 
-        create_topic(self.services, self.topic).then(settle)
+        self._create_topic(self.topic).then(settle)
         if waiting:
-            self.loop.call_later(limits.INTERNAL_TOPIC_WAIT_MS / 1000, settle, not_now)
+            self._loop.call_later(limits.INTERNAL_TOPIC_WAIT_MS / 1000, settle, not_now)
 
     def partition_of(self, key: str) -> int:
         """The partition in charge of a key: Java's hash of the string, as Kafka does it."""
-        found = self.services.metadata.state.topics.get(self.topic)
+        found = self._metadata.state.topics.get(self.topic)
         if found is None:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
         return java_abs(java_hash(key)) % len(found.partitions)
 
     def leader_of(self, key: str) -> int:
         """The node that coordinates a key. Raises COORDINATOR_NOT_AVAILABLE while there is none."""
-        found = self.services.metadata.state.topics.get(self.topic)
+        found = self._metadata.state.topics.get(self.topic)
         leader = NO_LEADER if found is None else found.partitions[self.partition_of(key)].leader
         if leader == NO_LEADER:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -166,7 +172,7 @@ class Coordinators(Generic[MachineT]):
             leader = self.leader_of(key)
         except ApiError:
             return None
-        return None if leader == self.services.node_id else leader
+        return None if leader == self._metadata.node_id else leader
 
     def host_of(self, key: str) -> Host[MachineT]:
         host = self._hosts.get(self.partition_of(key))
@@ -195,7 +201,7 @@ class Coordinators(Generic[MachineT]):
         """To every machine that is loaded; one that is not yet sees the world as it is then."""
         for host in tuple(self._hosts.values()):
             if host.active:
-                host.submit(command, _nothing)
+                host.submit(command, ignore_reply)
 
     def ask(self, key: str, command: Any, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
         """`submit`, with the reply made into a response; at once where the reply is there at once."""
@@ -209,7 +215,3 @@ class Coordinators(Generic[MachineT]):
         if self._again is not None:
             self._again.cancel()
         self.resign_all()
-
-
-def _nothing(_: Any) -> None:
-    """Whom nobody asked."""

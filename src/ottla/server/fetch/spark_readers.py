@@ -119,11 +119,11 @@ class SparkReaders:
             if error is not None or not positions:
                 settle(error)
                 return
-            elsewhere = services.groups.elsewhere(query.group_id)
+            elsewhere = services.groups.coordinators.elsewhere(query.group_id)
             commit = _commit_here if elsewhere is None else partial(_commit_elsewhere, elsewhere)
             commit(services, query.group_id, positions).then(settle)
 
-        services.groups.ensure_topic().then(ready)
+        services.groups.coordinators.ensure_topic().then(ready)
 
 
 def _commit_here(services: Services, group_id: str, positions: Mapping[TopicPartition, int]) -> Later[ApiError | None]:

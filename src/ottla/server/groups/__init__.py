@@ -1,1 +1,1 @@
-"""Group coordination: what the handlers of group APIs share."""
+"""Group coordination: the group coordinators, and what groups ask of the rest of the node."""

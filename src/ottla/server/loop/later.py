@@ -125,6 +125,13 @@ class Later(Generic[T]):
             self.on_abandon()
 
 
+def settled(value: T) -> Later[T]:
+    """An answer that is there already."""
+    later: Later[T] = Later()
+    later.set(value)
+    return later
+
+
 def gather(answers: Sequence[Later[T]]) -> Later[list[T]]:
     """All of the answers, in their order, once the last is there."""
     gathered: Later[list[T]] = Later()

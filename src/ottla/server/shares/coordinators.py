@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.log.files.disk import StorageError
@@ -17,9 +17,13 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import uuid_bytes
 from ottla.model.names import SHARE_STATE_TOPIC
 from ottla.model.settings.share import SHARE_COORDINATOR_WRITE_TIMEOUT_MS
+from ottla.replica.partition import Partition
 from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
+from ottla.server.coordination.runtime import CoordinatorRuntime
 from ottla.server.loop.later import Later, gather
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.partitions import Partitions
 from ottla.shares.state.machine import SharesMachine
 from ottla.shares.state.partition import SharePartitionId
 from ottla.shares.state.upkeep import PruneBelow
@@ -27,8 +31,7 @@ from ottla.shares.state.view import SharesState, View
 from ottla.wire.journal import share_state
 
 if TYPE_CHECKING:
-    from ottla.replica.partition import Partition
-    from ottla.server.api.context import Context, Services
+    from ottla.server.api.context import Context
 
 log = logging.getLogger(__name__)
 
@@ -38,47 +41,44 @@ _FIRST_LEVEL_WITH_SHARES = 1
 _INT = re.compile(r"[+-]?[0-9]+")
 
 
-def share_coordinators(loop: Any, services: Services) -> ShareCoordinators:
+def share_coordinators(coordinating: CoordinatorRuntime, configs: Configs) -> ShareCoordinators:
     """The machines on `__share_group_state`."""
-    configs = services.configs
+    runtime, storage, metadata = coordinating.runtime, coordinating.storage, coordinating.metadata
 
     def partitions_of(topic_id: bytes) -> int:
-        topic = services.metadata.state.topic_by_id.get(topic_id)
+        topic = metadata.state.topic_by_id.get(topic_id)
         return len(topic.partitions) if topic is not None else 0
 
     def make(index: int) -> SharesMachine:
-        partition = services.partitions.get(SHARE_STATE_TOPIC, index)
+        partition = storage.partitions.get(SHARE_STATE_TOPIC, index)
         start = partition.log.log_start_offset if partition is not None else 0
         return SharesMachine(View(SharesState(start), partitions_of, lambda: configs.broker))
 
-    made: ShareCoordinators = Coordinators(
-        loop,
-        services,
+    def prune(effect: PruneBelow, host: Host[SharesMachine]) -> None:
+        if effect.offset > host.partition.log.log_start_offset:
+            runtime.slices.begin(_prune_below(effect.offset, host.partition, storage.partitions, runtime.executor))
+
+    made: ShareCoordinators = coordinating.coordinators(
         SHARE_STATE_TOPIC,
         types_of(share_state),
         make,
         lambda: configs.broker[SHARE_COORDINATOR_WRITE_TIMEOUT_MS],
     )
-    made.on_effect(PruneBelow, partial(_prune, services))
+    made.on_effect(PruneBelow, prune)
     return made
 
 
-def _prune(services: Services, effect: PruneBelow, host: Host[SharesMachine]) -> None:
-    if effect.offset > host.partition.log.log_start_offset:
-        services.channel.spawn(_prune_below(services, effect, host.partition))
-
-
-async def _prune_below(services: Services, effect: PruneBelow, partition: Partition) -> None:
+async def _prune_below(offset: int, partition: Partition, partitions: Partitions, executor: Executor | None) -> None:
     try:
-        start = partition.deletion_point(effect.offset)
+        start = partition.deletion_point(offset)
         # On disk before it is so: a log start must not go back after a crash.
-        await services.partitions.checkpoints.remember_log_starts({partition: start}, services.executor)
-        if services.partitions.holds(partition):
+        await partitions.checkpoints.remember_log_starts({partition: start}, executor)
+        if partitions.holds(partition):
             partition.delete_records(start)
     except ApiError as error:
         log.warning("%s is not pruned now: %s", partition.name, error)
     except StorageError as error:
-        services.partitions.storage_failed(partition, error)
+        partitions.storage_failed(partition, error)
 
 
 Named = tuple[bytes, int]  # a topic's id and a partition

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ottla.client.errors import error_code
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.loop.later import Later
+from ottla.server.coordination.runtime import CoordinatorRuntime
+from ottla.server.loop.later import Later, settled
 from ottla.server.loop.retrying import growing_pauses, retrying
-from ottla.server.peers.peer_requests import PeerQuestions
+from ottla.server.peers.peer_requests import PeerQuestions, PeerRequests
+from ottla.server.shares.coordinators import ShareCoordinators
 from ottla.shares.state.batches import StateBatch
 from ottla.shares.state.commands import DeleteState, InitializeState, ReadState, ReadSummary, State, Summary, WriteState
 from ottla.shares.state.partition import NO_COUNT, NO_EPOCH, SharePartitionId
@@ -26,9 +28,6 @@ from ottla.wire.messages.shares.initialize_share_group_state import InitializeSh
 from ottla.wire.messages.shares.read_share_group_state import ReadShareGroupStateRequest
 from ottla.wire.messages.shares.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
 from ottla.wire.messages.shares.write_share_group_state import WriteShareGroupStateRequest
-
-if TYPE_CHECKING:
-    from ottla.server.api.context import Services
 
 Command = ReadState | WriteState | InitializeState | DeleteState | ReadSummary
 
@@ -58,39 +57,40 @@ class To(NamedTuple):
 
 
 class ShareStates:
-    def __init__(self, loop: Any, services: Services) -> None:
-        self._loop = loop
-        self._services = services
-        self._elsewhere = _StateQuestions(services.peer_requests)
+    def __init__(
+        self, coordinating: CoordinatorRuntime, coordinators: ShareCoordinators, requests: PeerRequests
+    ) -> None:
+        self._loop = coordinating.runtime.loop
+        self._metadata = coordinating.metadata
+        self._coordinators = coordinators
+        self._requests = _StateRequests(requests)
 
     def submit(self, command: Command) -> Later[Any]:
         """The reply of the coordinator in charge; an ApiError arrives as a value."""
         key = SharePartitionId(command.group_id, command.topic_id, command.partition).coordinator_key
-        if len(self._services.metadata.state.brokers) <= 1:
-            return self._services.shares.submit(key, command)
+        if len(self._metadata.state.brokers) <= 1:
+            return self._coordinators.submit(key, command)
         pauses_ms = growing_pauses(
             limits.SHARE_STATE_RETRY_MS, limits.SHARE_STATE_RETRY_MS_MAX, limits.SHARE_STATE_ATTEMPTS_MAX - 1
         )
         return retrying(self._loop, partial(self._ask, key, command), _passes, pauses_ms)
 
     def _ask(self, key: str, command: Command) -> Later[Any]:
-        shares = self._services.shares
+        shares = self._coordinators
         try:
             leader = shares.leader_of(key)
         except ApiError as error:
-            refused: Later[Any] = Later()
-            refused.set(error)
-            return refused
-        if leader == self._services.node_id:
+            return settled(error)
+        if leader == self._metadata.node_id:
             return shares.submit(key, command)
-        return self._elsewhere.ask(To(leader, command.group_id, type(command)), command)
+        return self._requests.ask(To(leader, command.group_id, type(command)), command)
 
 
 def _passes(reply: Any) -> bool:
     return isinstance(reply, ApiError) and reply.code in _AGAIN
 
 
-class _StateQuestions(PeerQuestions[To, Command, Any]):
+class _StateRequests(PeerQuestions[To, Command, Any]):
     """Commands to share coordinators of other nodes; those of one kind for one group go together."""
 
     purpose = "shares"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ottla.model import limits
 from ottla.model.settings.node import FETCH_MAX_BYTES
+from ottla.replica.partition import Partition
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.waiters import Waiters
@@ -63,6 +64,13 @@ class Storage:
     def cordoned(self) -> list[bytes]:
         """The ids of the directories that take no new replicas (`cordoned.log.dirs`)."""
         return cordoned(self.directories, self._configs.broker)
+
+    def appended(self, partition: Partition) -> None:
+        """Something was appended: wake the requests that wait for it, and have it synced where that is needed."""
+        if partition.counts_at_once:
+            self.waiters.notify(partition)
+        if partition.needs_sync:
+            self.syncer.request(partition)
 
     async def finish_work(self) -> None:
         """Waits for the threads. Nothing is looked at, synced or written in them afterwards."""

@@ -14,7 +14,6 @@ from ottla.model.errors import ApiError
 from ottla.model.settings.groups import GROUP_CONSUMER_ASSIGNORS
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.groups.consumer_groups import check_enabled
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -30,7 +29,7 @@ Response = ConsumerGroupHeartbeatResponse
 def consumer_group_heartbeat(request: Request, context: Context) -> Answer[Response]:
     heartbeat = _heartbeat(request, context)
     try:
-        check_enabled(context)
+        context.groups.require_consumer_protocol()
         assignors = assignor_names(context.settings[GROUP_CONSUMER_ASSIGNORS])
         check_heartbeat(heartbeat, context.request_version, assignors)
     except ApiError as error:

@@ -8,7 +8,6 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
-from ottla.server.shares.group_requests import delete_group_state
 from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
 Outcome = DeleteGroupsResponse.DeletableGroupResult
@@ -22,7 +21,7 @@ async def delete_groups(request: DeleteGroupsRequest, context: Context) -> Delet
 
 async def _delete(group_id: str, context: Context) -> Outcome:
     try:
-        await delete_group_state(context.services, group_id)
+        await context.groups.share_states.delete_all(group_id)
     except ApiError as error:
         return Outcome(group_id=group_id, error_code=error.code)
     value = await context.groups.submit(group_id, DeleteGroup(group_id))

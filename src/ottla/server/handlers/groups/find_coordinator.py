@@ -13,7 +13,7 @@ from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
 from ottla.server.coordination.hosts import Coordinators
-from ottla.server.loop.later import Answer, Later, gather
+from ottla.server.loop.later import Answer, Later, gather, settled
 from ottla.server.shares.coordinators import is_share_partition
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -52,9 +52,7 @@ def _find(key: str, key_type: int, context: Context) -> Later[Coordinator]:
     try:
         coordinators = _coordinators(key, key_type, context)
     except ApiError as error:
-        refused: Later[Coordinator] = Later()
-        refused.set(_answer(key, _NOBODY, error))
-        return refused
+        return settled(_answer(key, _NOBODY, error))
 
     def found(error: ApiError | None) -> Coordinator:
         try:
@@ -93,9 +91,9 @@ def _answer(key: str, place: tuple[int, str, int], error: ApiError = _NO_ERROR) 
 
 def _coordinators(key: str, key_type: int, context: Context) -> Coordinators[Any]:
     if key_type == GROUP:
-        return context.services.groups
+        return context.groups.coordinators
     if key_type == TRANSACTION:
-        return context.services.txns
+        return context.transactions.coordinators
     if key_type == SHARE:
         if context.request_version >= _FIRST_VERSION_OF_SHARES and is_share_partition(key):
             return context.services.shares

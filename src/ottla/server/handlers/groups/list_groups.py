@@ -26,7 +26,7 @@ def list_groups(request: ListGroupsRequest, context: Context) -> Answer[ListGrou
     # A type nobody has heard of matches no group, which is not the same as no filter.
     kinds = frozenset(_KINDS.get(name.lower()) for name in request.types_filter)
     wanted = Filter(states or None, kinds or None)
-    found = gather([host.ask(AllGroups()) for host in context.groups.hosts()])
+    found = gather([host.ask(AllGroups()) for host in context.groups.coordinators.hosts()])
     return context.services.slices.answer_of(found, lambda replies: _listing(replies, wanted))
 
 

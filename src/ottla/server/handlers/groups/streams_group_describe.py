@@ -6,13 +6,11 @@ from ottla.groups.streams.describe import Described, DescribedMember, DescribeSt
 from ottla.groups.streams.tasks import Tasks, TaskSet, without_epochs
 from ottla.groups.streams.topology import InternalTopic, Subtopology
 from ottla.model import limits
-from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.java import table_order
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.group_descriptions import DescribeForm, describe_groups
 from ottla.server.api.portions import Portions
-from ottla.server.groups.descriptions import authorized_operations, describe_each
-from ottla.server.groups.streams_groups import check_enabled
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.streams_group_describe import (
     Assignment,
@@ -31,35 +29,26 @@ Group = StreamsGroupDescribeResponse.DescribedGroup
 def streams_group_describe(
     request: StreamsGroupDescribeRequest, context: Context
 ) -> Answer[StreamsGroupDescribeResponse]:
-    operations = authorized_operations(request.include_authorized_operations)
-
-    def described(group_id: str, value: Described) -> Group:
-        subtopologies = [_subtopology(each) for each in value.subtopologies]
-        return Group(
-            error_code=ErrorCode.NONE,
-            group_id=group_id,
-            group_state=value.state,
-            group_epoch=value.epoch,
-            assignment_epoch=value.assignment_epoch,
-            topology=Group.Topology(epoch=value.topology_epoch, subtopologies=subtopologies),
-            members=[_member(each) for each in table_order(value.members, lambda one: one.member.member_id)],
-            authorized_operations=operations,
-        )
-
-    groups = describe_each(context, request.group_ids, check_enabled, DescribeStreamsGroup, described, _refused)
-    return groups.map(lambda found: StreamsGroupDescribeResponse(groups=found)).soonest()
+    return describe_groups(request, context, _FORM)
 
 
-def _refused(group_id: str, error: ApiError) -> Group:
-    return Group(
-        error_code=error.code,
-        error_message=error.message,
-        group_id=group_id,
-        group_state="",
-        group_epoch=0,
-        assignment_epoch=0,
-        members=[],
-    )
+def _fields(group: Described, _: Context) -> dict[str, object]:
+    subtopologies = [_subtopology(each) for each in group.subtopologies]
+    return {
+        "group_state": group.state,
+        "topology": Group.Topology(epoch=group.topology_epoch, subtopologies=subtopologies),
+        "members": [_member(each) for each in table_order(group.members, lambda one: one.member.member_id)],
+    }
+
+
+_FORM = DescribeForm(
+    StreamsGroupDescribeResponse,
+    Group,
+    lambda context: context.groups.require_streams_protocol(),
+    DescribeStreamsGroup,
+    _fields,
+    blank={},
+)
 
 
 def _subtopology(described: Subtopology) -> Group.Topology.Subtopology:

@@ -12,7 +12,6 @@ from ottla.groups.streams.tasks import Tasks, TaskSet
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.groups.streams_groups import check_enabled
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups import streams_group_heartbeat as messages
 from ottla.wire.messages.groups.streams_group_heartbeat import (
@@ -27,7 +26,7 @@ Response = StreamsGroupHeartbeatResponse
 @handles(StreamsGroupHeartbeatRequest)
 def streams_group_heartbeat(request: Request, context: Context) -> Answer[Response]:
     try:
-        check_enabled(context)
+        context.groups.require_streams_protocol()
         heartbeat = _heartbeat(request, context)
         if heartbeat.topology is not None:
             check_topology_names(heartbeat.topology)

@@ -7,14 +7,14 @@ passed the batch, `ottla.fsync.before.ack` until the bytes are on disk, a slow d
 wait, and names the leader (KIP-951). With acks=0 there is no answer; an error then closes the connection, as Kafka
 does.
 
-A transaction's batch is appended when the coordinator has let it in, and one that must be looked into when that is done
-(`server/api/unlooked_batches.py`). Mostly both are at once. A request that names very many partitions is handled in
-portions (`server/api/wide_produce.py`).
-"""
+A transactional batch is appended when the gate has admitted it (`server/txns/gate.py`), and one that must be looked
+into when that is done (`server/api/unlooked_batches.py`). Mostly both are at once. A request that names very many
+partitions is handled in portions (`server/api/wide_produce.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +32,7 @@ from ottla.server.api.unlooked_batches import Rest, Unlooked, first_look, name_d
 from ottla.server.api.unwritten_records import held_until_written
 from ottla.server.api.wide_produce import is_wide, produce_in_portions, without_duplicates
 from ottla.server.loop.later import Answer, Disconnect, Later
-from ottla.server.txns.admitted import FIRST_VERSION_BY_ID, WITHOUT_ID, Admitted
+from ottla.server.txns.verdict import WITHOUT_ID, Verdict
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ TopicResponse = ProduceResponse.TopicProduceResponse
 PartitionResponse = TopicResponse.PartitionProduceResponse
 RecordError = PartitionResponse.BatchIndexAndErrorMessage
 FIRST_VERSION_WITH_LEADER = 10
+FIRST_VERSION_BY_ID = 13
 
 
 class Pending(NamedTuple):
@@ -83,31 +84,81 @@ def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse
 def _admit(request: ProduceRequest, context: Context, version: int) -> Answer[ProduceResponse]:
     if request.transactional_id is None:
         return _produce(request, context, version, WITHOUT_ID)
-    # The first of a transaction loads what transactions need: a node that starts has no use for it.
-    from ottla.server.txns.admission import admission
-
-    admitted = admission(request, context, version)
+    admitted = _ask_gate(request, request.topic_data, context, version)
     if admitted.done:
         return _produce(request, context, version, admitted.taken())
-    return keep_turn(context, admitted, lambda said: _produce(request, context, version, said))
+    return keep_turn(context, admitted, lambda verdict: _produce(request, context, version, verdict))
 
 
-def _produce(request: ProduceRequest, context: Context, version: int, admitted: Admitted) -> Answer[ProduceResponse]:
+def _ask_gate(request: ProduceRequest, topic_data: list[TopicData], context: Context, version: int) -> Later[Verdict]:
+    """Which of the transactional batches may be appended."""
+    assert request.transactional_id is not None, "without one, transactional batches are refused"
+    # The first transaction has the node import what transactions need: it is not needed before.
+    from ottla.server.txns.gate import TransactionalBatch
+
+    batches = []
+    for topic in topic_data:
+        for data in topic.partition_data:
+            try:
+                header = check_request(data.records if data.records is not None else b"", version)
+            except ApiError:
+                continue  # refused with this when it is its turn
+            if not header.is_transactional:
+                continue
+            partition = None
+            with suppress(ApiError):
+                found = _find(topic, data.index, context, version)
+                found.require_leader()
+                partition = found
+            batches.append(TransactionalBatch(header, partition))
+    return context.transactions.gate.admit_batches(request.transactional_id, batches, version)
+
+
+def _find(topic: TopicData, index: int, context: Context, version: int) -> Partition:
+    if version >= FIRST_VERSION_BY_ID:
+        return context.partitions.find_by_id(topic.topic_id, index)
+    return context.partitions.find(topic.name, index)
+
+
+def _produce(request: ProduceRequest, context: Context, version: int, verdict: Verdict) -> Answer[ProduceResponse]:
     pending: list[Pending] = []
     unlooked: list[Unlooked] = []
-    topics, failed = _append_all(request.topic_data, request.acks, context, version, admitted, pending, unlooked)
+    topics, failed = _append_all(request.topic_data, request.acks, context, version, verdict, pending, unlooked)
     if not unlooked:
         return _answer(topics, failed, pending, request, context, version)
+    rest = _LookedInto(request, context, version, topics, pending)
+    return keep_turn(context, Rest(unlooked, context, rest).begin(), rest.answer)
 
-    def append(topic: TopicData, admitted: Admitted, look: Look, again: list[Unlooked]) -> PartitionResponse:
-        (alone,), _ = _append_all([topic], request.acks, context, version, admitted, pending, again, look)
+
+class _LookedInto:
+    """A produce with batches that are looked into by a worker before they are appended."""
+
+    def __init__(
+        self,
+        request: ProduceRequest,
+        context: Context,
+        version: int,
+        topics: list[TopicResponse],
+        pending: list[Pending],
+    ) -> None:
+        self._request = request
+        self._context = context
+        self._version = version
+        self._topics = topics
+        self._pending = pending
+
+    def admit(self, topic: TopicData) -> Later[Verdict]:
+        """Asks again, so that no marker comes between the coordinator's answer and the append."""
+        return _ask_gate(self._request, [topic], self._context, self._version)
+
+    def append(self, topic: TopicData, verdict: Verdict, look: Look, again: list[Unlooked]) -> PartitionResponse:
+        acks, context, version = self._request.acks, self._context, self._version
+        (alone,), _ = _append_all([topic], acks, context, version, verdict, self._pending, again, look)
         return alone.partition_responses[0]
 
-    def answer(_: None) -> Answer[ProduceResponse]:
-        failed = any(each.error_code for topic in topics for each in topic.partition_responses)
-        return _answer(topics, failed, pending, request, context, version)
-
-    return keep_turn(context, Rest(unlooked, request, context, version, append).begin(), answer)
+    def answer(self, _: None) -> Answer[ProduceResponse]:
+        failed = any(each.error_code for topic in self._topics for each in topic.partition_responses)
+        return _answer(self._topics, failed, self._pending, self._request, self._context, self._version)
 
 
 def _append_all(
@@ -115,7 +166,7 @@ def _append_all(
     acks: int,
     context: Context,
     version: int,
-    admitted: Admitted,
+    verdict: Verdict,
     pending: list[Pending],
     unlooked: list[Unlooked],
     look: Look | None = None,
@@ -136,8 +187,8 @@ def _append_all(
                 header = check_request(data.records if data.records is not None else b"", version)
                 guard = None
                 if header.is_transactional:
-                    admitted.check(partition, header)
-                    guard = partial(admitted.check_first, partition, header)
+                    verdict.check(partition, header)
+                    guard = partial(verdict.check_first, partition, header)
                 found = look
                 if partition.log.looks_inside and (look is None or look.config is not partition.log.config):
                     assert data.records is not None, "check_request refuses null records"

@@ -10,8 +10,8 @@ from ottla.model.ids import NO_ID
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
+from ottla.server.groups.share_group_states import Outcomes
 from ottla.server.shares.coordinators import check_enabled
-from ottla.server.shares.group_requests import Outcomes, initialize
 from ottla.wire.messages.shares.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
@@ -50,7 +50,9 @@ async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, cont
     )
     if isinstance(alteration, ApiError):
         return _refused(alteration)
-    outcomes = await initialize(context.services, request.group_id, alteration.state_epoch, alteration.offsets)
+    outcomes = await context.groups.share_states.initialize(
+        request.group_id, alteration.state_epoch, alteration.offsets
+    )
     if outcomes and not any(outcomes.values()):
         done = {topic_id: frozenset(each) for topic_id, each in alteration.offsets.items()}
         await context.groups.submit(request.group_id, SharesInitialized(request.group_id, done))

@@ -10,7 +10,6 @@ from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
 from ottla.server.shares.coordinators import check_enabled
-from ottla.server.shares.group_requests import delete
 from ottla.wire.messages.shares.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
@@ -35,7 +34,7 @@ async def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, co
         return _refused(deletion)
     answers = [_topic(name, NO_ID, error) for name, error in deletion.errors.items()]
     failed: dict[bytes, ApiError] = {}
-    for (topic_id, _), error in (await delete(context.services, group_id, deletion.partitions)).items():
+    for (topic_id, _), error in (await context.groups.share_states.delete(group_id, deletion.partitions)).items():
         if error is not None:
             failed.setdefault(topic_id, error)
     done = frozenset(deletion.partitions) - failed.keys()

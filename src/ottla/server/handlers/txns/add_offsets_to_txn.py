@@ -11,7 +11,6 @@ from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import Answer, Later
-from ottla.server.txns.transactional import submit_patiently
 from ottla.txns.commands.add_partitions import AddPartitions
 from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
@@ -32,19 +31,19 @@ def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: Context) -> Ans
     id = request.transactional_id
     if not id:
         return refuse(ApiError(ErrorCode.INVALID_REQUEST))
-    groups = context.groups
+    groups, transactions = context.groups.coordinators, context.transactions
     outcome: Later[ApiError | None] = Later()
 
     def ready(error: ApiError | None) -> None:
         try:
             if error is not None:
                 raise error
-            home = TopicPartition(CONSUMER_OFFSETS_TOPIC, groups.partition_of(request.group_id))
+            journal = TopicPartition(CONSUMER_OFFSETS_TOPIC, groups.partition_of(request.group_id))
         except ApiError as refusal:
             outcome.set(refusal)
             return
-        command = AddPartitions(id, request.producer_id, request.producer_epoch, (home,))
-        submit_patiently(context, id, command).then(outcome.set)
+        command = AddPartitions(id, request.producer_id, request.producer_epoch, (journal,))
+        transactions.submit_patiently(id, command).then(outcome.set)
 
     groups.ensure_topic().then(ready)
     return outcome.map(respond).soonest()

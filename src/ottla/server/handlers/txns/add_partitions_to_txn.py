@@ -14,8 +14,7 @@ from ottla.model.ids import TopicPartition
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions, divided, put_together
-from ottla.server.loop.later import Answer, Large, Later, Sliced, gather
-from ottla.server.txns.transactional import submit_patiently
+from ottla.server.loop.later import Answer, Large, Later, Sliced, gather, settled
 from ottla.txns.commands.add_partitions import AddPartitions, VerifyPartitions
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
 from ottla.wire.messages.txns.add_partitions_to_txn import (
@@ -122,17 +121,16 @@ class _Question:
         transaction = self._transaction
         id, producer_id, epoch = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
         if self._missing or not id:
-            refused: Later[Reply] = Later()
-            refused.set(ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED if self._missing else ErrorCode.INVALID_REQUEST))
-            return refused
+            return settled(ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED if self._missing else ErrorCode.INVALID_REQUEST))
         if transaction.verify_only:
             return self._submit(VerifyPartitions(id, producer_id, epoch, wanted))
         return self._submit(AddPartitions(id, producer_id, epoch, wanted, self._client_version))
 
     def _submit(self, command: AddPartitions | VerifyPartitions) -> Later[Reply]:
-        if self._client_version:  # a broker asks, which is patient itself
-            return self._context.services.txns.submit(command.transactional_id, command)
-        return submit_patiently(self._context, command.transactional_id, command)
+        transactions = self._context.transactions
+        if self._client_version:  # a broker asks, which retries by itself
+            return transactions.submit(command.transactional_id, command)
+        return transactions.submit_patiently(command.transactional_id, command)
 
     def result(self, reply: Reply) -> Generator[None, None, TransactionResult]:
         code = reply.code if isinstance(reply, ApiError) else ErrorCode.NONE

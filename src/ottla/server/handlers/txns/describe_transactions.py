@@ -7,7 +7,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
-from ottla.server.loop.later import Answer, Later, gather
+from ottla.server.loop.later import Answer, Later, gather, settled
 from ottla.txns.commands.describe import Describe
 from ottla.txns.transaction import Transaction
 from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
@@ -30,10 +30,8 @@ def _describe(transactional_id: str, context: Context) -> Later[Described]:
         return _refusal(transactional_id, reply.code) if isinstance(reply, ApiError) else _described(reply)
 
     if not transactional_id:
-        refused: Later[Described] = Later()
-        refused.set(_refusal(transactional_id, ErrorCode.INVALID_REQUEST))
-        return refused
-    return context.services.txns.submit(transactional_id, Describe(transactional_id)).map(respond)
+        return settled(_refusal(transactional_id, ErrorCode.INVALID_REQUEST))
+    return context.transactions.submit(transactional_id, Describe(transactional_id)).map(respond)
 
 
 def _described(transaction: Transaction) -> Described:

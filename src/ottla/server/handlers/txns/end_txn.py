@@ -9,7 +9,6 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import Answer
-from ottla.server.txns.coordinators import ask_with_ids
 from ottla.txns.commands.end import EndTransaction
 from ottla.txns.commands.init_producer import Producer
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
@@ -42,4 +41,4 @@ def end_txn(request: EndTxnRequest, context: Context) -> Answer[EndTxnResponse]:
         request.committed,
         EPOCH_BUMPS_SINCE if version >= _FIRST_VERSION_OF_BUMPS else 0,
     )
-    return ask_with_ids(context.services, id, command, respond, refuse)
+    return context.transactions.ask_with_ids(id, command, respond, refuse)

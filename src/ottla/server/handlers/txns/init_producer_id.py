@@ -9,7 +9,6 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import Answer
-from ottla.server.txns.coordinators import ask_with_ids
 from ottla.txns.commands.init_producer import InitProducer, Producer
 from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -35,7 +34,7 @@ def init_producer_id(request: InitProducerIdRequest, context: Context) -> Answer
             return _refuse(ErrorCode.INVALID_PRODUCER_EPOCH)
         return _refuse(error.code)
 
-    return ask_with_ids(context.services, request.transactional_id, command, _respond, refuse)
+    return context.transactions.ask_with_ids(request.transactional_id, command, _respond, refuse)
 
 
 def _next(problem: ApiError | None, context: Context) -> InitProducerIdResponse:

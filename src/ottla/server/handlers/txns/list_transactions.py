@@ -65,7 +65,7 @@ def list_transactions(request: ListTransactionsRequest, context: Context) -> Ans
             error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=listed
         )
 
-    known = gather([host.ask(ListAll()) for host in context.services.txns.hosts()])
+    known = gather([host.ask(ListAll()) for host in context.transactions.coordinators.hosts()])
     return context.services.slices.answer_of(known, listing)
 
 

@@ -15,7 +15,6 @@ from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer, Later
-from ottla.server.txns.transactional import Admission, ensure_in_transaction
 from ottla.wire.messages.txns.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 TopicAnswer = TxnOffsetCommitResponse.Topic
@@ -80,18 +79,14 @@ def _commit(
             response.set(_response(codes))
 
     try:
-        journal = TopicPartition(CONSUMER_OFFSETS_TOPIC, context.groups.partition_of(request.group_id))
+        journal = TopicPartition(CONSUMER_OFFSETS_TOPIC, context.groups.coordinators.partition_of(request.group_id))
     except ApiError as error:
         admitted(error.code)
         return response
-    ensure_in_transaction(
-        context,
-        request.transactional_id,
-        request.producer_id,
-        request.producer_epoch,
-        [journal],
-        Admission.of_txn_offset_commit(version),
-    ).then(admitted)
+    gate = context.transactions.gate
+    gate.admit_offsets(request.transactional_id, request.producer_id, request.producer_epoch, journal, version).then(
+        admitted
+    )
     return response
 
 

@@ -14,11 +14,11 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.control import EndTxnMarker
-from ottla.server.api.context import Context, Services
+from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import Answer, Large, Later, Sliced, gather
 from ottla.server.loop.slices import Slices
-from ottla.server.txns.markers import COST_PER_SLICE, marker_cost, write_marker
+from ottla.server.txns.marker_writer import COST_PER_SLICE, MarkerWriter
 from ottla.wire.messages.txns.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 MarkerResult = WriteTxnMarkersResponse.WritableTxnMarkerResult
@@ -32,7 +32,7 @@ Written = list[tuple[int, TopicPartition, Later[ApiError | None]]]
 @handles(WriteTxnMarkersRequest)
 def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -> Answer[WriteTxnMarkersResponse]:
     """Markers are written in slices, and wait for their replicas all together: a slow partition holds up no other."""
-    written = context.services.slices.answer(_written(request, context.services))
+    written = context.services.slices.answer(_written(request, context.transactions.marker_writer))
     if isinstance(written, Sliced):
         return Sliced(_answer(written, context.services.slices), changes=True)
     return _outcomes(written).map(lambda errors: in_one_go(_response(written, errors)))
@@ -48,7 +48,7 @@ def _outcomes(written: Written) -> Later[list[ApiError | None]]:
     return gather([later for _, _, later in written])
 
 
-def _written(request: WriteTxnMarkersRequest, services: Services) -> Generator[None, None, Written]:
+def _written(request: WriteTxnMarkersRequest, writer: MarkerWriter) -> Generator[None, None, Written]:
     written: Written = []
     left = COST_PER_SLICE
     for marker in request.markers:
@@ -60,8 +60,8 @@ def _written(request: WriteTxnMarkersRequest, services: Services) -> Generator[N
                     yield
                     left = COST_PER_SLICE
                 where = TopicPartition(topic.name, index)
-                left -= marker_cost(services, where)
-                written.append((producer_id, where, write_marker(services, where, producer_id, epoch, end, version)))
+                left -= writer.cost(where)
+                written.append((producer_id, where, writer.write(where, producer_id, epoch, end, version)))
     return written
 
 

@@ -1,0 +1,83 @@
+"""What the handlers that describe groups of one kind have in common: many groups, each with an answer of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from ottla.server.api.context import Context
+from ottla.server.loop.later import Answer, Later, gather, settled
+
+TopicT = TypeVar("TopicT")
+
+
+class DescribeRequest(Protocol):
+    group_ids: list[str]
+    include_authorized_operations: bool
+
+
+class DescribeForm(NamedTuple):
+    """How groups of one kind are described."""
+
+    response: Callable[..., Any]  # of `groups`
+    group: Callable[..., Any]
+    require_protocol: Callable[[Context], None]  # raises ApiError where there are no groups of this kind
+    command: Callable[[str], Any]  # asks the group's coordinator to describe it
+    fields: Callable[[Any, Context], Mapping[str, object]]  # of a described group, but for those that all kinds have
+    blank: Mapping[str, object]  # the same where there is an error instead of a group
+
+
+def describe_groups(request: DescribeRequest, context: Context, form: DescribeForm) -> Answer[Any]:
+    """Each group's coordinator describes it; what it says, or why it does not, is the group's answer."""
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+
+    def answer(group_id: str, value: Any) -> Any:
+        if isinstance(value, ApiError):
+            return form.group(
+                error_code=value.code,
+                error_message=value.message,
+                group_id=group_id,
+                group_state="",
+                group_epoch=0,
+                assignment_epoch=0,
+                members=[],
+                **form.blank,
+            )
+        return form.group(
+            error_code=ErrorCode.NONE,
+            group_id=group_id,
+            group_epoch=value.epoch,
+            assignment_epoch=value.assignment_epoch,
+            authorized_operations=operations,
+            **form.fields(value, context),
+        )
+
+    def describe(group_id: str) -> Later[Any]:
+        return _ask(group_id, context, form).map(lambda value: answer(group_id, value))
+
+    groups = gather([describe(group_id) for group_id in request.group_ids])
+    return groups.map(lambda found: form.response(groups=found)).soonest()
+
+
+def _ask(group_id: str, context: Context, form: DescribeForm) -> Later[Any]:
+    try:
+        form.require_protocol(context)
+        if not group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID)
+    except ApiError as error:
+        return settled(error)
+    return context.groups.submit(group_id, form.command(group_id))
+
+
+def named_partitions(
+    assigned: Mapping[bytes, Collection[int]], context: Context, topic_partitions: Callable[..., TopicT]
+) -> list[TopicT]:
+    """An assignment by topic ids, with the topics' names. Topics that are deleted have none and are left out."""
+    topics = context.metadata.state.topic_by_id
+    return [
+        topic_partitions(topic_id=each, topic_name=topics[each].name, partitions=sorted(assigned[each]))
+        for each in sorted(assigned)
+        if each in topics
+    ]

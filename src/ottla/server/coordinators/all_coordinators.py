@@ -1,0 +1,92 @@
+"""AllCoordinators: the coordinators of a node, and the live share partitions whose state they keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
+from ottla.cluster.entities import Change, PartitionChanged, PartitionsAdded, TopicCreated, TopicDeleted
+from ottla.groups.modern.topics_changed import TopicsChanged
+from ottla.groups.offsets.remove import ForgetTopics
+from ottla.groups.share.state_partitions import ForgetShares
+from ottla.server.coordination.hosts import Coordinators
+from ottla.server.coordination.runtime import CoordinatorRuntime
+from ottla.server.dead_letters.dead_letters import DeadLetters
+from ottla.server.groups.groups import Groups
+from ottla.server.loop.later import Later
+from ottla.server.peers.peer_requests import PeerRequests
+from ottla.server.quorum.producer_ids import ProducerIds
+from ottla.server.settings.configs import Configs
+from ottla.server.shares.coordinators import share_coordinators
+from ottla.server.shares.share_partitions import SharePartitions
+from ottla.server.shares.states import ShareStates
+from ottla.server.txns.transactions import Transactions
+from ottla.shares.state.upkeep import TopicsDeleted
+
+_OF_TOPICS = (TopicCreated, TopicDeleted, PartitionsAdded)
+
+
+class AllCoordinators:
+    """`create_topics` has the controller create topics."""
+
+    def __init__(
+        self,
+        coordinating: CoordinatorRuntime,
+        configs: Configs,
+        requests: PeerRequests,
+        producer_ids: ProducerIds,
+        create_topics: Callable[[tuple[NewTopic, ...]], Later[list[TopicOutcome]]],
+        dead_letters: DeadLetters,
+    ) -> None:
+        self.shares = share_coordinators(coordinating, configs)
+        self.share_states = ShareStates(coordinating, self.shares, requests)
+        self.groups = Groups(coordinating, configs, self.shares, self.share_states, create_topics)
+        self.transactions = Transactions(
+            coordinating, configs, producer_ids, requests, self.groups.coordinators.host_at
+        )
+        self.share_partitions = SharePartitions(
+            coordinating.runtime,
+            configs,
+            coordinating.storage,
+            coordinating.metadata,
+            self.share_states,
+            dead_letters,
+        )
+        self._all: tuple[Coordinators[Any], ...] = (
+            self.groups.coordinators,
+            self.shares,
+            self.transactions.coordinators,
+        )
+
+    def follow(self) -> None:
+        """Take up the partitions of internal topics that are led here now, and let go of the others."""
+        for each in self._all:
+            each.follow()
+
+    def reload(self) -> None:
+        """A snapshot replaced the cluster's state: all coordinators begin anew."""
+        for each in self._all:
+            each.resign_all()
+            each.follow()
+        self.share_partitions.follow()
+
+    def tell(self, changes: Sequence[Change]) -> None:
+        """Tell the coordinators what changed in the cluster."""
+        groups = self.groups.coordinators
+        touched = [change.topic.name for change in changes if isinstance(change, _OF_TOPICS)]
+        if touched:
+            groups.submit_to_all(TopicsChanged(frozenset(touched)))
+        deleted = [change.topic for change in changes if isinstance(change, TopicDeleted)]
+        if deleted:
+            ids = frozenset(topic.id for topic in deleted)
+            groups.submit_to_all(ForgetTopics(frozenset(topic.name for topic in deleted)))
+            groups.submit_to_all(ForgetShares(ids))
+            self.shares.submit_to_all(TopicsDeleted(ids))
+        if deleted or any(isinstance(change, PartitionChanged) for change in changes):
+            self.share_partitions.follow()
+
+    def close(self) -> None:
+        self.share_partitions.close()
+        for each in self._all:
+            each.close()

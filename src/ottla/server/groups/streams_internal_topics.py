@@ -1,0 +1,55 @@
+"""StreamsInternalTopics: has the controller create the internal topics that streams groups need."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from ottla.cluster.commands.create_topics import DEFAULT, NewTopic, TopicOutcome
+from ottla.groups.machine import GroupsMachine
+from ottla.groups.streams.internal_topics import CreateInternalTopics, InternalTopicsFailed
+from ottla.model.errors import ErrorCode
+from ottla.server.coordination.host import Host
+from ottla.server.coordination.hosts import Coordinators
+from ottla.server.loop.later import Later
+from ottla.server.loop.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+
+class StreamsInternalTopics:
+    """Carries out the effect `CreateInternalTopics`, in a new turn of the loop: the replies of the command that wants
+    it do not wait for it. A group learns from the cluster's metadata that its topics exist."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        groups: Coordinators[GroupsMachine],
+        create_topics: Callable[[tuple[NewTopic, ...]], Later[list[TopicOutcome]]],
+    ) -> None:
+        self._loop = runtime.loop
+        self._groups = groups
+        self._create_topics = create_topics
+        groups.on_effect(CreateInternalTopics, self._create_soon)
+
+    def _create_soon(self, effect: CreateInternalTopics, _: Host[GroupsMachine]) -> None:
+        self._loop.call_soon(self._create, effect)
+
+    def _create(self, effect: CreateInternalTopics) -> None:
+        topics = tuple(
+            NewTopic(topic.name, topic.partitions, topic.replication_factor or DEFAULT, configs=topic.configs)
+            for topic in effect.topics
+        )
+        self._create_topics(topics).then(partial(self._created, effect))
+
+    def _created(self, effect: CreateInternalTopics, outcomes: list[TopicOutcome]) -> None:
+        errors = {each.name: each.error for each in outcomes if each.error is not None}
+        failed = tuple(
+            (name, error.text or error.code.name)
+            for name, error in errors.items()
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS
+        )
+        if failed:
+            log.warning("internal topics of streams group %s could not be created: %s", effect.group_id, failed)
+            self._groups.submit(effect.group_id, InternalTopicsFailed(effect.group_id, failed))

@@ -1,0 +1,118 @@
+"""Transactions: the transaction coordinators of a node, and the gate for transactional batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from ottla.cluster.features import TRANSACTION_VERSION
+from ottla.machine.keyed import types_of
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import TRANSACTION_STATE_TOPIC
+from ottla.server.coordination.host import Host
+from ottla.server.coordination.hosts import Coordinators
+from ottla.server.coordination.runtime import CoordinatorRuntime
+from ottla.server.loop.later import Answer, Later
+from ottla.server.loop.retrying import retrying
+from ottla.server.peers.peer_requests import PeerRequests
+from ottla.server.quorum.producer_ids import ProducerIds
+from ottla.server.settings.configs import Configs
+from ottla.server.txns.add_partitions_requests import AddPartitionsRequests
+from ottla.server.txns.deliveries import Deliveries
+from ottla.server.txns.gate import TransactionGate, patience
+from ottla.server.txns.marker_writer import MarkerWriter
+from ottla.server.txns.markers import Markers
+from ottla.txns.effects import WriteMarkers
+from ottla.txns.machine import TransactionsMachine
+from ottla.txns.view import TransactionsState, View
+from ottla.wire.journal import transaction_state
+
+T = TypeVar("T")
+
+
+class NoProducerId(ApiError):
+    """There is none at the moment; the controller is being asked for more."""
+
+
+class Transactions:
+    """`offsets_host` finds the group coordinator on a partition of `__consumer_offsets`.
+
+    - `coordinators`: the machines on `__transaction_state`;
+    - `gate`: whether a batch may join a transaction;
+    - `marker_writer`: appends markers to partitions that are led here.
+    """
+
+    def __init__(
+        self,
+        coordinating: CoordinatorRuntime,
+        configs: Configs,
+        producer_ids: ProducerIds,
+        requests: PeerRequests,
+        offsets_host: Callable[[int], Host[Any] | None],
+    ) -> None:
+        runtime, metadata = coordinating.runtime, coordinating.metadata
+        self._runtime = runtime
+        self._configs = configs
+        self._metadata = metadata
+        self._producer_ids = producer_ids
+        self.coordinators: Coordinators[TransactionsMachine] = coordinating.coordinators(
+            TRANSACTION_STATE_TOPIC,
+            types_of(transaction_state),
+            self._make_machine,
+            lambda: limits.TRANSACTION_WRITE_MS_MAX,
+        )
+        self.submit = self.coordinators.submit
+        self.gate = TransactionGate(runtime, configs, metadata, self.coordinators, AddPartitionsRequests(requests))
+        self.marker_writer = MarkerWriter(coordinating.storage, runtime.now_ms, offsets_host, self.gate.marker_written)
+        deliveries = Deliveries(runtime, Markers(metadata, self.marker_writer, requests))
+        self.coordinators.on_effect(WriteMarkers, deliveries.write)
+
+    def _make_machine(self, _: int) -> TransactionsMachine:
+        view = View(
+            TransactionsState(),
+            lambda: self._configs.broker,
+            lambda: self._metadata.state.features.get(TRANSACTION_VERSION, 0),
+            self._next_producer_id,
+        )
+        return TransactionsMachine(view)
+
+    def _next_producer_id(self) -> int:
+        try:
+            return self._producer_ids.next_producer_id()
+        except ApiError as error:
+            raise NoProducerId(error.code, error.message) from error
+
+    def submit_patiently(self, transactional_id: str, command: Any) -> Later[Any]:
+        """The coordinator's reply. It is asked again while the markers of the producer's last transaction are being
+        written: a client that were told to retry would pause for longer."""
+        return retrying(
+            self._runtime.loop,
+            partial(self.submit, transactional_id, command),
+            lambda reply: isinstance(reply, ApiError) and reply.code == ErrorCode.CONCURRENT_TRANSACTIONS,
+            patience(self._runtime, self._configs),
+        )
+
+    def ask_with_ids(
+        self, transactional_id: str, command: Any, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]
+    ) -> Answer[T]:
+        """`Coordinators.ask`, for commands that may need a new producer id: they wait until there is one."""
+        outcome: Later[Any] = Later()
+        self._attempt(transactional_id, command, outcome, limits.PRODUCER_ID_ATTEMPTS_MAX)
+        return outcome.map(lambda value: refuse(value) if isinstance(value, ApiError) else respond(value)).soonest()
+
+    def _attempt(self, transactional_id: str, command: Any, outcome: Later[Any], left: int) -> None:
+        def judge(reply: Any) -> None:
+            if isinstance(reply, NoProducerId) and left:
+                self._producer_ids.ready().then(attempt_again)
+            else:
+                outcome.set(reply)
+
+        def attempt_again(error: ApiError | None) -> None:
+            if error is None:
+                self._attempt(transactional_id, command, outcome, left - 1)
+            else:
+                outcome.set(error)
+
+        self.submit(transactional_id, command).then(judge)

@@ -1,0 +1,54 @@
+"""Verdict: which transactional batches of a produce may be appended, as the transaction coordinator says.
+
+Every produce has one; only those with a transactional id ask for it (`server/txns/gate.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.records.batch import BatchHeader
+from ottla.replica.partition import Partition
+
+# Refusals after which the client sends the same batch again.
+_RETRIABLE = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
+class Verdict:
+    """`refusals` by partition; `everyone` refuses all transactional batches; `added` are the partitions that joined the
+    transaction for this produce."""
+
+    __slots__ = ("_added", "_everyone", "_refusals")
+
+    def __init__(
+        self,
+        refusals: Mapping[TopicPartition, ApiError] | None = None,
+        everyone: ApiError | None = None,
+        added: Sequence[TopicPartition] = (),
+    ) -> None:
+        self._refusals = refusals or {}
+        self._everyone = everyone
+        self._added = added
+
+    def check(self, partition: Partition, header: BatchHeader) -> None:
+        """Raises ApiError if a transactional batch may not be appended to the partition.
+
+        If the partition is not led here (any more), NOT_LEADER_OR_FOLLOWER comes first: the client goes to the leader.
+        """
+        partition.require_leader()
+        refusal = self._everyone or self._refusals.get(TopicPartition(partition.topic, partition.index))
+        if refusal is not None:
+            if refusal.code in _RETRIABLE:
+                partition.log.producers.turned_away(header)
+            raise refusal
+
+    def check_first(self, partition: Partition, header: BatchHeader) -> None:
+        """Raises ApiError if it must be the producer's first batch in the partition, and is not."""
+        if self._added and (partition.topic, partition.index) in self._added:
+            partition.log.producers.check_first(header, partition.log.next_offset)
+
+
+# A produce without a transactional id may not write to a transaction.
+WITHOUT_ID = Verdict(everyone=ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
