@@ -26,13 +26,13 @@ from ottla.cluster import journal
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.cluster.commands.fence import FenceBroker
 from ottla.cluster.commands.start import Activate, StartBroker
-from ottla.cluster.entities import Broker, Endpoint
-from ottla.cluster.entry import Entry
+from ottla.cluster.entities import Broker, ListenerEndpoint
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.features import DEFAULT_LEVELS, SUPPORTED_FEATURES
-from ottla.cluster.machine import ClusterMachine, Command
+from ottla.cluster.machine import ClusterCommand, ClusterMachine
 from ottla.cluster.snapshot import feature, snapshot
 from ottla.cluster.state import ClusterState
-from ottla.cluster.view import View
+from ottla.cluster.view import MetadataView
 from ottla.model.node_config import NodeConfig
 
 SIZES = (100_000, 300_000, 1_000_000)
@@ -53,9 +53,9 @@ class Controller:
         self.state = state
         self.written = 0
         config = NodeConfig({"node.id": "1"})
-        self.machine = ClusterMachine(View(state, 1, lambda: config, random.Random(1), lambda: self.written))
+        self.machine = ClusterMachine(MetadataView(state, 1, lambda: config, random.Random(1), lambda: self.written))
 
-    def submit(self, command: Command) -> int:
+    def submit(self, command: ClusterCommand) -> int:
         """The number of records it led to."""
         result = self.machine.decide(command, 0)
         for entry in result.records:
@@ -71,7 +71,7 @@ def broker(id: int) -> Broker:
         id=id,
         epoch=id,
         incarnation_id=bytes([id]) * 16,
-        endpoints=(Endpoint("PLAINTEXT", f"host{id}", 9092, 0),),
+        endpoints=(ListenerEndpoint("PLAINTEXT", f"host{id}", 9092, 0),),
         features=tuple(SUPPORTED_FEATURES.items()),
         rack=None,
         fenced=True,
@@ -105,7 +105,7 @@ def write(state: ClusterState, path: Path) -> None:
 def load(path: Path) -> ClusterState:
     state = ClusterState()
     for item in journal.items(memoryview(path.read_bytes())):
-        if isinstance(item.content, Entry):
+        if isinstance(item.content, MetadataEntry):
             state.apply(item.content.record)
     return state
 

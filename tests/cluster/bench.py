@@ -6,19 +6,19 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, Member
+from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, IsrMember
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.cluster.commands.fence import FenceBroker
-from ottla.cluster.commands.heartbeat import BrokerHeartbeat, Heartbeat
+from ottla.cluster.commands.heartbeat import BrokerHeartbeat, BrokerHeartbeatReply
 from ottla.cluster.commands.register_broker import RegisterBroker
 from ottla.cluster.commands.start import Activate, StartBroker
-from ottla.cluster.entities import Broker, Change, Endpoint, PartitionState
-from ottla.cluster.entry import Entry, decode, encode
+from ottla.cluster.entities import Broker, Change, ListenerEndpoint, PartitionState
+from ottla.cluster.entry import MetadataEntry, decode, encode
 from ottla.cluster.features import DEFAULT_LEVELS, SUPPORTED_FEATURES
-from ottla.cluster.machine import ClusterMachine, Command
+from ottla.cluster.machine import ClusterCommand, ClusterMachine
 from ottla.cluster.snapshot import feature
 from ottla.cluster.state import ClusterState
-from ottla.cluster.view import View
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Timer
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.node_config import NodeConfig
@@ -32,7 +32,7 @@ def broker(id: int, *, rack: str | None = None, fenced: bool = True, directories
         id=id,
         epoch=id * 100,
         incarnation_id=bytes([id]) * 16,
-        endpoints=(Endpoint("PLAINTEXT", f"host{id}", 9092, 0),),
+        endpoints=(ListenerEndpoint("PLAINTEXT", f"host{id}", 9092, 0),),
         features=tuple(SUPPORTED_FEATURES.items()),
         rack=rack,
         fenced=fenced,
@@ -45,10 +45,10 @@ class Cluster:
     def __init__(self, *, brokers: int = 1, properties: Mapping[str, str] | None = None) -> None:
         self.state = ClusterState()
         self.properties = {"node.id": str(NODE), **(properties or {})}
-        self.journal: list[Entry] = []
+        self.journal: list[MetadataEntry] = []
         self.timers: dict[object, Timer] = {}
         self.now_ms = 1_000
-        view = View(self.state, NODE, self.config, random.Random(7), lambda: len(self.journal))
+        view = MetadataView(self.state, NODE, self.config, random.Random(7), lambda: len(self.journal))
         self.machine = ClusterMachine(view)
         self.changes: list[Change] = []
         self.submit(Activate(tuple(feature(name, level) for name, level in DEFAULT_LEVELS.items())))
@@ -63,7 +63,7 @@ class Cluster:
             self.state.configs.get(Resource(4, str(NODE)), {}),
         )
 
-    def submit(self, command: Command) -> Any:
+    def submit(self, command: ClusterCommand) -> Any:
         result = self.machine.decide(command, self.now_ms)
         for entry in result.records:
             self.journal.append(entry)
@@ -91,9 +91,9 @@ class Cluster:
         epoch: int = self.submit(RegisterBroker(new, previous_epoch))
         return epoch
 
-    def heartbeat(self, id: int, **options: Any) -> Heartbeat:
+    def heartbeat(self, id: int, **options: Any) -> BrokerHeartbeatReply:
         options.setdefault("metadata_offset", len(self.journal) - 1)
-        reply: Heartbeat = self.submit(BrokerHeartbeat(id, self.state.brokers[id].epoch, **options))
+        reply: BrokerHeartbeatReply = self.submit(BrokerHeartbeat(id, self.state.brokers[id].epoch, **options))
         return reply
 
     def join(self, id: int, **options: Any) -> None:
@@ -112,7 +112,7 @@ class Cluster:
             index,
             found.leader_epoch,
             found.partition_epoch,
-            tuple(map(Member, isr)),
+            tuple(map(IsrMember, isr)),
             **options,
         )
         sender = self.state.brokers[found.leader]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.cluster.bench import Cluster, verdict
 
-from ottla.cluster.commands.alter_configs import Alteration, AlterConfigs, Altered, IncrementalAlterConfigs, Op
+from ottla.cluster.commands.alter_configs import AlterConfigs, Altered, ConfigAlteration, IncrementalAlterConfigs, Op
 from ottla.cluster.entities import ConfigChanged
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource
@@ -26,18 +26,18 @@ def cluster() -> Cluster:
     return cluster
 
 
-def alter(cluster: Cluster, resource: Resource, *alterations: Alteration, validate_only: bool = False) -> Altered:
+def alter(cluster: Cluster, resource: Resource, *alterations: ConfigAlteration, validate_only: bool = False) -> Altered:
     (outcome,) = cluster.submit(IncrementalAlterConfigs(((resource, alterations),), validate_only))
     assert outcome.resource == resource
     return outcome
 
 
-def put(name: str, value: str | None) -> Alteration:
-    return Alteration(name, Op.SET, value)
+def put(name: str, value: str | None) -> ConfigAlteration:
+    return ConfigAlteration(name, Op.SET, value)
 
 
-def drop(name: str) -> Alteration:
-    return Alteration(name, Op.DELETE, None)
+def drop(name: str) -> ConfigAlteration:
+    return ConfigAlteration(name, Op.DELETE, None)
 
 
 def test_set_and_delete(cluster: Cluster) -> None:
@@ -76,13 +76,13 @@ def test_validate_only(cluster: Cluster) -> None:
     ],
 )
 def test_lists_grow_and_shrink_from_their_default(cluster: Cluster, op: Op, value: str, expected: str) -> None:
-    assert alter(cluster, TOPIC, Alteration("cleanup.policy", op, value)).error is None
+    assert alter(cluster, TOPIC, ConfigAlteration("cleanup.policy", op, value)).error is None
     assert cluster.state.configs[TOPIC]["cleanup.policy"] == expected
 
 
 def test_lists_grow_from_what_is_set(cluster: Cluster) -> None:
     alter(cluster, TOPIC, put("cleanup.policy", "compact"))
-    alter(cluster, TOPIC, Alteration("cleanup.policy", Op.APPEND, "delete"))
+    alter(cluster, TOPIC, ConfigAlteration("cleanup.policy", Op.APPEND, "delete"))
     assert cluster.state.configs[TOPIC]["cleanup.policy"] == "compact,delete"
 
 
@@ -96,13 +96,13 @@ REFUSED = [
     ),
     (
         TOPIC,
-        (Alteration("retention.ms", Op.APPEND, "1"),),
+        (ConfigAlteration("retention.ms", Op.APPEND, "1"),),
         "INVALID_CONFIG",
         "Can't APPEND to key retention.ms because its type is not LIST.",
     ),
     (
         TOPIC,
-        (Alteration("nope", Op.SUBTRACT, "1"),),
+        (ConfigAlteration("nope", Op.SUBTRACT, "1"),),
         "INVALID_CONFIG",
         "Can't SUBTRACT to key nope because its type is not LIST.",
     ),
@@ -118,7 +118,7 @@ REFUSED = [
         "INVALID_REQUEST",
         "Error due to duplicate config keys",
     ),
-    (TOPIC, (Alteration("retention.ms", 9, "1"),), "INVALID_REQUEST", "Unknown operations type 9"),
+    (TOPIC, (ConfigAlteration("retention.ms", 9, "1"),), "INVALID_REQUEST", "Unknown operations type 9"),
     (TOPIC, (put("retention.ms", "1" * 40_000),), "INVALID_REQUEST", "The value is too long for : retention.ms"),
     (
         Resource(2, "nope"),
@@ -162,7 +162,7 @@ REFUSED = [
     (METRICS, (put("nope", "1"),), "INVALID_REQUEST", "Unknown client metrics configuration: nope"),
     (
         METRICS,
-        (Alteration("metrics", Op.APPEND, "a"),),
+        (ConfigAlteration("metrics", Op.APPEND, "a"),),
         "INVALID_CONFIG",
         "Can't APPEND to key metrics because its type is not LIST.",
     ),
@@ -172,7 +172,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("resource", "alterations", "code", "message"), REFUSED, ids=lambda value: str(value)[:30])
 def test_refused(
-    cluster: Cluster, resource: Resource, alterations: tuple[Alteration, ...], code: str, message: str
+    cluster: Cluster, resource: Resource, alterations: tuple[ConfigAlteration, ...], code: str, message: str
 ) -> None:
     before = len(cluster.journal)
     assert verdict(alter(cluster, resource, *alterations).error) == (code, message)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.cluster.balance.loads import BrokerLoad, PartitionLoad, Plan
+from ottla.cluster.balance.loads import BalancePlan, BrokerLoad, PartitionLoad
 from ottla.cluster.balance.plan import make_plan
 from ottla.model.ids import TopicPartition
 
@@ -48,7 +48,7 @@ def clusters(
     return Cluster(brokers, partitions)
 
 
-def final(cluster: Cluster, plan: Plan) -> dict[TopicPartition, tuple[int, ...]]:
+def final(cluster: Cluster, plan: BalancePlan) -> dict[TopicPartition, tuple[int, ...]]:
     moved = {each.at: each.after for each in plan.moves}
     return {each.at: moved.get(each.at, each.replicas) for each in cluster.partitions}
 
@@ -114,7 +114,7 @@ def test_equal_partitions_are_even_within_one(cluster: Cluster) -> None:
 @settings(max_examples=150, deadline=None)
 @given(clusters(racks=False, away=False))
 def test_it_never_gets_worse(cluster: Cluster) -> None:
-    def squares(plan: Plan, column: str, *, after: bool) -> float:
+    def squares(plan: BalancePlan, column: str, *, after: bool) -> float:
         found = plan.after if after else plan.before
         return math.fsum(float(getattr(found[each.id], column)) ** 2 / each.capacity for each in cluster.brokers)
 

@@ -11,7 +11,7 @@ from ottla.cluster.commands.heartbeat import BrokerHeartbeat
 from ottla.cluster.commands.register_broker import RegisterBroker
 from ottla.cluster.commands.start import Activate, RegisterController, StartBroker
 from ottla.cluster.entities import Controller
-from ottla.cluster.features import METADATA_VERSION, Range
+from ottla.cluster.features import METADATA_VERSION, FeatureRange
 from ottla.model.errors import ApiError, ErrorCode
 
 
@@ -165,8 +165,11 @@ def test_an_unregistered_broker_is_forgotten() -> None:
         ({"directories": (bytes(15) + b"\x05",)}, ErrorCode.INVALID_REGISTRATION),
         ({"directories": (b"x" * 16, b"x" * 16)}, ErrorCode.INVALID_REGISTRATION),
         ({"directories": (bytes([1, 1]) * 8,)}, ErrorCode.INVALID_REGISTRATION),  # of broker 1
-        ({"features": ((METADATA_VERSION, Range(7, 29)),)}, ErrorCode.UNSUPPORTED_VERSION),
-        ({"features": ((METADATA_VERSION, Range(7, 30)),)}, ErrorCode.UNSUPPORTED_VERSION),  # and no ELR, groups …
+        ({"features": ((METADATA_VERSION, FeatureRange(7, 29)),)}, ErrorCode.UNSUPPORTED_VERSION),
+        (
+            {"features": ((METADATA_VERSION, FeatureRange(7, 30)),)},
+            ErrorCode.UNSUPPORTED_VERSION,
+        ),  # and no ELR, groups …
     ],
 )
 def test_what_a_registration_may_not_say(fields: dict[str, object], code: ErrorCode) -> None:

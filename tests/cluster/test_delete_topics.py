@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.cluster.bench import Cluster, verdict
 
-from ottla.cluster.commands.delete_topics import DeleteTopics, Deletion, Doomed
+from ottla.cluster.commands.delete_topics import DeleteTopics, DoomedTopic, TopicDeletion
 from ottla.cluster.entities import TopicDeleted
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
@@ -14,8 +14,8 @@ from ottla.model.resources import Resource
 UNKNOWN = b"\x07" * 16
 
 
-def delete(cluster: Cluster, *topics: Doomed) -> list[Deletion]:
-    deletions: list[Deletion] = cluster.submit(DeleteTopics(topics))
+def delete(cluster: Cluster, *topics: DoomedTopic) -> list[TopicDeletion]:
+    deletions: list[TopicDeletion] = cluster.submit(DeleteTopics(topics))
     return deletions
 
 
@@ -24,7 +24,7 @@ def test_by_name_with_everything_that_belongs_to_it() -> None:
     cluster.create("t", 2, configs=(("retention.ms", "1"),))
     topic = cluster.state.topics["t"]
     cluster.changes.clear()
-    assert delete(cluster, Doomed("t")) == [Deletion("t", topic.id, None)]
+    assert delete(cluster, DoomedTopic("t")) == [TopicDeletion("t", topic.id, None)]
     assert cluster.changes == [TopicDeleted(topic)]
     assert not cluster.state.topics and not cluster.state.topic_by_id and not cluster.state.colliding
     assert Resource(2, "t") not in cluster.state.configs
@@ -35,9 +35,9 @@ def test_by_id() -> None:
     cluster = Cluster()
     cluster.create("t")
     topic_id = cluster.state.topics["t"].id
-    found, missing = delete(cluster, Doomed(id=UNKNOWN), Doomed(id=topic_id))
+    found, missing = delete(cluster, DoomedTopic(id=UNKNOWN), DoomedTopic(id=topic_id))
     assert (found.name, found.id, verdict(found.error)) == (None, UNKNOWN, ("UNKNOWN_TOPIC_ID", None))
-    assert missing == Deletion("t", topic_id, None)
+    assert missing == TopicDeletion("t", topic_id, None)
 
 
 def test_what_makes_no_sense_deletes_nothing() -> None:
@@ -46,11 +46,14 @@ def test_what_makes_no_sense_deletes_nothing() -> None:
     cluster.create("u")
     topic_id = cluster.state.topics["t"].id
     cases = {
-        (Doomed(),): "Neither topic name nor id were specified.",
-        (Doomed("t", topic_id),): "You may not specify both topic name and topic id.",
-        (Doomed("t"), Doomed("t")): "Duplicate topic name.",
-        (Doomed(id=topic_id), Doomed(id=topic_id)): "Duplicate topic id.",
-        (Doomed(id=topic_id), Doomed("t")): "The provided topic name maps to an ID that was already supplied.",
+        (DoomedTopic(),): "Neither topic name nor id were specified.",
+        (DoomedTopic("t", topic_id),): "You may not specify both topic name and topic id.",
+        (DoomedTopic("t"), DoomedTopic("t")): "Duplicate topic name.",
+        (DoomedTopic(id=topic_id), DoomedTopic(id=topic_id)): "Duplicate topic id.",
+        (
+            DoomedTopic(id=topic_id),
+            DoomedTopic("t"),
+        ): "The provided topic name maps to an ID that was already supplied.",
     }
     for asked, message in cases.items():
         (deletion,) = delete(cluster, *asked)
@@ -59,7 +62,7 @@ def test_what_makes_no_sense_deletes_nothing() -> None:
 
 
 def test_an_unknown_name() -> None:
-    (deletion,) = delete(Cluster(), Doomed("nope"))
+    (deletion,) = delete(Cluster(), DoomedTopic("nope"))
     assert (deletion.name, deletion.id) == ("nope", NO_ID)
     assert verdict(deletion.error) == ("UNKNOWN_TOPIC_OR_PARTITION", None)
 
@@ -68,7 +71,7 @@ def test_deletion_can_be_switched_off() -> None:
     cluster = Cluster(properties={"delete.topic.enable": "false"})
     cluster.create("t")
     with pytest.raises(ApiError) as refused:
-        delete(cluster, Doomed("t"))
+        delete(cluster, DoomedTopic("t"))
     assert refused.value.code == ErrorCode.TOPIC_DELETION_DISABLED
 
 
@@ -76,6 +79,6 @@ def test_a_name_is_free_again() -> None:
     cluster = Cluster()
     cluster.create("a.b")
     first = cluster.state.topics["a.b"].id
-    delete(cluster, Doomed("a.b"))
+    delete(cluster, DoomedTopic("a.b"))
     cluster.create("a_b")
     assert cluster.state.topics["a_b"].id != first

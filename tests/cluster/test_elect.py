@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import pytest
 from tests.cluster.bench import Cluster
 
-from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
-from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, Member
+from ottla.cluster.commands.alter_configs import ConfigAlteration, IncrementalAlterConfigs, Op
+from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, IsrMember
 from ottla.cluster.commands.elect_leaders import PREFERRED, UNCLEAN, ElectLeaders
 from ottla.cluster.entities import PartitionState
 from ottla.cluster.features import ELR_VERSION, METADATA_VERSION
@@ -259,11 +259,11 @@ def test_an_unclean_election_when_the_topic_is_allowed_one_later() -> None:
 def test_an_unclean_election_at_once_when_it_is_allowed_now(everywhere: bool) -> None:
     cluster = stage(leader=-1, isr=[1], fenced=[1], elr=False)
     resource = Resource(ResourceType.BROKER, "") if everywhere else Resource(ResourceType.TOPIC, "t")
-    own = Resource(ResourceType.TOPIC, "t"), (Alteration("unclean.leader.election.enable", Op.DELETE, None),)
+    own = Resource(ResourceType.TOPIC, "t"), (ConfigAlteration("unclean.leader.election.enable", Op.DELETE, None),)
     cluster.submit(IncrementalAlterConfigs((own,)))
     cluster.pass_time(2_000)
     assert cluster.partition("t").leader == -1
-    change = resource, (Alteration("unclean.leader.election.enable", Op.SET, "true"),)
+    change = resource, (ConfigAlteration("unclean.leader.election.enable", Op.SET, "true"),)
     cluster.submit(IncrementalAlterConfigs((change,), validate_only=True))
     cluster.pass_time(1_000)
     assert cluster.partition("t").leader == -1
@@ -305,7 +305,7 @@ def propose(
     cluster: Cluster, *, sender: int = 1, isr: tuple[int, ...] = (1, 2), epochs: bool = False, **wrong: Any
 ) -> str:
     values = {"topic_id": ID, "index": 0, "leader_epoch": 7, "partition_epoch": 20, "recovering": 0, **wrong}
-    members = tuple(Member(id, 12345 if epochs else -1) for id in isr)
+    members = tuple(IsrMember(id, 12345 if epochs else -1) for id in isr)
     broker = cluster.state.brokers[sender]
     (outcome,) = cluster.submit(AlterPartition(sender, broker.epoch, (IsrChange(isr=members, **values),)))
     state: PartitionState | None = outcome.state

@@ -9,15 +9,15 @@ from tests.cluster.bench import Cluster
 
 from ottla.cluster import features
 from ottla.cluster.commands.start import Activate, RegisterController
-from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
+from ottla.cluster.commands.update_features import FeatureUpdate, FeatureUpgrade, UpdateFeatures
 from ottla.cluster.entities import Controller
-from ottla.cluster.features import ELR_VERSION, SUPPORTED_FEATURES, Range
+from ottla.cluster.features import ELR_VERSION, SUPPORTED_FEATURES, FeatureRange
 from ottla.cluster.machine import ClusterMachine
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
 
-UP, SAFE, UNSAFE = Upgrade.UPGRADE, Upgrade.SAFE_DOWNGRADE, Upgrade.UNSAFE_DOWNGRADE
+UP, SAFE, UNSAFE = FeatureUpgrade.UPGRADE, FeatureUpgrade.SAFE_DOWNGRADE, FeatureUpgrade.UNSAFE_DOWNGRADE
 
 
 def test_a_fresh_cluster_has_the_levels_of_4_3() -> None:
@@ -67,7 +67,7 @@ def test_validate_only() -> None:
             "setting the upgrade type to either safe or unsafe downgrade.",
         ),
         (
-            FeatureUpdate("group.version", 1, Upgrade.UNKNOWN),
+            FeatureUpdate("group.version", 1, FeatureUpgrade.UNKNOWN),
             "Invalid update version 1 for feature group.version. The controller does not support the given upgrade "
             "type.",
         ),
@@ -124,7 +124,7 @@ def test_downgrades_are_lossless_only_between_changes() -> None:
 
 def test_a_controller_that_does_not_know_a_level_holds_it_back() -> None:
     cluster = Cluster()
-    known = tuple((name, Range(low, min(high, 1))) for name, (low, high) in SUPPORTED_FEATURES.items())
+    known = tuple((name, FeatureRange(low, min(high, 1))) for name, (low, high) in SUPPORTED_FEATURES.items())
     cluster.submit(RegisterController(Controller(2, bytes(16), (), known)))
     with pytest.raises(ApiError) as caught:
         cluster.submit(UpdateFeatures((FeatureUpdate("transaction.version", 2),)))
@@ -134,7 +134,7 @@ def test_a_controller_that_does_not_know_a_level_holds_it_back() -> None:
 def test_enabling_elr_gives_the_whole_cluster_one_min_isr() -> None:
     cluster = Cluster()
     name, everybody, one = "min.insync.replicas", Resource(4, ""), Resource(4, "1")
-    cluster.submit(UpdateFeatures((FeatureUpdate(ELR_VERSION, 0, Upgrade.SAFE_DOWNGRADE),)))
+    cluster.submit(UpdateFeatures((FeatureUpdate(ELR_VERSION, 0, FeatureUpgrade.SAFE_DOWNGRADE),)))
     for resource, value in ((everybody, None), (one, "2")):
         cluster.state.apply(
             journal.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)

@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.cluster.bench import Cluster
 
 from ottla.cluster.commands.create_partitions import CreatePartitions, Growth
-from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
+from ottla.cluster.commands.delete_topics import DeleteTopics, DoomedTopic
 from ottla.cluster.commands.elect_leaders import PREFERRED, UNCLEAN, ElectLeaders
 from ottla.cluster.commands.fence import UnregisterBroker
-from ottla.cluster.commands.reassign import Move, Reassign
+from ottla.cluster.commands.reassign import Reassign, ReplicaAssignment
 from ottla.cluster.entities import NO_LEADER, PartitionChanged, PartitionState
 from ottla.cluster.index import Index
 from ottla.cluster.snapshot import snapshot
@@ -142,7 +142,7 @@ class Partitions(RuleBasedStateMachine):
 
     @rule(index=PARTITIONS, replicas=st.lists(IDS, min_size=1, max_size=4, unique=True) | st.none())
     def move(self, index: int, replicas: list[int] | None) -> None:
-        self.do(Reassign((Move("t", index, None if replicas is None else tuple(replicas)),)))
+        self.do(Reassign((ReplicaAssignment("t", index, None if replicas is None else tuple(replicas)),)))
 
     @rule(kind=st.sampled_from([PREFERRED, UNCLEAN]), index=PARTITIONS)
     def elect(self, kind: int, index: int) -> None:
@@ -155,7 +155,7 @@ class Partitions(RuleBasedStateMachine):
     @rule()
     def delete(self) -> None:
         if len(self.partitions()) > 4:
-            self.do(DeleteTopics((Doomed("t"),)))
+            self.do(DeleteTopics((DoomedTopic("t"),)))
             self.holders.clear()
 
     @rule(ms=st.sampled_from([2_000, 10_000]))

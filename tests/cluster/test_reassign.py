@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.cluster.bench import Cluster, verdict
 
-from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
+from ottla.cluster.commands.alter_configs import ConfigAlteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.assign_directories import AssignReplicasToDirs, Placement
-from ottla.cluster.commands.reassign import ListMoves, Move, Reassign
+from ottla.cluster.commands.reassign import ListMoves, Reassign, ReplicaAssignment
 from ottla.cluster.entities import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionState
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import Resource, ResourceType
@@ -25,7 +25,7 @@ def cluster() -> Cluster:
 
 
 def move(cluster: Cluster, replicas: tuple[int, ...] | None, **options: Any) -> tuple[str, str | None] | None:
-    (outcome,) = cluster.submit(Reassign((Move("t", 0, replicas),), **options))
+    (outcome,) = cluster.submit(Reassign((ReplicaAssignment("t", 0, replicas),), **options))
     return verdict(outcome.error)
 
 
@@ -87,7 +87,7 @@ def test_who_remains_must_be_in_sync_where_fewer_remain(cluster: Cluster) -> Non
 
 
 def test_whoever_is_added_does_not_lead_for_being_there(cluster: Cluster) -> None:
-    allow = Alteration("unclean.leader.election.enable", Op.SET, "true")
+    allow = ConfigAlteration("unclean.leader.election.enable", Op.SET, "true")
     cluster.alter("t", 0, (1,))
     for id in (1, 2, 3):
         cluster.fence(id)
@@ -164,7 +164,7 @@ def test_refused(
 
 
 def test_what_is_not_there_does_not_move(cluster: Cluster) -> None:
-    outcomes = cluster.submit(Reassign((Move("u", 0, (1,)), Move("t", 3, (1,)))))
+    outcomes = cluster.submit(Reassign((ReplicaAssignment("u", 0, (1,)), ReplicaAssignment("t", 3, (1,)))))
     assert [verdict(each.error) for each in outcomes] == [
         ("UNKNOWN_TOPIC_OR_PARTITION", "Unable to find a topic named u."),
         ("UNKNOWN_TOPIC_OR_PARTITION", "Unable to find partition t:3."),

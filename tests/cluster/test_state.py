@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from tests.cluster.bench import Cluster, broker
 
 from ottla.cluster import entry
-from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds, Block
-from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
+from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds, ProducerIdBlock
+from ottla.cluster.commands.alter_configs import ConfigAlteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.create_partitions import CreatePartitions, Growth
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
-from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
-from ottla.cluster.commands.reassign import Move, Reassign
+from ottla.cluster.commands.delete_topics import DeleteTopics, DoomedTopic
+from ottla.cluster.commands.reassign import Reassign, ReplicaAssignment
 from ottla.cluster.commands.start import Activate, RegisterController, StartBroker
 from ottla.cluster.entities import BrokerChanged, Controller, PartitionChanged, PartitionsAdded
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.snapshot import feature, snapshot
 from ottla.cluster.state import ClusterState, JournalError
 from ottla.model.errors import ApiError, ErrorCode
@@ -183,7 +183,11 @@ def test_brokers_are_fenced_and_unfenced_in_both_ways() -> None:
 def test_producer_ids_are_never_given_twice() -> None:
     cluster = Cluster()
     ask = AllocateProducerIds(1, cluster.state.brokers[1].epoch)
-    assert [cluster.submit(ask) for _ in range(3)] == [Block(0, 1000), Block(1000, 1000), Block(2000, 1000)]
+    assert [cluster.submit(ask) for _ in range(3)] == [
+        ProducerIdBlock(0, 1000),
+        ProducerIdBlock(1000, 1000),
+        ProducerIdBlock(2000, 1000),
+    ]
     with pytest.raises(ApiError) as refused:
         cluster.submit(AllocateProducerIds(1, 7))
     assert refused.value.code == ErrorCode.STALE_BROKER_EPOCH
@@ -296,11 +300,11 @@ COMMANDS = st.one_of(
         st.integers(0, 4),
         st.sampled_from(["1", "77", "bad"]),
     ),
-    st.builds(lambda name: DeleteTopics((Doomed(name),)), NAMES),
+    st.builds(lambda name: DeleteTopics((DoomedTopic(name),)), NAMES),
     st.builds(lambda name, count: CreatePartitions((Growth(name, count),)), NAMES, st.integers(0, 6)),
     st.builds(
         lambda type, name, key, op, value: IncrementalAlterConfigs(
-            ((Resource(type, name), (Alteration(key, op, value),)),)
+            ((Resource(type, name), (ConfigAlteration(key, op, value),)),)
         ),
         st.sampled_from([2, 4, 32]),
         st.one_of(NAMES, st.sampled_from(["", "1"])),
@@ -324,7 +328,7 @@ def test_journal_and_snapshot_give_the_same_state(commands: list[Any]) -> None:
 
 
 def test_an_entry_of_an_unknown_kind_is_refused() -> None:
-    good = entry.encode(Entry(journal.NoOpRecord()))
+    good = entry.encode(MetadataEntry(journal.NoOpRecord()))
     for bad in (b"", good[:2], b"\x02" + good[1:], bytes((1, 99, 0)), bytes((1, 0x80, 1, 0))):
         with pytest.raises(JournalError):
             entry.decode(bad)
@@ -340,7 +344,7 @@ def test_records_say_what_their_version_can_hold_and_no_more(level: int) -> None
         cluster.register(id, directories=2)
         cluster.heartbeat(id, cordoned=())
     cluster.create("t", 3, replication_factor=2)
-    cluster.submit(Reassign((Move("t", 0, (1, 2, 3)),)))
+    cluster.submit(Reassign((ReplicaAssignment("t", 0, (1, 2, 3)),)))
     cluster.fence(2)
     cluster.heartbeat(3, offline_directories=cluster.state.brokers[3].directories[:1])
     written = [*cluster.journal, *snapshot(cluster.state)]

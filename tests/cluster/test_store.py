@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from ottla.cluster import journal
 from ottla.cluster.election_file import read_election
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState, JournalError
 from ottla.cluster.store import DIRECTORY, Store, StoreConfig
 from ottla.log.files.disk import Directory, StorageError, read_all
 from ottla.raft.config import RaftConfig
 from ottla.raft.effects import Committed, Flush
-from ottla.raft.events import Appended, Flushed, Start
+from ottla.raft.events import Flushed, JournalGrew, Start
 from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
 from ottla.raft.node import RaftNode
 from ottla.raft.voters import Voter, VoterSet
@@ -35,8 +35,8 @@ CONFIG = StoreConfig(segment_bytes=8 << 20, segment_ms=1 << 40, bytes_between_sn
 DIRECTORY_ID = b"\x05" * 16
 
 
-def topic(number: int) -> Entry:
-    return Entry(records.TopicRecord(name=f"t{number}", topic_id=number.to_bytes(16, "big")))
+def topic(number: int) -> MetadataEntry:
+    return MetadataEntry(records.TopicRecord(name=f"t{number}", topic_id=number.to_bytes(16, "big")))
 
 
 class Run:
@@ -70,14 +70,14 @@ class Run:
 
     def _apply(self, items: Iterable[journal.Item]) -> None:
         for item in items:
-            if isinstance(item.content, Entry):
+            if isinstance(item.content, MetadataEntry):
                 self.state.apply(item.content.record)
 
     def add(self, *numbers: int) -> None:
         start = self.store.end_offset
         self.store.write_entries([topic(number) for number in numbers], self.raft.epoch)
         self.store.sync(start)
-        self._step(Appended())
+        self._step(JournalGrew())
 
     def snapshot(self) -> None:
         controls = [journal.Control(*each) for each in self.raft.history.controls_at(self.applied)]
@@ -316,7 +316,7 @@ def test_a_group_too_large_for_one_batch_is_a_transaction() -> None:
     assert len(batches) == 3
     items = list(journal.items(memoryview(b"".join(batches))))
     assert [item.offset for item in items] == list(range(7, 7 + 45_002))
-    assert isinstance(items[0].content, Entry) and isinstance(items[-1].content, Entry)
+    assert isinstance(items[0].content, MetadataEntry) and isinstance(items[-1].content, MetadataEntry)
     assert isinstance(items[0].content.record, records.BeginTransactionRecord)
     assert isinstance(items[-1].content.record, records.EndTransactionRecord)
     assert len(journal.atomic(entries[:10_001], base_offset=7, epoch=1, now_ms=5)) == 1

@@ -19,8 +19,8 @@ from tests.support.java import JavaServer
 from tests.support.lines import HarnessError
 
 from ottla.cluster.entities import PartitionState
-from ottla.cluster.entry import Entry, decode, encode
-from ottla.cluster.machine import Command
+from ottla.cluster.entry import MetadataEntry, decode, encode
+from ottla.cluster.machine import ClusterCommand
 from ottla.cluster.snapshot import snapshot
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError
@@ -42,10 +42,10 @@ Partitions: TypeAlias = dict[tuple[bytes, int], PartitionState]
 class Write:
     """A command that writes what it is told."""
 
-    def __init__(self, *records: Entry) -> None:
+    def __init__(self, *records: MetadataEntry) -> None:
         self.records = list(records)
 
-    def decide(self, view: object, now_ms: int) -> Result[Entry]:
+    def decide(self, view: object, now_ms: int) -> Result[MetadataEntry]:
         return Result(self.records)
 
 
@@ -60,14 +60,14 @@ class Both:
         kafka.ask({"verb": "reset"})
         self._tell(self.ours.journal)
 
-    def _tell(self, entries: list[Entry]) -> None:
+    def _tell(self, entries: list[MetadataEntry]) -> None:
         records = [text_of(encode(entry)) for entry in entries]
         self.kafka.ask({"verb": "apply", "records": records, "offset": len(self.ours.journal)})
 
-    def write(self, *records: Entry) -> None:
+    def write(self, *records: MetadataEntry) -> None:
         self._submit(Write(*records))
 
-    def _submit(self, command: Command) -> Any:
+    def _submit(self, command: ClusterCommand) -> Any:
         before = len(self.ours.journal)
         try:
             return self.ours.submit(command)
@@ -82,7 +82,7 @@ class Both:
         self.kafka.ask({"verb": "reset"})
         self._tell(list(snapshot(self.ours.state)))
 
-    def compare(self, command: Command, verb: str, **asked: Any) -> tuple[dict[str, Any], Any]:
+    def compare(self, command: ClusterCommand, verb: str, **asked: Any) -> tuple[dict[str, Any], Any]:
         """What a command writes is what Kafka would write; Kafka's answer and ours."""
         theirs = self._theirs(verb, asked)
         before, old = len(self.ours.journal), self._partitions()
@@ -95,7 +95,7 @@ class Both:
         answer["records"] = [decode(base64.b64decode(each)) for each in answer["records"]]
         return answer
 
-    def _same(self, before: int, old: Partitions, theirs: list[Entry], what: object) -> None:
+    def _same(self, before: int, old: Partitions, theirs: list[MetadataEntry], what: object) -> None:
         ours = [decode(encode(entry)) for entry in self.ours.journal[before:]]
         mine, kafkas = Counter(_forms(ours, old)), Counter(_forms(theirs, old))
         assert mine == kafkas, f"{what}\nonly ours: {[*(mine - kafkas)]}\nonly Kafka's: {[*(kafkas - mine)]}"
@@ -130,7 +130,7 @@ class Both:
             told = compile.decode(response, version, base64.b64decode(theirs["response"]))
             assert _plain(answer) == _plain(told), request
 
-    def submit(self, command: Command) -> Later[Any]:
+    def submit(self, command: ClusterCommand) -> Later[Any]:
         """As handlers see a controller."""
         later: Later[Any] = Later()
         try:
@@ -139,7 +139,7 @@ class Both:
             later.set(error)
         return later
 
-    def ask(self, command: Command, respond: Callable[[Any], Any], refuse: Callable[[ApiError], Any]) -> Any:
+    def ask(self, command: ClusterCommand, respond: Callable[[Any], Any], refuse: Callable[[ApiError], Any]) -> Any:
         """The same, with the answer made of the reply."""
         try:
             reply = self._submit(command)
@@ -157,7 +157,7 @@ async def _carried_out(route: dispatch.Route, request: Request, context: Any) ->
     return answer.response if isinstance(answer, Large) else answer
 
 
-def _creates(entries: list[Entry]) -> bool:
+def _creates(entries: list[MetadataEntry]) -> bool:
     return any(isinstance(entry.record, journal.TopicRecord) for entry in entries)
 
 
@@ -165,7 +165,7 @@ def text_of(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _forms(entries: list[Entry], old: Partitions) -> Iterator[str]:
+def _forms(entries: list[MetadataEntry], old: Partitions) -> Iterator[str]:
     """What records lead to, in a form that can be compared and read."""
     partitions: Partitions = {}
     versions: dict[tuple[bytes, int], int] = {}

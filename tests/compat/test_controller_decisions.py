@@ -15,12 +15,12 @@ from tests.compat.both_controllers import BROKERS, Both, text_of
 from tests.support.java import JavaServer
 
 from ottla.cluster import features
-from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
+from ottla.cluster.commands.alter_configs import ConfigAlteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.elect_leaders import BalanceLeaders
 from ottla.cluster.commands.fence import FenceBroker, UnregisterBroker
 from ottla.cluster.commands.heartbeat import BrokerHeartbeat
 from ottla.cluster.entities import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Broker, PartitionState, Topic
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.features import DIRECTORIES, ELR_VERSION, METADATA_VERSION
 from ottla.cluster.snapshot import feature
 from ottla.cluster.state import ClusterState
@@ -281,7 +281,7 @@ class Walk:
         value = None if op == Op.DELETE else self.rng.choice(known[key])
         if resource.name == "1" and 1 not in self.state.brokers:
             return
-        command = IncrementalAlterConfigs(((resource, (Alteration(key, op, value),)),))
+        command = IncrementalAlterConfigs(((resource, (ConfigAlteration(key, op, value),)),))
         asked = {"type": resource.type, "name": resource.name, "key": key, "op": op, "value": value}
         theirs, (outcome,) = self.both.compare(command, "alter_configs", **asked)
         assert theirs["codes"][resource.name] == (outcome.error.code if outcome.error else 0), (asked, outcome)
@@ -290,7 +290,9 @@ class Walk:
         topic, _ = self.partition()
         value = self.rng.choice(["true", "false"])
         name = "unclean.leader.election.enable"
-        self.both.write(Entry(journal.ConfigRecord(resource_type=2, resource_name=topic.name, name=name, value=value)))
+        self.both.write(
+            MetadataEntry(journal.ConfigRecord(resource_type=2, resource_name=topic.name, name=name, value=value))
+        )
 
     def begin_anew(self) -> None:
         self.both.begin_anew()

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.raft.memory import Batch
 
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.journal import Control, snapshot_batches
 from ottla.cluster.snapshot_files import SnapshotFiles
 from ottla.cluster.store import DIRECTORY, DOUBT, Store, StoreConfig
@@ -42,7 +42,7 @@ class StoredJournal:
     def append(self, value: bytes, epoch: int) -> int:
         self._count += 1
         record = records.TopicRecord(name=value.decode(), topic_id=self._count.to_bytes(16, "big"))
-        self.store.write_entries([Entry(record)], epoch)
+        self.store.write_entries([MetadataEntry(record)], epoch)
         return self.store.end_offset
 
     def begin_doubt(self) -> None:
@@ -57,7 +57,10 @@ class StoredJournal:
         if offset <= (latest.offset if latest is not None else 0):
             return
         epoch = self.store.log.epochs.epoch_at(offset - 1)
-        state = [Entry(records.TopicRecord(name=f"below-{offset}-{number}", topic_id=bytes(16))) for number in range(5)]
+        state = [
+            MetadataEntry(records.TopicRecord(name=f"below-{offset}-{number}", topic_id=bytes(16)))
+            for number in range(5)
+        ]
         self.store.write_snapshot(
             state, OffsetAndEpoch(offset, epoch), last_timestamp=0, quorum=[Control(*each) for each in controls]
         )

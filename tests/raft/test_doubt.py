@@ -11,7 +11,7 @@ from tests.raft.world import World
 from ottla.model.errors import ErrorCode
 from ottla.raft import events
 from ottla.raft import lost_disk as doubt
-from ottla.raft.effects import Doubt, Send
+from ottla.raft.effects import DoubtChanged, Send
 from ottla.raft.node import RaftNode
 from ottla.raft.roles import Leader, Role
 from ottla.wire.messages.records.fetch import FetchRequest
@@ -58,8 +58,8 @@ def test_a_majority_of_fresh_voters_is_not_enough() -> None:
     world.queue.clear()  # it never said anything
     world.run(15_000)
     assert not world.leaders and world.in_doubt == {1, 2, 3}
-    complaints = [effect for effect in world.heard[1] if isinstance(effect, Doubt)]
-    assert complaints and all(each == Doubt(is_over=False, unheard=(3,)) for each in complaints)
+    complaints = [effect for effect in world.heard[1] if isinstance(effect, DoubtChanged)]
+    assert complaints and all(each == DoubtChanged(is_over=False, unheard=(3,)) for each in complaints)
     world.start(3)
     world.run(2 * FAST_MS)
     assert world.leader is not None and not world.in_doubt
@@ -161,7 +161,7 @@ def test_what_only_the_failing_leader_still_has_is_not_lost(vouched: bool) -> No
     node = lose(world, lost)
     world.run(15_000)
     assert world.leader is None, "nobody has it all"
-    assert any(isinstance(effect, Doubt) and not effect.is_over for effect in world.heard[lost])
+    assert any(isinstance(effect, DoubtChanged) and not effect.is_over for effect in world.heard[lost])
     world.start(leader.me.id)
     world.run(6_000)
     assert world.leader is not None, "the two that lost nothing are enough"
@@ -215,14 +215,14 @@ def test_a_forgotten_vote_does_not_help_the_leader_that_it_deposed(
     (lost,) = set(followers) - {new.me.id}
     assert world.nodes[lost].leader_id == new.me.id
     world.journals[new.me.id].append(b"of the new one", new.epoch)
-    world.step(new.me.id, events.Appended())
+    world.step(new.me.id, events.JournalGrew())
     world.run(FAST_MS)
     world.faults.cut = {(new.me.id, each) for each in world.nodes} | {(each, new.me.id) for each in world.nodes}
     node = lose(world, lost)
     world.run(FAST_MS)
     assert node.leader_id == old.me.id and old.is_leader
     world.journals[old.me.id].append(b"of the old one", old.epoch)
-    world.step(old.me.id, events.Appended())
+    world.step(old.me.id, events.JournalGrew())
     if mistake:
         with pytest.raises(AssertionError, match="committed"):
             world.run(1_000)
@@ -243,7 +243,7 @@ def test_the_one_that_forgot_is_no_successor_before_it_knows_it_all() -> None:
     assert not granted(asked) and not error(asked)
     world.run(2 * world.config.quarantine_ms)
     assert node.doubt is None and not world.journals[lost].in_doubt
-    assert any(effect == Doubt(is_over=True) for effect in world.heard[lost])
+    assert any(effect == DoubtChanged(is_over=True) for effect in world.heard[lost])
     end, epoch = node.end
     assert granted(vote(world, lost, candidate=other, epoch=node.epoch + 5, last=(end + 9, epoch)))
 

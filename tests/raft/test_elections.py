@@ -49,7 +49,7 @@ def vote(
     )
     topics = [VoteRequest.TopicData(topic_name="__cluster_metadata", partitions=[ask])]
     found = world.nodes[node_id].step(
-        events.Asked("t", VoteRequest(cluster_id=cluster, voter_id=voter_id, topics=topics)), world.now_ms
+        events.RequestReceived("t", VoteRequest(cluster_id=cluster, voter_id=voter_id, topics=topics)), world.now_ms
     )
     (response,) = [effect.response for effect in found if isinstance(effect, Reply) and effect.token == "t"]
     assert isinstance(response, VoteResponse)
@@ -241,7 +241,7 @@ def test_an_announcement_of_a_newer_epoch_is_followed_and_an_older_one_is_not() 
         partition = made.PartitionData(partition_index=0, leader_id=leader_id, leader_epoch=epoch)
         topics = [made(topic_name="__cluster_metadata", partitions=[partition])]
         request = BeginQuorumEpochRequest(cluster_id=CLUSTER, topics=topics)
-        return list(follower.step(events.Asked("t", request), world.now_ms))
+        return list(follower.step(events.RequestReceived("t", request), world.now_ms))
 
     other = next(each for each in world.nodes if each not in (follower.me.id, follower.leader_id))
     begin(follower.epoch - 1, other)

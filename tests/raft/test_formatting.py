@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from ottla.cli.app import app
 from ottla.cluster.election_file import QUORUM_STATE, read_election, write_election
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.features import DEFAULT_LEVELS, ELR_VERSION
 from ottla.cluster.journal import snapshot_items
 from ottla.cluster.state import JournalError
@@ -174,7 +174,7 @@ def test_a_cluster_begins_with_an_older_release(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     found = snapshot_items((tmp_path / "data" / BOOTSTRAP).read_bytes(), BOOTSTRAP)
-    records = [each.content.record for each in found if isinstance(each.content, Entry)]
+    records = [each.content.record for each in found if isinstance(each.content, MetadataEntry)]
     levels = {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
     assert levels == {"metadata.version": 25, "group.version": 1, "share.version": 1, "transaction.version": 2}
 

@@ -88,7 +88,7 @@ def test_what_a_leader_has_not_flushed_does_not_count_for_itself() -> None:
     journal = world.journals[leader.me.id]
     journal.append(b"x", leader.epoch)
     flushed = journal.flushed_offset
-    leader.step(events.Appended(), world.now_ms)  # its Flush is never carried out
+    leader.step(events.JournalGrew(), world.now_ms)  # its Flush is never carried out
     other = world.nodes[followers(world)[0]]
     found = fetch(world, leader, journal.end_offset, leader.epoch, replica=other.me.id)
     assert not found.responses[0].partitions[0].error_code

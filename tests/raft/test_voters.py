@@ -193,7 +193,7 @@ def test_a_voter_is_a_node_with_its_disk() -> None:
 
 
 def upgrade(world: World, leader: RaftNode, level: int = 1) -> Any:
-    world.step(leader.me.id, events.Upgrade("upgrade", level))
+    world.step(leader.me.id, events.UpgradeAsked("upgrade", level))
     world.run(1_000)
     return world.replies.pop("upgrade")
 
@@ -240,7 +240,7 @@ def test_an_upgrade_that_is_not_committed_is_forgotten() -> None:
     for node_id in world.nodes:
         if node_id != leader.me.id:
             world.faults.cut |= {(node_id, leader.me.id), (leader.me.id, node_id)}
-    world.step(leader.me.id, events.Upgrade("upgrade", 1))
+    world.step(leader.me.id, events.UpgradeAsked("upgrade", 1))
     assert leader.history.kraft_version == 1 and "upgrade" not in world.replies
     world.run(10_000)
     assert world.replies["upgrade"].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

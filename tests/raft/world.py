@@ -186,7 +186,7 @@ class World:
             if isinstance(request, ApiVersionsRequest):
                 self._reply(node_id, effects.Reply(token, _versions()))
             else:
-                self.step(node_id, events.Asked(token, request))
+                self.step(node_id, events.RequestReceived(token, request))
 
     def step(self, node_id: int, event: Any) -> None:
         node = self.nodes[node_id]
@@ -238,7 +238,7 @@ class World:
 
     def ask(self, node_id: int, name: str, request: Request) -> None:
         """A tool's request; its answer will be in `replies`."""
-        self.step(node_id, events.Asked(name, request))
+        self.step(node_id, events.RequestReceived(name, request))
 
     def append(self, value: bytes) -> bool:
         """Through whoever believes to lead."""
@@ -247,7 +247,7 @@ class World:
             return False
         leader = leaders[self.rng.randrange(0, len(leaders))]
         self.journals[leader.me.id].append(value, leader.epoch)
-        self.step(leader.me.id, events.Appended())
+        self.step(leader.me.id, events.JournalGrew())
         return True
 
     # --- what must always hold

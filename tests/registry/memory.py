@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from ottla.registry.app import build
 from ottla.registry.port import About, NotLeader
-from ottla.schemas.registry.commands import Command
+from ottla.schemas.registry.commands import RegistryCommand
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.records import Record
 
@@ -43,7 +43,7 @@ class MemoryStore:
     def about(self) -> About:
         return About("cluster-1", "schema-registry", "1.2.3", "abcdef")
 
-    async def submit(self, command: Command) -> Any:
+    async def submit(self, command: RegistryCommand) -> Any:
         if self.fails is not None:
             raise self.fails
         if self.leader is not None:

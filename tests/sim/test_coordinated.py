@@ -14,7 +14,7 @@ import pytest
 from ottla.client.assign import ASSIGNORS
 from ottla.groups.consumer import reconcile
 from ottla.groups.offsets.commit import CommitOffsets
-from ottla.groups.offsets.store import Offsets
+from ottla.groups.offsets.store import OffsetStore
 from ottla.log.log import Log
 from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
@@ -139,18 +139,18 @@ def test_commits_that_are_acknowledged_before_they_are_durable(monkeypatch: pyte
 
 
 def test_offsets_of_aborted_transactions_that_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Offsets.end_transaction
+    honest = OffsetStore.end_transaction
     monkeypatch.setattr(
-        Offsets, "end_transaction", lambda self, producer_id, *, commit: honest(self, producer_id, commit=True)
+        OffsetStore, "end_transaction", lambda self, producer_id, *, commit: honest(self, producer_id, commit=True)
     )
     violations = found(COPIERS, Fault.KILL)
     assert "were not copied" in violations or "nobody committed" in violations
 
 
 def test_offsets_of_committed_transactions_that_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Offsets.end_transaction
+    honest = OffsetStore.end_transaction
     monkeypatch.setattr(
-        Offsets,
+        OffsetStore,
         "end_transaction",
         lambda self, producer_id, *, commit: honest(self, producer_id, commit=commit and producer_id % 2 == 0),
     )

@@ -19,7 +19,7 @@ from ottla.groups.classic import journal
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.offsets.entries import entry_of as offset_entry
 from ottla.groups.offsets.remove import ExpireOffsets, ForgetTopics
-from ottla.groups.offsets.store import Committed
+from ottla.groups.offsets.store import CommittedOffset
 from ottla.log.producers.producer import Producer
 from ottla.machine.keyed import Entry
 from ottla.model import limits
@@ -27,10 +27,10 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
-from ottla.shares.state.partition import PartitionState, SharePartitionId
+from ottla.shares.state.partition import SharePartitionId, SharePartitionState
 from ottla.shares.state.upkeep import Prune, SnapshotCold, TopicsDeleted
 from ottla.txns.commands.timeouts import AbortTimedOut, ForgetUnused
-from ottla.txns.states import State
+from ottla.txns.states import TxnState
 from ottla.txns.transaction import Transaction
 from ottla.txns.transaction import entry_of as transaction_entry
 from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest
@@ -115,11 +115,13 @@ def put(node: MeasuredNode, host: Host[Any], entries: Iterable[Entry]) -> None:
 
 
 def offsets(group: str, count: int, at_ms: int) -> Iterator[Entry]:
-    return (offset_entry(group, TopicPartition("t", index), Committed(5, -1, "", at_ms)) for index in range(count))
+    return (
+        offset_entry(group, TopicPartition("t", index), CommittedOffset(5, -1, "", at_ms)) for index in range(count)
+    )
 
 
-def transactions(state: State, at_ms: int, count: int = MANY) -> Iterator[Entry]:
-    where = () if state is State.EMPTY else (TopicPartition("nowhere", 0),)
+def transactions(state: TxnState, at_ms: int, count: int = MANY) -> Iterator[Entry]:
+    where = () if state is TxnState.EMPTY else (TopicPartition("nowhere", 0),)
     return (
         transaction_entry(Transaction(f"t-{n}", n, 0, 60_000, state, where, started_ms=at_ms, updated_ms=at_ms), 2)
         for n in range(count)
@@ -148,7 +150,7 @@ def test_list_groups(node: MeasuredNode, groups: Host[Any]) -> None:
 
 
 def test_list_transactions(node: MeasuredNode, txns: Host[Any]) -> None:
-    put(node, txns, transactions(State.EMPTY, node.node.services.now_ms()))
+    put(node, txns, transactions(TxnState.EMPTY, node.node.services.now_ms()))
     listing = ListTransactionsRequest(state_filters=[], producer_id_filters=[], transactional_id_pattern="t-.*7")
 
     def check(answer: Any) -> None:
@@ -291,7 +293,7 @@ def test_very_many_groups_are_looked_at(node: MeasuredNode, groups: Host[Any]) -
 
     def forget() -> Callback:
         where = TopicPartition("gone", 0)
-        put(node, groups, [offset_entry("zz", where, Committed(5, -1, "", now_ms))])
+        put(node, groups, [offset_entry("zz", where, CommittedOffset(5, -1, "", now_ms))])
         return done(node, groups, ForgetTopics(frozenset(["gone"])), lambda: where not in state.offsets.of("zz"))
 
     assert best_of(expire).cpu_ms <= BUDGET_MS
@@ -303,11 +305,11 @@ def test_very_many_transactions_are_looked_at(node: MeasuredNode, txns: Host[Any
     now_ms = node.node.services.now_ms()
 
     def none_is_late() -> Callback:
-        put(node, txns, transactions(State.ONGOING, now_ms + 3_600_000))
+        put(node, txns, transactions(TxnState.ONGOING, now_ms + 3_600_000))
         return done(node, txns, AbortTimedOut(), lambda: True)
 
     def all_are_unused() -> Callback:
-        put(node, txns, transactions(State.EMPTY, LONG_AGO_MS))
+        put(node, txns, transactions(TxnState.EMPTY, LONG_AGO_MS))
         return done(node, txns, ForgetUnused(), lambda: not state.transactions)
 
     assert best_of(none_is_late).cpu_ms <= BUDGET_MS
@@ -319,7 +321,7 @@ def test_very_many_states_of_share_groups(node: MeasuredNode) -> None:
     state = shares.machine.view.state
 
     def fill() -> None:
-        known = PartitionState(0, 1, 0, 0, 0, (), LONG_AGO_MS, LONG_AGO_MS, 1, 0)
+        known = SharePartitionState(0, 1, 0, 0, 0, (), LONG_AGO_MS, LONG_AGO_MS, 1, 0)
         state.partitions.update({SharePartitionId(f"g{n % 100}", TOPIC_ID, n): known for n in range(MANY // 2)})
 
     def cold() -> Callback:
@@ -343,7 +345,7 @@ def test_very_many_states_of_share_groups(node: MeasuredNode) -> None:
 
 
 def share_states() -> Iterator[Entry]:
-    state = PartitionState(0, 1, 0, 0, 0, (), 1, 1, 1, 0)
+    state = SharePartitionState(0, 1, 0, 0, 0, (), 1, 1, 1, 0)
     return (state.snapshot(SharePartitionId(f"g{n % 100}", TOPIC_ID, n)) for n in range(LOADED))
 
 
@@ -352,8 +354,8 @@ def share_states() -> Iterator[Entry]:
     [
         ("groups", lambda: offsets("g", LOADED, 2**50), 8_000),
         ("groups", lambda: (journal.entry_of(ClassicGroup.empty(f"g{n}", 1)) for n in range(LOADED)), 500),
-        ("txns", lambda: transactions(State.ONGOING, 2**50, LOADED), 500),
-        ("txns", lambda: transactions(State.PREPARE_ABORT, 1, LOADED), 500),
+        ("txns", lambda: transactions(TxnState.ONGOING, 2**50, LOADED), 500),
+        ("txns", lambda: transactions(TxnState.PREPARE_ABORT, 1, LOADED), 500),
         ("shares", share_states, 500),
     ],
     ids=["offsets", "groups", "ongoing", "prepared", "shares"],

@@ -19,8 +19,8 @@ from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 from tests.support.raw import RawConnection
 
 from ottla.groups.classic.group import ClassicGroup, ClassicState
-from ottla.groups.classic.rebalance import SessionEnded
-from ottla.groups.view import View
+from ottla.groups.classic.rebalance import ClassicSessionEnded
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
 from ottla.wire.compile import encoder
@@ -50,10 +50,10 @@ class EndSessions:
 
     group: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups[self.group]
         assert isinstance(group, ClassicGroup)
-        ended = [SessionEnded(self.group, id) for id in group.members]
+        ended = [ClassicSessionEnded(self.group, id) for id in group.members]
         return Result(timers=[Timer(("session", each.group_id, each.member_id), now_ms, each) for each in ended])
 
 

@@ -12,12 +12,12 @@ from ottla.model.node_config import NodeConfig
 from ottla.txns.commands.add_partitions import AddPartitions, VerifyPartitions
 from ottla.txns.commands.describe import Describe
 from ottla.txns.commands.end import EndTransaction, MarkersWritten
-from ottla.txns.commands.init_producer import InitProducer, Producer
+from ottla.txns.commands.init_producer import InitProducer, ProducerIdentity
 from ottla.txns.effects import WriteMarkers
 from ottla.txns.machine import TransactionsMachine
-from ottla.txns.states import State
+from ottla.txns.states import TxnState
 from ottla.txns.transaction import Transaction, transaction_of
-from ottla.txns.view import TransactionsState, View
+from ottla.txns.view import TransactionsState, TxnsView
 from ottla.wire.journal import transaction_state
 
 SETTINGS = {
@@ -44,7 +44,7 @@ class Cluster:
         return self.producer_ids
 
     def machine(self) -> TransactionsMachine:
-        view = View(TransactionsState(), lambda: self.config, lambda: self.version, self.next_producer_id)
+        view = TxnsView(TransactionsState(), lambda: self.config, lambda: self.version, self.next_producer_id)
         return TransactionsMachine(view)
 
 
@@ -55,7 +55,7 @@ class Wind:
     transactional_id: str
     epoch: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         found = view.known(self.transactional_id)
         return Result(records=[view.entry(found._replace(epoch=self.epoch))])
 
@@ -78,7 +78,7 @@ def show(thing: Any) -> str | None:
             end = "commit" if thing.commit else "abort"
             where = ", ".join(map(str, thing.partitions)) or "nobody"
             return f"tell {end} of {thing.producer_id}/{thing.epoch} to {where} (tv{thing.transaction_version})"
-        case Producer():
+        case ProducerIdentity():
             return f"{thing.producer_id}/{thing.epoch}"
         case Transaction():
             return f"{_described(thing)}, {thing.timeout_ms} ms"
@@ -112,7 +112,7 @@ def verbs_of(stage: Stage[TransactionsMachine], cluster: Cluster) -> dict[str, V
         return int(pid) if pid is not None else found.producer_id if found else 7, at
 
     def init(id: str, timeout: str = "60000", pid: str | None = None, epoch: str | None = None) -> None:
-        expected = Producer(*producer(id, pid, epoch)) if pid is not None or epoch is not None else None
+        expected = ProducerIdentity(*producer(id, pid, epoch)) if pid is not None or epoch is not None else None
         stage.submit(id, InitProducer(id, int(timeout), expected))
 
     def add(id: str, *words: str, pid: str | None = None, epoch: str | None = None, tv: str = "0") -> None:
@@ -147,4 +147,4 @@ def durable(machine: TransactionsMachine) -> dict[str, Transaction]:
     return {id: each._replace(last_epoch=-1) for id, each in machine.view.state.transactions.items()}
 
 
-PREPARED = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
+PREPARED = (TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT)

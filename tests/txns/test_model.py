@@ -12,9 +12,9 @@ from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.txns.commands.add_partitions import AddPartitions
 from ottla.txns.commands.end import EndTransaction, MarkersWritten
-from ottla.txns.commands.init_producer import InitProducer, Producer
+from ottla.txns.commands.init_producer import InitProducer, ProducerIdentity
 from ottla.txns.effects import WriteMarkers
-from ottla.txns.states import AT_REST, State
+from ottla.txns.states import AT_REST, TxnState
 from ottla.txns.transaction import Transaction, transaction_of
 from ottla.wire.journal import transaction_state
 
@@ -26,12 +26,12 @@ TYPES = types_of(transaction_state)
 
 # From which states a record may lead to which; the same again where a producer asks again or adds more.
 NEXT = {
-    State.EMPTY: (State.EMPTY, State.ONGOING, State.PREPARE_ABORT),
-    State.ONGOING: (State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT),
-    State.PREPARE_COMMIT: (State.COMPLETE_COMMIT,),
-    State.PREPARE_ABORT: (State.COMPLETE_ABORT,),
-    State.COMPLETE_COMMIT: (State.EMPTY, State.ONGOING, State.PREPARE_ABORT),
-    State.COMPLETE_ABORT: (State.EMPTY, State.ONGOING, State.PREPARE_ABORT),
+    TxnState.EMPTY: (TxnState.EMPTY, TxnState.ONGOING, TxnState.PREPARE_ABORT),
+    TxnState.ONGOING: (TxnState.ONGOING, TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT),
+    TxnState.PREPARE_COMMIT: (TxnState.COMPLETE_COMMIT,),
+    TxnState.PREPARE_ABORT: (TxnState.COMPLETE_ABORT,),
+    TxnState.COMPLETE_COMMIT: (TxnState.EMPTY, TxnState.ONGOING, TxnState.PREPARE_ABORT),
+    TxnState.COMPLETE_ABORT: (TxnState.EMPTY, TxnState.ONGOING, TxnState.PREPARE_ABORT),
 }
 
 
@@ -45,7 +45,7 @@ class Transactions(RuleBasedStateMachine):
         self.read = 0
         self.latest: dict[str, Transaction] = {}
         self.epochs: dict[int, int] = {}  # producer id -> highest epoch ever written
-        self.given: dict[Producer, str] = {}  # to whom an id and epoch were given by InitProducerId
+        self.given: dict[ProducerIdentity, str] = {}  # to whom an id and epoch were given by InitProducerId
         self.wound = wound
 
     def overhear(self, thing: Any) -> str | None:
@@ -59,16 +59,16 @@ class Transactions(RuleBasedStateMachine):
 
     @rule(id=IDS, known=st.booleans(), offset=OFFSETS, timeout_ms=st.sampled_from((1_000, 15_000, 60_000)))
     def init(self, id: str, known: bool, offset: int, timeout_ms: int) -> None:
-        expected = Producer(*self.present(id, offset)) if known else None
+        expected = ProducerIdentity(*self.present(id, offset)) if known else None
         replies: list[Any] = []
         self.stage._runner.submit(InitProducer(id, timeout_ms, expected), self.stage.moment(), replies.append)
         self.stage.commit()
         (reply,) = replies
-        if isinstance(reply, Producer) and expected is None:
+        if isinstance(reply, ProducerIdentity) and expected is None:
             assert reply not in self.given, "two producers were given the same epoch"
             self.given[reply] = id
         else:
-            assert isinstance(reply, Producer | ApiError)
+            assert isinstance(reply, ProducerIdentity | ApiError)
 
     @rule(id=IDS, offset=OFFSETS, partitions=PARTITIONS, version=VERSIONS)
     def add(self, id: str, offset: int, partitions: list[TopicPartition], version: int) -> None:
@@ -93,7 +93,7 @@ class Transactions(RuleBasedStateMachine):
     def wind(self, id: str) -> None:
         """Epochs near their end, so that they run out while we watch."""
         found = self.stage.machine.view.state.transactions.get(id)
-        if self.wound and found is not None and found.state == State.EMPTY and 0 < found.epoch < 1000:
+        if self.wound and found is not None and found.state == TxnState.EMPTY and 0 < found.epoch < 1000:
             self.stage.submit(id, Wind(id, 32_764))
 
     @rule()
@@ -124,16 +124,16 @@ class Transactions(RuleBasedStateMachine):
             return
         now = transaction_of(entry)
         if before is None:
-            assert now.state == State.EMPTY
+            assert now.state == TxnState.EMPTY
         else:
             repeated = now == before and now.state in AT_REST  # its end was asked for again
             assert repeated or now.state in NEXT[before.state]
             if before.state in PREPARED:
                 assert not now.partitions
-            elif before.state == State.ONGOING:
+            elif before.state == TxnState.ONGOING:
                 assert set(before.partitions) <= set(now.partitions)
         assert now.epoch >= self.epochs.get(now.producer_id, -1), "an epoch went back"
-        assert now.state == State.ONGOING or now.state in PREPARED or not now.partitions
+        assert now.state == TxnState.ONGOING or now.state in PREPARED or not now.partitions
         self.epochs[now.producer_id] = now.epoch
         self.latest[id] = now
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias, TypeVar
 
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.machine.kit import Result
 from ottla.machine.stepped import Steps, collected
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE
 
 T = TypeVar("T")
 
-Deciding: TypeAlias = Steps[Result[Entry]]
-Decision: TypeAlias = Result[Entry] | Deciding
+Deciding: TypeAlias = Steps[Result[MetadataEntry]]
+Decision: TypeAlias = Result[MetadataEntry] | Deciding
 
 
 def gathered(items: Iterable[T]) -> Steps[list[T]]:

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 from ottla.cluster import features
 from ottla.cluster.entities import NO_LEADER, Broker, PartitionState, Topic
-from ottla.cluster.entry import Entry
-from ottla.cluster.view import View
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.view import MetadataView
 from ottla.model.topic_settings import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -32,7 +32,7 @@ _RECOVERING = 1
 _NO_DIRECTORIES: Mapping[int, bytes] = {}
 
 
-class Election(Enum):
+class ElectionType(Enum):
     """What kind of leader is looked for, if one is needed."""
 
     ONLINE = auto()  # one that has the data
@@ -56,7 +56,7 @@ _AS_IT_IS = Wish()
 
 class _TopicRules(NamedTuple):
     min_isr: int
-    election: Election
+    election: ElectionType
 
 
 class _Elected(NamedTuple):
@@ -71,7 +71,7 @@ class Elections:
 
     def __init__(
         self,
-        view: View,
+        view: MetadataView,
         *,
         entering: int = NO_BROKER,
         leaving: int = NO_BROKER,
@@ -88,7 +88,7 @@ class Elections:
         self._version = features.partition_record_version(self._level)
         self._rules: dict[str, _TopicRules] = {}
 
-    def sweep(self, partitions: Iterable[tuple[bytes, int]]) -> Iterator[Entry]:
+    def sweep(self, partitions: Iterable[tuple[bytes, int]]) -> Iterator[MetadataEntry]:
         """Take the leaving and lossy brokers out of these partitions' ISRs, and elect where it is needed."""
         gone = self._gone
         topics = self._view.state.topic_by_id
@@ -107,17 +107,19 @@ class Elections:
                 yield self._entry(topic_id, index, fields)
 
     def change(
-        self, topic: Topic, partition: PartitionState, wish: Wish = _AS_IT_IS, election: Election | None = None
-    ) -> Entry | None:
+        self, topic: Topic, partition: PartitionState, wish: Wish = _AS_IT_IS, election: ElectionType | None = None
+    ) -> MetadataEntry | None:
         """The record that makes it so; None if nothing changes. Without `election`, the topic's own kind."""
         rules = self._rules_of(topic)
         fields = self._decide(partition, wish, rules.min_isr, election or rules.election)
         return self._entry(topic.id, partition.index, fields) if fields else None
 
-    def _entry(self, topic_id: bytes, index: int, fields: dict[str, Any]) -> Entry:
-        return Entry(journal.PartitionChangeRecord(partition_id=index, topic_id=topic_id, **fields), self._version)
+    def _entry(self, topic_id: bytes, index: int, fields: dict[str, Any]) -> MetadataEntry:
+        return MetadataEntry(
+            journal.PartitionChangeRecord(partition_id=index, topic_id=topic_id, **fields), self._version
+        )
 
-    def _decide(self, partition: PartitionState, wish: Wish, min_isr: int, election: Election) -> dict[str, Any]:
+    def _decide(self, partition: PartitionState, wish: Wish, min_isr: int, election: ElectionType) -> dict[str, Any]:
         """The fields of the record."""
         draft = _Draft(partition, wish)
         draft.finish_move()
@@ -140,14 +142,14 @@ class Elections:
             config = self._view.topic_config(topic.name)
             unclean = config[UNCLEAN_LEADER_ELECTION_ENABLE]
             min_isr = min(config[MIN_INSYNC_REPLICAS], len(topic.partitions[0].replicas))
-            rules = _TopicRules(min_isr, Election.UNCLEAN if unclean else Election.ONLINE)
+            rules = _TopicRules(min_isr, ElectionType.UNCLEAN if unclean else ElectionType.ONLINE)
             self._rules[topic.name] = rules
         return rules
 
-    def _elect(self, draft: _Draft, election: Election) -> _Elected:
+    def _elect(self, draft: _Draft, election: ElectionType) -> _Elected:
         current = draft.partition.leader
         candidates = draft.isr or draft.elr
-        if election is Election.PREFERRED:
+        if election is ElectionType.PREFERRED:
             preferred = draft.replicas[0]
             if preferred in candidates and self._may_lead(draft.partition, preferred):
                 return _Elected(preferred, False)
@@ -161,7 +163,7 @@ class Elections:
             (id,) = last_known
             if id in draft.replicas and self._may_lead(draft.partition, id):
                 return _Elected(id, True)
-        if election is Election.UNCLEAN:
+        if election is ElectionType.UNCLEAN:
             for id in draft.replicas:
                 if self._may_lead(draft.partition, id):
                     return _Elected(id, True)

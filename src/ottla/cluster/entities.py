@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from ottla.cluster.features import Range
+from ottla.cluster.features import FeatureRange
 from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -97,7 +97,7 @@ class Topic:
         return f"Topic({self.name!r}, {self.id.hex()}, {len(self.partitions)} partitions)"
 
 
-class Endpoint(NamedTuple):
+class ListenerEndpoint(NamedTuple):
     """Where a node listens."""
 
     name: str
@@ -112,8 +112,8 @@ class Broker(NamedTuple):
     id: int
     epoch: int
     incarnation_id: bytes
-    endpoints: tuple[Endpoint, ...]
-    features: tuple[tuple[str, Range], ...]
+    endpoints: tuple[ListenerEndpoint, ...]
+    features: tuple[tuple[str, FeatureRange], ...]
     rack: str | None
     fenced: bool
     in_controlled_shutdown: bool = False
@@ -151,8 +151,8 @@ class Controller(NamedTuple):
 
     id: int
     incarnation_id: bytes
-    endpoints: tuple[Endpoint, ...]
-    features: tuple[tuple[str, Range], ...]
+    endpoints: tuple[ListenerEndpoint, ...]
+    features: tuple[tuple[str, FeatureRange], ...]
     zk_migration_ready: bool = False
 
 

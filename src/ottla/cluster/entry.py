@@ -1,4 +1,4 @@
-"""Entry: a journal record together with the version it is written in, and its bytes.
+"""MetadataEntry: a journal record together with the version it is written in, and its bytes.
 
 The bytes are Kafka's: frame version 1, then record type and record version as unsigned varints, then the body.
 """
@@ -23,7 +23,7 @@ _TYPES: dict[int, type[Data]] = {
 }
 
 
-class Entry(NamedTuple):
+class MetadataEntry(NamedTuple):
     """What `decide` wants appended."""
 
     record: Any
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
     value: bytes | None = None  # what `encode` gives, where that is known already
 
 
-def encode(entry: Entry) -> bytes:
+def encode(entry: MetadataEntry) -> bytes:
     """The value of one record of the metadata log."""
     record, version, value = entry
     if value is not None:
@@ -41,7 +41,7 @@ def encode(entry: Entry) -> bytes:
     return bytes(out)
 
 
-def decode(value: bytes | memoryview) -> Entry:
+def decode(value: bytes | memoryview) -> MetadataEntry:
     """Read the value of one record of the metadata log, ours or a real Kafka's."""
     if len(value) < 3 or value[0] != _FRAME_VERSION or value[1] > _ONE_BYTE or value[2] > _ONE_BYTE:
         raise JournalError(f"a metadata record starts with {bytes(value[:3]).hex()}")
@@ -50,4 +50,4 @@ def decode(value: bytes | memoryview) -> Entry:
         raise JournalError(f"metadata record type {value[1]} is unknown")
     version = value[2]
     record, _ = compile.decoder(kind, version)(memoryview(value), BODY_AT)
-    return Entry(record, version)
+    return MetadataEntry(record, version)

@@ -16,7 +16,7 @@ ELR_VERSION = "eligible.leader.replicas.version"
 TRANSACTION_VERSION = "transaction.version"
 
 
-class Range(NamedTuple):
+class FeatureRange(NamedTuple):
     """Levels that a node supports, both ends included."""
 
     low: int
@@ -26,14 +26,14 @@ class Range(NamedTuple):
         return isinstance(level, int) and self.low <= level <= self.high
 
 
-SUPPORTED_FEATURES: dict[str, Range] = {
-    ELR_VERSION: Range(0, 1),
-    "group.version": Range(0, 1),
-    KRAFT_VERSION: Range(0, 1),
-    METADATA_VERSION: Range(7, 30),
-    "share.version": Range(0, 1),
-    "streams.version": Range(0, 1),
-    TRANSACTION_VERSION: Range(0, 2),
+SUPPORTED_FEATURES: dict[str, FeatureRange] = {
+    ELR_VERSION: FeatureRange(0, 1),
+    "group.version": FeatureRange(0, 1),
+    KRAFT_VERSION: FeatureRange(0, 1),
+    METADATA_VERSION: FeatureRange(7, 30),
+    "share.version": FeatureRange(0, 1),
+    "streams.version": FeatureRange(0, 1),
+    TRANSACTION_VERSION: FeatureRange(0, 2),
 }
 
 # What `bootstrap.checkpoint` of a fresh directory holds, in the order Kafka's formatter writes it. kraft.version is

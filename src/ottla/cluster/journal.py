@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ottla.cluster.entry import Entry, decode, encode
+from ottla.cluster.entry import MetadataEntry, decode, encode
 from ottla.cluster.state import JournalError
 from ottla.model.errors import ApiError
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE, RECORDS_PER_METADATA_BATCH_MAX
@@ -46,11 +46,11 @@ class Item(NamedTuple):
     offset: int
     epoch: int
     timestamp: int
-    content: Entry | Control
+    content: MetadataEntry | Control
 
 
 def entry_batches(
-    entries: Iterable[Entry],
+    entries: Iterable[MetadataEntry],
     *,
     base_offset: int,
     epoch: int,
@@ -78,21 +78,21 @@ def _batch(values: Sequence[bytes], base_offset: int, epoch: int, now_ms: int) -
     return values_batch(values, base_offset=base_offset, leader_epoch=epoch, timestamp=now_ms)
 
 
-def atomic(entries: Sequence[Entry], *, base_offset: int, epoch: int, now_ms: int) -> list[bytearray]:
+def atomic(entries: Sequence[MetadataEntry], *, base_offset: int, epoch: int, now_ms: int) -> list[bytearray]:
     """The batches of entries that take effect together."""
     batches = [batch for batch, _ in entry_batches(entries, base_offset=base_offset, epoch=epoch, now_ms=now_ms)]
     if len(batches) <= 1:
         return batches
     framed = [
-        Entry(journal.BeginTransactionRecord(name=f"{len(entries)} records")),
+        MetadataEntry(journal.BeginTransactionRecord(name=f"{len(entries)} records")),
         *entries,
-        Entry(journal.EndTransactionRecord()),
+        MetadataEntry(journal.EndTransactionRecord()),
     ]
     return [batch for batch, _ in entry_batches(framed, base_offset=base_offset, epoch=epoch, now_ms=now_ms)]
 
 
 def snapshot_batches(
-    entries: Iterable[Entry], *, epoch: int, last_timestamp: int, now_ms: int, quorum: Sequence[Control] = ()
+    entries: Iterable[MetadataEntry], *, epoch: int, last_timestamp: int, now_ms: int, quorum: Sequence[Control] = ()
 ) -> Iterator[bytearray]:
     """A whole snapshot, piece by piece, each as large as one slice writes. `quorum` are the control records (voters,
     kraft.version) to carry over."""
@@ -117,7 +117,7 @@ def items(view: memoryview) -> Iterator[Item]:
     for position, header in headers(view):
         check(view, position, header)
         for record in records(view, position):
-            content: Entry | Control
+            content: MetadataEntry | Control
             if header.is_control:
                 content = Control(control_type(record.key), record.value or b"")
             elif record.value is None:

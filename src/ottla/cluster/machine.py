@@ -7,36 +7,36 @@ from typing import Protocol
 
 from ottla.cluster.decision import Deciding, Decision, gathered
 from ottla.cluster.entities import Change
-from ottla.cluster.entry import Entry, encode
-from ottla.cluster.sessions import Gone, Heard
+from ottla.cluster.entry import MetadataEntry, encode
+from ottla.cluster.sessions import BrokerHeard, Gone
 from ottla.cluster.stages import in_stages
 from ottla.cluster.state import ClusterState
-from ottla.cluster.view import View
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.machine.stepped import Steps, finished
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE
 
 
-class Command(Protocol):
+class ClusterCommand(Protocol):
     """Anything in `cluster/commands`."""
 
-    def decide(self, view: View, now_ms: int) -> Decision: ...
+    def decide(self, view: MetadataView, now_ms: int) -> Decision: ...
 
 
 class ClusterMachine:
     """Runs on the journal `__cluster_metadata`."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: MetadataView) -> None:
         self.view = view
 
     @property
     def state(self) -> ClusterState:
         return self.view.state
 
-    def decide(self, command: Command, now_ms: int) -> Result[Entry]:
+    def decide(self, command: ClusterCommand, now_ms: int) -> Result[MetadataEntry]:
         return finished(command.decide(self.view, now_ms))
 
-    def deciding(self, command: Command, now_ms: int) -> Deciding:
+    def deciding(self, command: ClusterCommand, now_ms: int) -> Deciding:
         offset = self.view.next_offset()
         decided = command.decide(self.view, now_ms)
         result = decided if isinstance(decided, Result) else (yield from decided)
@@ -47,13 +47,13 @@ class ClusterMachine:
             return self.decide(command, now_ms)
         return result
 
-    def apply(self, record: Entry) -> Sequence[Change]:
+    def apply(self, record: MetadataEntry) -> Sequence[Change]:
         return self.view.state.apply(record.record)
 
-    def apply_all(self, records: Sequence[Entry]) -> Sequence[Change]:
+    def apply_all(self, records: Sequence[MetadataEntry]) -> Sequence[Change]:
         return self.view.state.apply_all(entry.record for entry in records)
 
-    def applying(self, records: Sequence[Entry]) -> Steps[list[Change]]:
+    def applying(self, records: Sequence[MetadataEntry]) -> Steps[list[Change]]:
         changes: list[Change] = []
         for number, some in enumerate(in_stages(self.view.state, [entry.record for entry in records])):
             if number:
@@ -61,5 +61,5 @@ class ClusterMachine:
             changes.extend(some)
         return changes
 
-    def note(self, note: Heard | Gone) -> None:
+    def note(self, note: BrokerHeard | Gone) -> None:
         self.view.sessions.note(note)

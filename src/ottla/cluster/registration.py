@@ -8,27 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from ottla.cluster.entities import Endpoint
-from ottla.cluster.features import Range
+from ottla.cluster.entities import ListenerEndpoint
+from ottla.cluster.features import FeatureRange
 
 T = TypeVar("T")
 
 
-def endpoints_of(listed: Iterable[Any]) -> tuple[Endpoint, ...]:
-    return tuple(Endpoint(end.name, end.host, end.port, end.security_protocol) for end in listed)
+def endpoints_of(listed: Iterable[Any]) -> tuple[ListenerEndpoint, ...]:
+    return tuple(ListenerEndpoint(end.name, end.host, end.port, end.security_protocol) for end in listed)
 
 
-def features_of(listed: Iterable[Any]) -> tuple[tuple[str, Range], ...]:
-    return tuple((item.name, Range(item.min_supported_version, item.max_supported_version)) for item in listed)
+def features_of(listed: Iterable[Any]) -> tuple[tuple[str, FeatureRange], ...]:
+    return tuple((item.name, FeatureRange(item.min_supported_version, item.max_supported_version)) for item in listed)
 
 
-def list_endpoints(kind: Callable[..., T], endpoints: Sequence[Endpoint]) -> list[T]:
+def list_endpoints(kind: Callable[..., T], endpoints: Sequence[ListenerEndpoint]) -> list[T]:
     """`kind` is the message's own class."""
     return [
         kind(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol) for end in endpoints
     ]
 
 
-def list_features(kind: Callable[..., T], features: Sequence[tuple[str, Range]]) -> list[T]:
+def list_features(kind: Callable[..., T], features: Sequence[tuple[str, FeatureRange]]) -> list[T]:
     """`kind` is the message's own class."""
     return [kind(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in features]

@@ -13,7 +13,7 @@ from ottla.machine.kit import Timer
 from ottla.model.limits import INT64_MAX
 
 
-class Heard(NamedTuple):
+class BrokerHeard(NamedTuple):
     """A note: the broker was heard of, having read the metadata up to and including `metadata_offset`."""
 
     broker_id: int
@@ -36,15 +36,15 @@ class BrokerSessions:
     __slots__ = ("_sessions",)
 
     def __init__(self) -> None:
-        self._sessions: dict[int, Heard] = {}
+        self._sessions: dict[int, BrokerHeard] = {}
 
-    def note(self, note: Heard | Gone) -> None:
+    def note(self, note: BrokerHeard | Gone) -> None:
         if isinstance(note, Gone):
             self._sessions.pop(note.broker_id, None)
         else:
             self._sessions[note.broker_id] = note
 
-    def find(self, broker: Broker) -> Heard | None:
+    def find(self, broker: Broker) -> BrokerHeard | None:
         found = self._sessions.get(broker.id)
         return found if found is not None and found.epoch == broker.epoch else None
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ottla.cluster import features
 from ottla.cluster.entities import Broker, Controller, PartitionState, Placed, Topic
-from ottla.cluster.entry import BODY_AT, Entry, encode
+from ottla.cluster.entry import BODY_AT, MetadataEntry, encode
 from ottla.cluster.registration import list_endpoints, list_features
 from ottla.cluster.state import ClusterState
 from ottla.model.resources import Resource
@@ -19,7 +19,7 @@ from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.message import fields
 
 
-def snapshot(state: ClusterState) -> Iterator[Entry]:
+def snapshot(state: ClusterState) -> Iterator[MetadataEntry]:
     """Every record needed to build `state` again."""
     level = state.metadata_version
     if features.METADATA_VERSION in state.features:
@@ -39,18 +39,20 @@ def snapshot(state: ClusterState) -> Iterator[Entry]:
     yield from _others(state)
 
 
-def feature(name: str, level: int) -> Entry:
-    return Entry(journal.FeatureLevelRecord(name=name, feature_level=level))
+def feature(name: str, level: int) -> MetadataEntry:
+    return MetadataEntry(journal.FeatureLevelRecord(name=name, feature_level=level))
 
 
-def config_entry(resource: Resource, name: str, value: str | None) -> Entry:
+def config_entry(resource: Resource, name: str, value: str | None) -> MetadataEntry:
     """The record that sets one setting, or (None) takes its value away."""
-    return Entry(journal.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value))
+    return MetadataEntry(
+        journal.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+    )
 
 
-def partition_entry(topic_id: bytes, state: PartitionState, metadata_version: int) -> Entry:
+def partition_entry(topic_id: bytes, state: PartitionState, metadata_version: int) -> MetadataEntry:
     """The record that creates a partition in this state."""
-    return Entry(
+    return MetadataEntry(
         journal.PartitionRecord(
             partition_id=state.index,
             topic_id=topic_id,
@@ -70,7 +72,7 @@ def partition_entry(topic_id: bytes, state: PartitionState, metadata_version: in
     )
 
 
-def new_partition_entries(topic_id: bytes, placed: Iterable[Placed], metadata_version: int) -> Iterator[Entry]:
+def new_partition_entries(topic_id: bytes, placed: Iterable[Placed], metadata_version: int) -> Iterator[MetadataEntry]:
     """`partition_entry` of many that are new. What those that share a state have in common is made once."""
     version = features.partition_record_version(metadata_version)
     alike: dict[int, tuple[PartitionState, dict[str, Any], bytes, bytes]] = {}  # by the identity of their state
@@ -84,13 +86,13 @@ def new_partition_entries(topic_id: bytes, placed: Iterable[Placed], metadata_ve
             known = alike[id(state)] = state, values, value[:BODY_AT], value[BODY_AT + 4 :]  # the index is first
         _, values, before, behind = known
         record = journal.PartitionRecord(partition_id=index, **values)
-        yield Entry(record, version, before + index.to_bytes(4, "big") + behind)
+        yield MetadataEntry(record, version, before + index.to_bytes(4, "big") + behind)
 
 
-def broker_entry(broker: Broker, metadata_version: int) -> Entry:
+def broker_entry(broker: Broker, metadata_version: int) -> MetadataEntry:
     """The record that registers a broker."""
     record = journal.RegisterBrokerRecord
-    return Entry(
+    return MetadataEntry(
         record(
             broker_id=broker.id,
             incarnation_id=broker.incarnation_id,
@@ -107,10 +109,10 @@ def broker_entry(broker: Broker, metadata_version: int) -> Entry:
     )
 
 
-def controller_entry(controller: Controller) -> Entry:
+def controller_entry(controller: Controller) -> MetadataEntry:
     """The record that registers a controller."""
     record = journal.RegisterControllerRecord
-    return Entry(
+    return MetadataEntry(
         record(
             controller_id=controller.id,
             incarnation_id=controller.incarnation_id,
@@ -125,19 +127,19 @@ def _listed(ids: tuple[bytes, ...] | None) -> list[bytes] | None:
     return None if ids is None else list(ids)
 
 
-def _topic(topic: Topic, level: int) -> Iterator[Entry]:
-    yield Entry(journal.TopicRecord(name=topic.name, topic_id=topic.id))
+def _topic(topic: Topic, level: int) -> Iterator[MetadataEntry]:
+    yield MetadataEntry(journal.TopicRecord(name=topic.name, topic_id=topic.id))
     for state in topic.partitions:
         yield partition_entry(topic.id, state, level)
 
 
-def _others(state: ClusterState) -> Iterator[Entry]:
+def _others(state: ClusterState) -> Iterator[MetadataEntry]:
     quota = journal.ClientQuotaRecord
     for entity, limits in state.quotas.items():
         for key, value in limits.items():
             parts = [quota.EntityData(entity_type=type, entity_name=name) for type, name in entity]
-            yield Entry(quota(entity=parts, key=key, value=value, remove=False))
+            yield MetadataEntry(quota(entity=parts, key=key, value=value, remove=False))
     if state.producer_ids is not None:
-        yield Entry(state.producer_ids)
+        yield MetadataEntry(state.producer_ids)
     for records in (state.acls, state.scram, state.tokens):
-        yield from map(Entry, records.values())
+        yield from map(MetadataEntry, records.values())

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ottla.cluster import journal
 from ottla.cluster.election_file import read_election, write_election
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.journal import Control, Item
 from ottla.cluster.snapshot_files import SNAPSHOTS_KEPT, SnapshotFiles
 from ottla.cluster.state import JournalError
@@ -51,7 +51,7 @@ class StoreConfig(NamedTuple):
     bytes_between_snapshots: int
 
 
-class Work(NamedTuple):
+class JournalWork(NamedTuple):
     """Put off: steps, in this order, and then a flush of the log if there has to be one."""
 
     steps: list[Callable[[], None]]
@@ -212,7 +212,7 @@ class Store:
 
     # --- writing
 
-    def write_entries(self, entries: Sequence[Entry], epoch: int) -> None:
+    def write_entries(self, entries: Sequence[MetadataEntry], epoch: int) -> None:
         """As the leader: entries that take effect together. StorageError: nothing was written."""
         now_ms = self.now_ms()
         batches = journal.atomic(entries, base_offset=self.end_offset, epoch=epoch, now_ms=now_ms)
@@ -300,13 +300,13 @@ class Store:
     def has_work(self) -> bool:
         return bool(self._work) or self._must_flush
 
-    def take_work(self) -> Work:
+    def take_work(self) -> JournalWork:
         """What was put off; it can be done in any thread, and again if it failed (`put_back`)."""
-        work = Work(self._work, self._must_flush)
+        work = JournalWork(self._work, self._must_flush)
         self._work, self._must_flush = [], False
         return work
 
-    def put_back(self, work: Work) -> None:
+    def put_back(self, work: JournalWork) -> None:
         self._work = work.steps + self._work
         self._must_flush = work.flush or self._must_flush
 
@@ -325,7 +325,7 @@ class Store:
         return self._bytes_since_snapshot >= self._config.bytes_between_snapshots
 
     def write_snapshot(
-        self, entries: Iterable[Entry], place: OffsetAndEpoch, *, last_timestamp: int, quorum: Sequence[Control]
+        self, entries: Iterable[MetadataEntry], place: OffsetAndEpoch, *, last_timestamp: int, quorum: Sequence[Control]
     ) -> None:
         """Write the whole state as of `place`, and delete what it makes superfluous."""
         if self._flushed < place.offset:
@@ -335,7 +335,7 @@ class Store:
                 sync()
 
     def writing_snapshot(
-        self, entries: Iterable[Entry], place: OffsetAndEpoch, *, last_timestamp: int, quorum: Sequence[Control]
+        self, entries: Iterable[MetadataEntry], place: OffsetAndEpoch, *, last_timestamp: int, quorum: Sequence[Control]
     ) -> Iterator[Callable[[], None] | None]:
         """`write_snapshot` in steps, so that others have their turn between them. What it yields has to be called, in
         any thread, before it goes on.

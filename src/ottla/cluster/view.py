@@ -1,4 +1,4 @@
-"""View: what a command may read while it decides."""
+"""MetadataView: what a command may read while it decides."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Alone:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class MetadataView:
     """The state, this node's configuration as it is now (for the defaults in it), a source of ids, where the next
     record will lie, what is known of brokers by hearsay, and who keeps the journal.
     """

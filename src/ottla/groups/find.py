@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ottla.groups.group import Group, GroupKind
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.model.errors import ApiError, ErrorCode
 
 GroupT = TypeVar("GroupT", bound=Group)
 
 
 def find_group(
-    view: View, group_id: str, of: type[GroupT], kind: GroupKind, missing: str = "Group {} not found."
+    view: GroupsView, group_id: str, of: type[GroupT], kind: GroupKind, missing: str = "Group {} not found."
 ) -> GroupT:
     """Raises GROUP_ID_NOT_FOUND, also if the group is of another kind."""
     group = view.state.groups.get(group_id)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.groups.group import Group, GroupKind
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model import limits
@@ -27,12 +27,12 @@ class GroupListed(NamedTuple):
 class AllGroups:
     """Replies with all groups there are, in the order in which they came."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         return Result(reply=list(view.state.groups.values()))
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class GroupFilter:
     """The groups in one of these states (names in lower case) and of one of these kinds; None: any."""
 
     states: frozenset[str] | None
@@ -44,7 +44,7 @@ class Filter:
         )
 
 
-def listed(groups: Sequence[Group], wanted: Filter) -> Generator[None, None, list[GroupListed]]:
+def listed(groups: Sequence[Group], wanted: GroupFilter) -> Generator[None, None, list[GroupListed]]:
     """Those that are wanted, in Kafka's order; there may be very many, so in steps."""
     found: list[GroupListed] = []
     ordered = yield from in_table_order(groups, lambda group: group.group_id, limits.GROUPS_LISTED_PER_SLICE)

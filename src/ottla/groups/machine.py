@@ -18,14 +18,14 @@ from ottla.groups.offsets import registration as offsets
 from ottla.groups.offsets.remove import expiry_timer
 from ottla.groups.share import registration as share
 from ottla.groups.streams import registration as streams
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry, Marker
 from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result
 from ottla.model import limits
 
 # How one type of entry (by the class of its key), marker or note changes the state.
-Apply = Callable[[View, Any], None]
-OnLoaded = Callable[[View, Sequence[Group], int], Result[Entry]]
+Apply = Callable[[GroupsView, Any], None]
+OnLoaded = Callable[[GroupsView, Sequence[Group], int], Result[Entry]]
 
 _PARTS: tuple[Any, ...] = (classic, offsets, topics_changed, consumer, share, streams)
 _APPLY: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.APPLY.items()}
@@ -33,19 +33,19 @@ _NOTE: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in pa
 _LOADED: tuple[OnLoaded, ...] = tuple(part.LOADED for part in _PARTS)
 
 
-class Command(Protocol):
+class GroupCommand(Protocol):
     """Anything that a handler, a timer or an observer asks of the coordinator."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]: ...
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]: ...
 
 
 class GroupsMachine(OneByOne):
     """Runs on one partition of `__consumer_offsets`."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: GroupsView) -> None:
         self.view = view
 
-    def decide(self, command: Command | Loaded, now_ms: int) -> Result[Entry]:
+    def decide(self, command: GroupCommand | Loaded, now_ms: int) -> Result[Entry]:
         if isinstance(command, Loaded):
             groups = list(islice(self.view.state.groups.values(), command.first, command.last))
             results = [loaded(self.view, groups, now_ms) for loaded in _LOADED]

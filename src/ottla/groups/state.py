@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.groups.group import Group
-from ottla.groups.offsets.store import Offsets
+from ottla.groups.offsets.store import OffsetStore
 
 
 class GroupsState:
@@ -13,4 +13,4 @@ class GroupsState:
 
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
-        self.offsets = Offsets()
+        self.offsets = OffsetStore()

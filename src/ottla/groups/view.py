@@ -1,4 +1,4 @@
-"""View: what a command of the group coordinator may read while it decides."""
+"""GroupsView: what a command of the group coordinator may read while it decides."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Topics(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class GroupsView:
     """The state, the topics, the settings as they are now, and a source of ids."""
 
     state: GroupsState

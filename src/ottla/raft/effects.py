@@ -54,7 +54,7 @@ class LoadSnapshot(NamedTuple):
     snapshot: OffsetAndEpoch
 
 
-class Doubt(NamedTuple):
+class DoubtChanged(NamedTuple):
     """This voter does not vote, and there is no leader: its disk was empty when it came, and the unheard ones did not
     say that theirs are. Or that is over."""
 
@@ -62,4 +62,4 @@ class Doubt(NamedTuple):
     unheard: tuple[int, ...] = ()
 
 
-Effect: TypeAlias = Send | Reply | Flush | Committed | Lead | Follow | LoadSnapshot | Doubt
+Effect: TypeAlias = Send | Reply | Flush | Committed | Lead | Follow | LoadSnapshot | DoubtChanged

@@ -15,14 +15,14 @@ class Tick(NamedTuple):
     """Time has passed: `RaftNode.deadline_ms` is reached."""
 
 
-class Asked(NamedTuple):
+class RequestReceived(NamedTuple):
     """A request of another node or of a tool; its `Reply` carries the same token."""
 
     token: Any
     request: Request
 
 
-class Upgrade(NamedTuple):
+class UpgradeAsked(NamedTuple):
     """The state machine wants another kraft.version; the `Reply` is an UpdateFeaturesResponse."""
 
     token: Any
@@ -54,7 +54,7 @@ class Unreachable(NamedTuple):
     node_id: int
 
 
-class Appended(NamedTuple):
+class JournalGrew(NamedTuple):
     """The leader's state machine appended records of the current epoch to the journal."""
 
 
@@ -73,13 +73,13 @@ class Stop(NamedTuple):
 Event: TypeAlias = (
     Start
     | Tick
-    | Asked
-    | Upgrade
+    | RequestReceived
+    | UpgradeAsked
     | Abandoned
     | Answered
     | Unanswered
     | Unreachable
-    | Appended
+    | JournalGrew
     | Flushed
     | JournalFailed
     | Stop

@@ -36,7 +36,7 @@ def end(node: RaftState) -> None:
     if node.doubt is not None:
         node.journal.end_doubt()
         node.doubt = None
-        node.emit(effects.Doubt(is_over=True))
+        node.emit(effects.DoubtChanged(is_over=True))
 
 
 def is_quarantined(node: RaftState) -> bool:
@@ -124,7 +124,7 @@ def complain(node: RaftState, doubt: Doubt) -> None:
         doubt.tell_ms = node.now_ms + RAFT_DOUBT_FIRST_MS
     if node.now_ms >= doubt.tell_ms:
         doubt.tell_ms = node.now_ms + RAFT_DOUBT_TELL_MS
-        node.emit(effects.Doubt(is_over=False, unheard=unheard(node, doubt, node.epoch + 1)))
+        node.emit(effects.DoubtChanged(is_over=False, unheard=unheard(node, doubt, node.epoch + 1)))
 
 
 def may_stand(node: RaftState) -> bool:

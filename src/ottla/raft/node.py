@@ -80,10 +80,10 @@ class RaftNode(RaftState):
         lost_disk.begin(self)
         following.settle(self)
 
-    def _asked(self, event: events.Asked) -> None:
+    def _asked(self, event: events.RequestReceived) -> None:
         _REQUESTS[type(event.request)](self, event.token, event.request)
 
-    def _upgrade(self, event: events.Upgrade) -> None:
+    def _upgrade(self, event: events.UpgradeAsked) -> None:
         from ottla.raft import upgrade  # seldom, and a start should be quick
 
         upgrade.asked(self, event)
@@ -105,7 +105,7 @@ class RaftNode(RaftState):
         if found is not None and isinstance(found.request, ApiVersionsRequest):
             membership.no_versions(self)
 
-    def _appended(self, _: events.Appended) -> None:
+    def _appended(self, _: events.JournalGrew) -> None:
         if isinstance(self.state, Leader):
             committing.grown(self, self.state)
 
@@ -131,13 +131,13 @@ class RaftNode(RaftState):
 _EVENTS: dict[type, Callable[[RaftNode, Any], None]] = {
     events.Start: RaftNode._start,
     events.Tick: RaftNode._tick,
-    events.Asked: RaftNode._asked,
-    events.Upgrade: RaftNode._upgrade,
+    events.RequestReceived: RaftNode._asked,
+    events.UpgradeAsked: RaftNode._upgrade,
     events.Abandoned: RaftNode._abandoned,
     events.Answered: RaftNode._answered,
     events.Unanswered: RaftNode._unanswered,
     events.Unreachable: following.unreachable,
-    events.Appended: RaftNode._appended,
+    events.JournalGrew: RaftNode._appended,
     events.Flushed: RaftNode._flushed,
     events.JournalFailed: RaftNode._journal_failed,
     events.Stop: RaftNode._stop,

@@ -42,7 +42,7 @@ def refusal(node: RaftState, level: int) -> str | None:
     return None
 
 
-def asked(node: RaftState, event: events.Upgrade) -> None:
+def asked(node: RaftState, event: events.UpgradeAsked) -> None:
     state, problem = node.state, refusal(node, event.level)
     if not isinstance(state, Leader):
         answer = UpdateFeaturesResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=problem)

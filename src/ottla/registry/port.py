@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from ottla.schemas.registry.commands import Command
+    from ottla.schemas.registry.commands import RegistryCommand
     from ottla.schemas.registry.machine import RegistryMachine
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class Store(Protocol):
     @property
     def about(self) -> About: ...
 
-    async def submit(self, command: Command) -> Any:
+    async def submit(self, command: RegistryCommand) -> Any:
         """Have the machine decide and make it so. Raises Refused, NotLeader, Unavailable."""
         ...
 

@@ -39,7 +39,7 @@ from ottla.registry.port import About, NotLeader, Unavailable
 from ottla.registry.tail import ReadAnew, Tail, Unreadable
 from ottla.registry.topic import WrongTopic, ensure_topic
 from ottla.registry.writer import Writer
-from ottla.schemas.registry.commands import Command
+from ottla.schemas.registry.commands import RegistryCommand
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.records import LeaderEntry, Record, encode
 from ottla.schemas.registry.refusal import too_large
@@ -180,7 +180,7 @@ class TopicStore:
 
     # --- writing ------------------------------------------------------------------------------------------------
 
-    async def submit(self, command: Command) -> Any:
+    async def submit(self, command: RegistryCommand) -> Any:
         try:
             async with asyncio.timeout(2 * self._options.timeout_ms / 1000), self._lock:
                 while True:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.model.ids import TopicPartition
-from ottla.txns.states import State
+from ottla.txns.states import TxnState
 from ottla.txns.transaction import Transaction
 
 
@@ -48,7 +48,7 @@ def markers_of(transaction: Transaction) -> WriteMarkers:
         transaction.transactional_id,
         transaction.producer_id,
         transaction.epoch,
-        transaction.state == State.PREPARE_COMMIT,
+        transaction.state == TxnState.PREPARE_COMMIT,
         transaction.partitions,
         transaction.client_version,
     )

@@ -17,24 +17,24 @@ from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result, Timer
 from ottla.model import limits
 from ottla.txns.commands.timeouts import first_look, next_expiry
 from ottla.txns.effects import BegunLater, LastEpoch, Sweeping, markers_of
-from ottla.txns.states import PREPARED, State
+from ottla.txns.states import PREPARED, TxnState
 from ottla.txns.transaction import Transaction, transaction_of
-from ottla.txns.view import View
+from ottla.txns.view import TxnsView
 
 
-class Command(Protocol):
+class TxnCommand(Protocol):
     """Anything that a handler, a timer or an effect asks of the coordinator."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]: ...
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]: ...
 
 
 class TransactionsMachine(OneByOne):
     """Runs on one partition of `__transaction_state`."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: TxnsView) -> None:
         self.view = view
 
-    def decide(self, command: Command | Loaded, now_ms: int) -> Result[Entry]:
+    def decide(self, command: TxnCommand | Loaded, now_ms: int) -> Result[Entry]:
         if not isinstance(command, Loaded):
             return command.decide(self.view, now_ms)
         state = self.view.state
@@ -74,7 +74,7 @@ class TransactionsMachine(OneByOne):
         if before is not None and (before.producer_id, before.epoch) == (transaction.producer_id, transaction.epoch):
             transaction = transaction._replace(last_epoch=before.last_epoch)
         state.transactions[id] = transaction
-        if transaction.state == State.ONGOING:
+        if transaction.state == TxnState.ONGOING:
             state.ongoing[id] = None
         else:
             state.ongoing.pop(id, None)
@@ -103,5 +103,5 @@ def _begun_later(transactions: Iterable[Transaction], now_ms: int) -> list[Begun
     return [
         BegunLater(each.transactional_id, now_ms - each.started_ms)
         for each in transactions
-        if each.state == State.ONGOING and each.started_ms > now_ms
+        if each.state == TxnState.ONGOING and each.started_ms > now_ms
     ]

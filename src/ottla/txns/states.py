@@ -16,7 +16,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class State(IntEnum):
+class TxnState(IntEnum):
     """As written in the journal."""
 
     EMPTY = 0
@@ -35,18 +35,18 @@ class State(IntEnum):
 
 
 _TEXTS = {
-    State.EMPTY: "Empty",
-    State.ONGOING: "Ongoing",
-    State.PREPARE_COMMIT: "PrepareCommit",
-    State.PREPARE_ABORT: "PrepareAbort",
-    State.COMPLETE_COMMIT: "CompleteCommit",
-    State.COMPLETE_ABORT: "CompleteAbort",
-    State.DEAD: "Dead",
-    State.PREPARE_EPOCH_FENCE: "PrepareEpochFence",
+    TxnState.EMPTY: "Empty",
+    TxnState.ONGOING: "Ongoing",
+    TxnState.PREPARE_COMMIT: "PrepareCommit",
+    TxnState.PREPARE_ABORT: "PrepareAbort",
+    TxnState.COMPLETE_COMMIT: "CompleteCommit",
+    TxnState.COMPLETE_ABORT: "CompleteAbort",
+    TxnState.DEAD: "Dead",
+    TxnState.PREPARE_EPOCH_FENCE: "PrepareEpochFence",
 }
 BY_TEXT = {text: state for state, text in _TEXTS.items()}
 
 # What its producer may leave for good, and what a new producer may take over at once.
-AT_REST = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+AT_REST = (TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)
 # Decided, but not everywhere known yet.
-PREPARED = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
+PREPARED = (TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT)

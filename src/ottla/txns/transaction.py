@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ottla.machine.keyed import Entry
 from ottla.model.ids import TopicPartition
 from ottla.model.limits import INT16_MAX
-from ottla.txns.states import State
+from ottla.txns.states import TxnState
 from ottla.wire.journal.transaction_state import TransactionLogKey, TransactionLogValue
 
 NO_PRODUCER_ID = -1
@@ -30,7 +30,7 @@ class Transaction(NamedTuple):
     producer_id: int
     epoch: int
     timeout_ms: int
-    state: State = State.EMPTY
+    state: TxnState = TxnState.EMPTY
     partitions: tuple[TopicPartition, ...] = ()
     started_ms: int = NO_TIME
     updated_ms: int = NO_TIME
@@ -47,7 +47,7 @@ class Transaction(NamedTuple):
     def exhausted(self) -> bool:
         return is_exhausted(self.epoch)
 
-    def to(self, state: State, now_ms: int, **changes: Any) -> Transaction:
+    def to(self, state: TxnState, now_ms: int, **changes: Any) -> Transaction:
         """The next state; the id it had is kept as the previous one."""
         return self._replace(state=state, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)
 
@@ -61,7 +61,7 @@ def entry_of(transaction: Transaction, transaction_version: int) -> Entry:
     """The record, in the form for the cluster's finalised transaction version."""
     flexible = transaction_version >= _FLEXIBLE_SINCE
     partitions = None
-    if transaction.state != State.EMPTY:
+    if transaction.state != TxnState.EMPTY:
         by_topic: dict[str, list[int]] = {}
         for topic, partition in transaction.partitions:
             by_topic.setdefault(topic, []).append(partition)
@@ -95,7 +95,7 @@ def transaction_of(entry: Entry) -> Transaction:
         producer_id=value.producer_id,
         epoch=value.producer_epoch,
         timeout_ms=value.transaction_timeout_ms,
-        state=State(value.transaction_status),
+        state=TxnState(value.transaction_status),
         partitions=tuple(
             TopicPartition(topic.topic, index)
             for topic in value.transaction_partitions or ()

@@ -1,4 +1,4 @@
-"""View: what a command of the transaction coordinator may read while it decides."""
+"""TxnsView: what a command of the transaction coordinator may read while it decides."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TransactionsState:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TxnsView:
     """The state, the settings as they are now, the finalised transaction version, and where new ids come from."""
 
     state: TransactionsState

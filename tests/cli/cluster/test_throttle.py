@@ -10,7 +10,7 @@ from ottla.client.admin import Admin
 from ottla.client.admin.configs import ConfigEntry
 from ottla.client.errors import NotConnected
 from ottla.client.outcomes import Outcomes
-from ottla.cluster.balance.loads import Move
+from ottla.cluster.balance.loads import ReplicaMove
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource, Source
 from ottla.model.setting import Kind
@@ -74,8 +74,8 @@ def cluster(settings: Settings) -> Admin:
     return cast(Admin, found)
 
 
-def move(partition: int, before: tuple[int, ...], after: tuple[int, ...]) -> Move:
-    return Move(TopicPartition("t", partition), before, after, 100)
+def move(partition: int, before: tuple[int, ...], after: tuple[int, ...]) -> ReplicaMove:
+    return ReplicaMove(TopicPartition("t", partition), before, after, 100)
 
 
 def test_what_a_killed_command_left_on_a_topic_stays_ours() -> None:

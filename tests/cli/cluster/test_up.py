@@ -23,7 +23,7 @@ from ottla.cli.cluster.throttle import NOTHING, Throttles, find, hand_over, slow
 from ottla.client.admin import Admin
 from ottla.client.admin.topics import NewTopic
 from ottla.client.blocking.blocking import Blocking
-from ottla.cluster.balance.loads import Move
+from ottla.cluster.balance.loads import ReplicaMove
 from ottla.model.ids import TopicPartition
 
 Ottla = Callable[..., Run]
@@ -285,7 +285,7 @@ def test_a_throttle_that_a_killed_command_left_behind(local: LocalCluster, ottla
 
 def test_a_throttle_goes_with_a_command_that_ends_before_anything_moves(local: LocalCluster, ottla: Ottla) -> None:
     until(lambda: healthy(ottla))
-    move = Move(TopicPartition("kept", 0), (1,), (2,), 100)
+    move = ReplicaMove(TopicPartition("kept", 0), (1,), (2,), 100)
 
     async def test() -> None:
         async with Admin(local.bootstrap) as admin:

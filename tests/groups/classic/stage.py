@@ -9,15 +9,15 @@ from tests.support.script import Stage, Verb
 
 from ottla.groups.classic.arguments import Leaver
 from ottla.groups.classic.group import ClassicGroup, MemberProtocol
-from ottla.groups.classic.heartbeat import Heartbeat
+from ottla.groups.classic.heartbeat import ClassicHeartbeat
 from ottla.groups.classic.join import Join
-from ottla.groups.classic.leave import Leave
+from ottla.groups.classic.leave import ClassicLeave
 from ottla.groups.classic.sync import Sync
 from ottla.groups.classic.turn import JoinReply, SyncReply
 from ottla.groups.group import Committer
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.state import GroupsState
-from ottla.groups.view import TopicInfo, View
+from ottla.groups.view import GroupsView, TopicInfo
 from ottla.machine.keyed import Entry, types_of
 from ottla.machine.kit import Timer
 from ottla.model.config import Config
@@ -60,7 +60,7 @@ class Classics(Stage[GroupsMachine]):
         def broker() -> Config:
             return NodeConfig(SETTINGS | self.settings).broker
 
-        return GroupsMachine(View(GroupsState(), NoTopics(), broker, lambda _: broker(), self._rng))
+        return GroupsMachine(GroupsView(GroupsState(), NoTopics(), broker, lambda _: broker(), self._rng))
 
     @property
     def group(self) -> ClassicGroup | None:
@@ -182,14 +182,16 @@ class Classics(Stage[GroupsMachine]):
 
     def heartbeat(self, who: str, *, generation: str | None = None, instance: str | None = None) -> None:
         now = self.generations.get(who, 0) if generation is None else int(generation)
-        self.act(who, Heartbeat(GROUP, self.member_ids.get(who, who), instance, now))
+        self.act(who, ClassicHeartbeat(GROUP, self.member_ids.get(who, who), instance, now))
 
     def leave(self, *leavers: str, by: str = "admin") -> None:
         """`leave anna @instance bert@instance`"""
         parts = [each.partition("@") for each in leavers]
         self.act(
             by,
-            Leave(GROUP, tuple(Leaver(self.member_ids.get(who, who), instance or None) for who, _, instance in parts)),
+            ClassicLeave(
+                GROUP, tuple(Leaver(self.member_ids.get(who, who), instance or None) for who, _, instance in parts)
+            ),
         )
 
     def may_commit(

@@ -10,22 +10,22 @@ from tests.support.script import Stage, Verb
 from ottla.groups.assign.spec import NO_PARTITIONS, Partitions
 from ottla.groups.classic.arguments import Leaver
 from ottla.groups.classic.group import MemberProtocol
-from ottla.groups.classic.heartbeat import Heartbeat as ClassicHeartbeat
+from ottla.groups.classic.heartbeat import ClassicHeartbeat
 from ottla.groups.classic.join import Join
-from ottla.groups.classic.leave import Leave as ClassicLeave
+from ottla.groups.classic.leave import ClassicLeave
 from ottla.groups.classic.sync import Sync
 from ottla.groups.classic.turn import JoinReply, SyncReply
-from ottla.groups.consumer.describe import DescribeConsumerGroup, Described
+from ottla.groups.consumer.describe import ConsumerGroupDescription, DescribeConsumerGroup
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.heartbeat import Heard, Heartbeat
-from ottla.groups.consumer.leave import Leave
+from ottla.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatReply
+from ottla.groups.consumer.leave import ConsumerLeave
 from ottla.groups.consumer.protocol import read_assignment
 from ottla.groups.group import Group
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.modern.group import MemberState
 from ottla.groups.modern.topics_changed import TopicsChanged
 from ottla.groups.state import GroupsState
-from ottla.groups.view import TopicInfo, View
+from ottla.groups.view import GroupsView, TopicInfo
 from ottla.machine.keyed import Entry, types_of
 from ottla.machine.kit import Timer
 from ottla.model.errors import ApiError, ErrorCode
@@ -115,7 +115,7 @@ class Actor:
 
     def learn(self, reply: Any) -> None:
         match reply:
-            case Heard():
+            case ConsumerHeartbeatReply():
                 self.member_id, self.epoch = reply.member_id, reply.epoch
                 self.owned = self.owned if reply.assignment is None else reply.assignment
             case JoinReply() if reply.error in LOST:
@@ -142,7 +142,7 @@ class Consumers(Stage[GroupsMachine]):
         rng = random.Random(0)
 
         def machine() -> GroupsMachine:
-            view = View(GroupsState(), self.topics, lambda: config.broker, lambda _: config.group(), rng)
+            view = GroupsView(GroupsState(), self.topics, lambda: config.broker, lambda _: config.group(), rng)
             return GroupsMachine(view)
 
         types = types_of(consumer_offsets, journal, share_group, streams_group)
@@ -188,7 +188,7 @@ class Consumers(Stage[GroupsMachine]):
         actor.instance_id, actor.topics = instance or None, frozenset(topics)
         self.act(
             name,
-            Heartbeat(
+            ConsumerHeartbeat(
                 GROUP,
                 actor.member_id,
                 0,
@@ -210,7 +210,7 @@ class Consumers(Stage[GroupsMachine]):
             actor.topics = frozenset(topics) - {"none"}
         self.act(
             name,
-            Heartbeat(
+            ConsumerHeartbeat(
                 GROUP,
                 actor.member_id,
                 int(said.get("epoch", actor.epoch)),
@@ -225,7 +225,7 @@ class Consumers(Stage[GroupsMachine]):
 
     def leave(self, name: str, epoch: str = "-1") -> None:
         actor = self.actor(name)
-        self.act(name, Leave(GROUP, actor.member_id, int(epoch), actor.instance_id))
+        self.act(name, ConsumerLeave(GROUP, actor.member_id, int(epoch), actor.instance_id))
 
     # --- what members of the classic kind do
 
@@ -293,7 +293,7 @@ class Consumers(Stage[GroupsMachine]):
         match thing:
             case Entry():
                 return entry_shown(thing)
-            case Heard():
+            case ConsumerHeartbeatReply():
                 told = "" if thing.assignment is None else f", owns {shown(thing.assignment)}"
                 return f"epoch {thing.epoch}{told}"
             case JoinReply():
@@ -303,7 +303,7 @@ class Consumers(Stage[GroupsMachine]):
                     return thing.error.name
                 told = read_assignment(thing.assignment).assigned_partitions
                 return f"owns {shown({id_of(each.topic): each.partitions for each in told})}"
-            case Described():
+            case ConsumerGroupDescription():
                 members = ", ".join(
                     f"{each.member.member_id} at {each.member.epoch} owns {shown(each.owned)}"
                     + (f" shall own {shown(each.target)}" if each.owned != each.target else "")

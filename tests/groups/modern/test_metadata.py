@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.groups.modern.metadata import NO_TOPICS, metadata_hash
-from ottla.groups.modern.target import Reader, changes, may_assign, new_targets
+from ottla.groups.modern.target import TargetMember, changes, may_assign, new_targets
 from ottla.groups.modern.xxh3 import xxh3_64
 from ottla.groups.view import TopicInfo
 
@@ -88,7 +88,7 @@ def test_when_it_is_time() -> None:
 
 
 def test_targets_name_everybody_and_changes_only_what_is_new() -> None:
-    readers = {"m": Reader(frozenset("ab")), "n": Reader(frozenset(("gone",)))}
+    readers = {"m": TargetMember(frozenset("ab")), "n": TargetMember(frozenset(("gone",)))}
     asked = []
 
     def assign(spec: object) -> dict[str, dict[bytes, frozenset[int]]]:

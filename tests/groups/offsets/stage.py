@@ -13,7 +13,7 @@ from ottla.groups.offsets.commit import CommitOffsets, NewOffset
 from ottla.groups.offsets.fetch import FetchedOffset, FetchOffsets
 from ottla.groups.offsets.remove import DeleteGroup, DeleteOffsets, ForgetTopics
 from ottla.groups.state import GroupsState
-from ottla.groups.view import TopicInfo, View
+from ottla.groups.view import GroupsView, TopicInfo
 from ottla.machine.keyed import Entry, Marker, types_of
 from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
@@ -45,7 +45,7 @@ class NoTopics:
 
 def machine() -> GroupsMachine:
     config = NodeConfig(SETTINGS)
-    view = View(GroupsState(), NoTopics(), lambda: config.broker, lambda _: config.group(), random.Random(0))
+    view = GroupsView(GroupsState(), NoTopics(), lambda: config.broker, lambda _: config.group(), random.Random(0))
     return GroupsMachine(view)
 
 
@@ -60,7 +60,7 @@ class Fetch:
 
     command: FetchOffsets
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         found = self.command.decide(view, now_ms).reply
         return Result(reply=[found.of(each) for each in self.command.partitions or found.kept])
 

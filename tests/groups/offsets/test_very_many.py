@@ -12,7 +12,7 @@ from ottla.groups.machine import GroupsMachine
 from ottla.groups.offsets.commit import CommitOffsets, NewOffset
 from ottla.groups.offsets.entries import entry_of
 from ottla.groups.offsets.remove import DeleteGroup, ExpireOffsets, ForgetTopics
-from ottla.groups.offsets.store import Committed
+from ottla.groups.offsets.store import CommittedOffset
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Moment
 from ottla.machine.runner import Runner
@@ -53,7 +53,7 @@ class Bench:
     def put(self, group: str, topic: str, partitions: range, at_ms: int, producer_id: int = -1) -> None:
         for index in partitions:
             where = TopicPartition(topic, index)
-            self.machine.apply(entry_of(group, where, Committed(1, -1, "", at_ms), producer_id, 0))
+            self.machine.apply(entry_of(group, where, CommittedOffset(1, -1, "", at_ms), producer_id, 0))
 
     def of(self, group: str) -> set[tuple[str, int]]:
         return set(self.machine.view.state.offsets.of(group))

@@ -10,9 +10,15 @@ from ottla.groups.assign.spec import Partitions
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.modern.topics_changed import TopicsChanged
 from ottla.groups.offsets.remove import DeleteGroup
-from ottla.groups.share.describe import Described, DescribeShareGroup
-from ottla.groups.share.heartbeat import Beat, Heartbeat
-from ottla.groups.share.offsets import Alteration, AlterOffsets, DeleteOffsets, Deletion, OffsetsDeleted
+from ottla.groups.share.describe import DescribeShareGroup, ShareGroupDescription
+from ottla.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
+from ottla.groups.share.offsets import (
+    AlterOffsets,
+    DeleteShareOffsets,
+    OffsetsDeleted,
+    ShareOffsetsAlteration,
+    ShareOffsetsDeletion,
+)
 from ottla.groups.share.state_partitions import (
     BeginDeletingGroup,
     ForgetShares,
@@ -22,7 +28,7 @@ from ottla.groups.share.state_partitions import (
     SharesNotInitialized,
 )
 from ottla.groups.state import GroupsState
-from ottla.groups.view import TopicInfo, View
+from ottla.groups.view import GroupsView, TopicInfo
 from ottla.machine.keyed import Entry, types_of
 from ottla.machine.kit import Timer
 from ottla.model.node_config import NodeConfig
@@ -104,17 +110,17 @@ def show(thing: Any) -> str | None:
     match thing:
         case Entry():
             return _entry(thing)
-        case Beat():
+        case ShareHeartbeatReply():
             told = "" if thing.assigned is None else f", has {shown(thing.assigned)}"
             return f"epoch {thing.epoch}{told}"
-        case Described():
+        case ShareGroupDescription():
             members = ", ".join(f"{each.member_id} at {each.epoch}" for each in thing.members) or "nobody"
             return f"{thing.state_name}, epoch {thing.epoch}, assigned {thing.assignment_epoch}, {members}"
         case InitializeShares():
             return f"ask to begin {shown(thing.partitions)} at state epoch {thing.state_epoch}"
-        case Alteration():
+        case ShareOffsetsAlteration():
             return f"to begin at state epoch {thing.state_epoch}: {shown(thing.offsets)}"
-        case Deletion():
+        case ShareOffsetsDeletion():
             errors = ", ".join(f"{name} {error.code.name}" for name, error in thing.errors.items())
             return f"to delete: {shown(thing.partitions)}" + (f"; {errors}" if errors else "")
         case dict():
@@ -131,7 +137,7 @@ def make_stage() -> tuple[Stage[GroupsMachine], dict[str, Verb], SomeTopics]:
     config = NodeConfig(SETTINGS)
 
     def machine() -> GroupsMachine:
-        view = View(GroupsState(), topics, lambda: config.broker, lambda _: config.group(), random.Random(0))
+        view = GroupsView(GroupsState(), topics, lambda: config.broker, lambda _: config.group(), random.Random(0))
         return GroupsMachine(view)
 
     stage = Stage(machine, types_of(consumer_offsets, consumer_group, share_group, streams_group), show, now_ms=NOW_MS)
@@ -141,7 +147,7 @@ def make_stage() -> tuple[Stage[GroupsMachine], dict[str, Verb], SomeTopics]:
 def verbs(stage: Stage[GroupsMachine], topics: SomeTopics) -> dict[str, Verb]:
     def beat(member: str, *names: str, epoch: str = "0") -> None:
         read = frozenset(names) if names else None
-        stage.submit(member, Heartbeat(GROUP, member, int(epoch), None, read, "client", "/host"))
+        stage.submit(member, ShareHeartbeat(GROUP, member, int(epoch), None, read, "client", "/host"))
 
     def wanted(*words: str) -> dict[bytes, frozenset[int]]:
         """`orders:0,1`"""
@@ -174,7 +180,7 @@ def verbs(stage: Stage[GroupsMachine], topics: SomeTopics) -> dict[str, Verb]:
         "alter": alter,
         "topic": topic,
         "unnoticed": lambda name: topics.sizes.pop(name) and None,
-        "forget": lambda *names: stage.submit("forget", DeleteOffsets(GROUP, names)),
+        "forget": lambda *names: stage.submit("forget", DeleteShareOffsets(GROUP, names)),
         "forgotten": lambda *names: stage.submit("", OffsetsDeleted(GROUP, frozenset(map(id_of, names)))),
         "describe": lambda: stage.submit("group", DescribeShareGroup(GROUP)),
         "book": lambda: stage.submit("initialized", ReadBook(GROUP)),

@@ -10,7 +10,7 @@ from tests.support.script import play
 
 from ottla.groups.offsets.remove import ExpireOffsets
 from ottla.groups.share.group import ShareGroup
-from ottla.groups.share.heartbeat import Beat, Heartbeat
+from ottla.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
 from ottla.groups.share.state_partitions import InitializeShares, SharesInitialized, SharesNotInitialized
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
@@ -44,7 +44,7 @@ class Shares(RuleBasedStateMachine):
         self.stage, self.verbs, self.topics = make_stage()
         self.asked: list[InitializeShares] = []
         self.initialized: set[tuple[bytes, int]] = set()
-        self.told: dict[str, Beat] = {}
+        self.told: dict[str, ShareHeartbeatReply] = {}
         self.stage.tell = self.hear  # type: ignore[method-assign]
         self.epoch = 0
         self.stage.restart()
@@ -53,12 +53,12 @@ class Shares(RuleBasedStateMachine):
         if isinstance(thing, InitializeShares):
             self.asked.append(thing)
 
-    def beat(self, member: str, epoch: int, topics: frozenset[str] | None) -> Beat | None:
-        beats: list[Beat] = []
-        command = Heartbeat(GROUP, member, epoch, None, topics, "", "")
+    def beat(self, member: str, epoch: int, topics: frozenset[str] | None) -> ShareHeartbeatReply | None:
+        beats: list[ShareHeartbeatReply] = []
+        command = ShareHeartbeat(GROUP, member, epoch, None, topics, "", "")
         self.stage._runner.submit(command, self.stage.moment(), beats.append)
         self.stage._commit()
-        return beats[0] if beats and isinstance(beats[0], Beat) else None
+        return beats[0] if beats and isinstance(beats[0], ShareHeartbeatReply) else None
 
     @rule(member=MEMBERS, topics=TOPICS)
     def join(self, member: str, topics: frozenset[str]) -> None:

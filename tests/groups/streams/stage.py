@@ -13,17 +13,17 @@ from ottla.groups.modern.topics_changed import TopicsChanged
 from ottla.groups.offsets.commit import CommitOffsets, NewOffset
 from ottla.groups.offsets.remove import DeleteGroup
 from ottla.groups.state import GroupsState
-from ottla.groups.streams.describe import Described as StreamsDescribed
-from ottla.groups.streams.describe import DescribedMember, DescribeStreamsGroup
+from ottla.groups.streams.describe import DescribeStreamsGroup, StreamsMemberDescription
+from ottla.groups.streams.describe import StreamsGroupDescription as StreamsDescribed
 from ottla.groups.streams.entries import assigned_of, pending_of, state_of, target_of
 from ottla.groups.streams.group import StreamsGroup
-from ottla.groups.streams.heartbeat import Heard, Heartbeat
+from ottla.groups.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatReply
 from ottla.groups.streams.internal_topics import CreateInternalTopics, InternalTopicsFailed
-from ottla.groups.streams.leave import Leave
-from ottla.groups.streams.member import Endpoint
+from ottla.groups.streams.leave import StreamsLeave
+from ottla.groups.streams.member import UserEndpoint
 from ottla.groups.streams.tasks import NOTHING, Tasks, TaskSet, without_epochs
 from ottla.groups.streams.topology import InternalTopic, Subtopology, Topology
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry, types_of
 from ottla.machine.kit import Timer
 from ottla.model.errors import ApiError, ErrorCode
@@ -75,7 +75,7 @@ class Actor:
         self.said: dict[str, Any] = {}
 
     def learn(self, reply: Any) -> None:
-        if isinstance(reply, Heard):
+        if isinstance(reply, StreamsHeartbeatReply):
             self.epoch, self.endpoint_epoch = reply.epoch, reply.endpoint_epoch
             self.tasks = self.tasks if reply.tasks is None else reply.tasks
         elif isinstance(reply, ApiError) and reply.code in (*LOST, ErrorCode.INVALID_REQUEST):
@@ -97,7 +97,9 @@ class Streamers(Stage[GroupsMachine]):
         rng = random.Random(0)
 
         def machine() -> GroupsMachine:
-            view = View(GroupsState(), self.topics, lambda: self._config.broker, lambda _: self._config.group(), rng)
+            view = GroupsView(
+                GroupsState(), self.topics, lambda: self._config.broker, lambda _: self._config.group(), rng
+            )
             return GroupsMachine(view)
 
         types = types_of(consumer_offsets, consumer_group, share_group, journal)
@@ -131,7 +133,7 @@ class Streamers(Stage[GroupsMachine]):
             topology=Topology(int(epoch), topology.subtopologies),
             process_id=process or f"process-{name}",
             rebalance_timeout_ms=20_000,
-            endpoint=Endpoint(endpoint, 80) if endpoint else None,
+            endpoint=UserEndpoint(endpoint, 80) if endpoint else None,
             client_tags=(),
             owned=NOTHING,
         )
@@ -139,13 +141,13 @@ class Streamers(Stage[GroupsMachine]):
     def beat(self, name: str, **said: Any) -> None:
         actor = self.actor(name)
         beat = {"epoch": actor.epoch, "endpoint_epoch": actor.endpoint_epoch, "client_id": "client", **said}
-        self.act(name, Heartbeat(GROUP, name, **beat))
+        self.act(name, StreamsHeartbeat(GROUP, name, **beat))
 
     def confirm(self, name: str) -> None:
         self.beat(name, owned=self.actor(name).tasks)
 
     def leave(self, name: str, shutdown: str = "") -> None:
-        self.act(name, Leave(GROUP, name, bool(shutdown)))
+        self.act(name, StreamsLeave(GROUP, name, bool(shutdown)))
         actor = self.actor(name)
         actor.epoch, actor.tasks = 0, NOTHING
 
@@ -196,7 +198,7 @@ class Streamers(Stage[GroupsMachine]):
             "shutdown": lambda name: self.beat(name, wants_shutdown=True),
             "delete": lambda: self.submit("group", DeleteGroup(GROUP)),
             "describe": lambda: self.submit("group", DescribeStreamsGroup(GROUP)),
-            "nobody": lambda epoch: self.act("nobody", Heartbeat(GROUP, "nobody", int(epoch))),
+            "nobody": lambda epoch: self.act("nobody", StreamsHeartbeat(GROUP, "nobody", int(epoch))),
             "at": lambda name, epoch: self.beat(name, epoch=int(epoch), owned=self.actor(name).tasks),
         }
         return plain
@@ -205,7 +207,7 @@ class Streamers(Stage[GroupsMachine]):
         match thing:
             case Entry():
                 return entry_shown(thing)
-            case Heard():
+            case StreamsHeartbeatReply():
                 told = "" if thing.tasks is None else f", has {shown(thing.tasks)}"
                 news = "".join(f"\n  {each.status.name}: {each.detail}" for each in thing.told)
                 where = "".join(
@@ -231,7 +233,7 @@ def _shares(shares: Iterable[Any]) -> str:
     return " ".join(f"{each.topic}:{','.join(map(str, each.partitions))}" for each in shares) or "nothing"
 
 
-def _member(described: DescribedMember) -> str:
+def _member(described: StreamsMemberDescription) -> str:
     owned = without_epochs(described.member.assigned)
     shall = "" if owned == described.target else f" shall have {shown(described.target)}"
     return f"{described.member.member_id} at {described.member.epoch} has {shown(owned)}{shall}"

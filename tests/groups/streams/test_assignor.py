@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.groups.streams.assignor import MemberSpec, assign
+from ottla.groups.streams.assignor import StreamsMemberSpec, assign
 from ottla.groups.streams.configure import ConfiguredSubtopology
 from ottla.groups.streams.tasks import TaskId, TaskSet, each
 from ottla.groups.streams.topology import InternalTopic
@@ -21,7 +21,7 @@ def count(tasks: TaskSet) -> int:
 
 
 def test_members_of_larger_processes_together_get_more() -> None:
-    members = {name: MemberSpec("big") for name in ("a", "b", "c")} | {"d": MemberSpec("small")}
+    members = {name: StreamsMemberSpec("big") for name in ("a", "b", "c")} | {"d": StreamsMemberSpec("small")}
     found = assign(members, {"0": sub(8)}, 0)
     assert sorted(count(each) for each in found.values()) == [2, 2, 2, 2]
 
@@ -29,8 +29,8 @@ def test_members_of_larger_processes_together_get_more() -> None:
 def test_an_active_task_goes_where_its_copy_is() -> None:
     """Its former owner is gone."""
     members = {
-        "a": MemberSpec("p", TaskSet({"0": frozenset({0})}, {"0": frozenset({3})})),
-        "b": MemberSpec("q", TaskSet({"0": frozenset({1})}, {"0": frozenset({2})})),
+        "a": StreamsMemberSpec("p", TaskSet({"0": frozenset({0})}, {"0": frozenset({3})})),
+        "b": StreamsMemberSpec("q", TaskSet({"0": frozenset({1})}, {"0": frozenset({2})})),
     }
     found = assign(members, {"0": sub(4, stateful=True)}, 1)
     assert found["a"] == TaskSet({"0": frozenset({0, 3})}, {"0": frozenset({1, 2})})
@@ -38,10 +38,10 @@ def test_an_active_task_goes_where_its_copy_is() -> None:
 
 
 def test_nobody_moves_without_need() -> None:
-    members = {name: MemberSpec(name) for name in ("a", "b", "c")}
+    members = {name: StreamsMemberSpec(name) for name in ("a", "b", "c")}
     subtopologies = {"0": sub(5), "1": sub(3, stateful=True)}
     first = assign(members, subtopologies, 1)
-    again = assign({name: MemberSpec(name, first[name]) for name in members}, subtopologies, 1)
+    again = assign({name: StreamsMemberSpec(name, first[name]) for name in members}, subtopologies, 1)
     assert again == first
 
 
@@ -57,8 +57,8 @@ def test_shares(
     before: dict[str, str], after: dict[str, str], subtopologies: dict[str, ConfiguredSubtopology], copies: int
 ) -> None:
     """Whoever comes and goes in between."""
-    first = assign({name: MemberSpec(process) for name, process in before.items()}, subtopologies, copies)
-    specs = {name: MemberSpec(process, first.get(name, TaskSet())) for name, process in after.items()}
+    first = assign({name: StreamsMemberSpec(process) for name, process in before.items()}, subtopologies, copies)
+    specs = {name: StreamsMemberSpec(process, first.get(name, TaskSet())) for name, process in after.items()}
     found = assign(specs, subtopologies, copies)
     tasks = [TaskId(name, at) for name, one in subtopologies.items() for at in range(one.tasks)]
     assert sorted(task for one in found.values() for task in each(one.active)) == sorted(tasks)

@@ -12,13 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ottla.schemas.compatibility import Level
 from ottla.schemas.registry.commands import (
-    Command,
     DeleteConfig,
     DeleteContext,
     DeleteMode,
     DeleteSubject,
     DeleteVersion,
     Register,
+    RegistryCommand,
     SetConfig,
     SetMode,
 )
@@ -54,7 +54,7 @@ class Sequences(RuleBasedStateMachine):
         # What an id stood for, ever, and who was given it as new.
         self.meaning: dict[tuple[str, int], str] = {}
 
-    def submit(self, command: Command) -> Any:
+    def submit(self, command: RegistryCommand) -> Any:
         self.now_ms += 1
         before = describe(self.machine)
         try:
@@ -211,7 +211,7 @@ def test_the_highest_id_is_written_down_once() -> None:
     machine = RegistryMachine()
     notes: list[HighestIdsEntry] = []
 
-    def submit(command: Command) -> None:
+    def submit(command: RegistryCommand) -> None:
         for record in machine.decide(command, 0).records:
             machine.apply(record)
             entry = decode(record)

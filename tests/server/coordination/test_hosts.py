@@ -17,7 +17,7 @@ from tests.support.raw import Closed, RawConnection
 from ottla.groups.group import Committer
 from ottla.groups.offsets.commit import CommitOffsets, NewOffset
 from ottla.groups.offsets.fetch import FetchOffsets
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Loaded, Result
 from ottla.model import limits
@@ -42,7 +42,7 @@ def commit(offset: int) -> CommitOffsets:
 class Spoilt:
     """What it writes can be read, what it wants noted cannot."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         return Result(commit(6).decide(view, now_ms).records, notes=[object()])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.store import Store, StoreConfig
 from ottla.raft.config import RaftConfig
 from ottla.raft.journal import ReplicaKey
@@ -27,7 +27,7 @@ CONFIG = StoreConfig(segment_bytes=8 << 20, segment_ms=1 << 40, bytes_between_sn
 class Listener:
     """Hears what consensus tells the node, and does nothing about it."""
 
-    def taking(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> Iterator[None]:
+    def taking(self, entries: Sequence[MetadataEntry], epoch: int, high_watermark: int) -> Iterator[None]:
         return iter(())
 
     def loading_snapshot(self, items: Any, offset: int, epoch: int) -> Iterator[None]:
@@ -67,7 +67,9 @@ class Journal:
         assert not self.loop.errors
 
     def write(self) -> None:
-        self.store.write_entries([Entry(records.TopicRecord(name="t", topic_id=b"\x01" * 16))], self.quorum.epoch)
+        self.store.write_entries(
+            [MetadataEntry(records.TopicRecord(name="t", topic_id=b"\x01" * 16))], self.quorum.epoch
+        )
 
 
 @pytest.mark.parametrize("failing_s", [0.01, 1.0, 10.0])

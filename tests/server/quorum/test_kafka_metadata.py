@@ -16,11 +16,11 @@ from tests.support.kafka import RealKafka
 from tests.support.waiting import WAIT_S, until
 
 from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds
-from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
+from ottla.cluster.commands.alter_configs import ConfigAlteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.create_topics import CreateTopics
 from ottla.cluster.commands.create_topics import NewTopic as Topic
-from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
-from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
+from ottla.cluster.commands.delete_topics import DeleteTopics, DoomedTopic
+from ottla.cluster.commands.update_features import FeatureUpdate, FeatureUpgrade, UpdateFeatures
 from ottla.cluster.store import DIRECTORY
 from ottla.log.files.checkpoint import write_clean_shutdown
 from ottla.model import limits
@@ -59,11 +59,11 @@ def fill(host: Member) -> None:
     """Something of every command."""
     configs = (("retention.ms", "12345"), ("cleanup.policy", "compact"))
     submit(host, CreateTopics((Topic("kept", 3, 1, configs=configs), Topic("gone", 2, 1))))
-    submit(host, DeleteTopics((Doomed("gone"),)))
-    alterations = (Alteration("log.retention.ms", Op.SET, "99999"),)
-    group = (Alteration("consumer.session.timeout.ms", Op.SET, "50000"),)
+    submit(host, DeleteTopics((DoomedTopic("gone"),)))
+    alterations = (ConfigAlteration("log.retention.ms", Op.SET, "99999"),)
+    group = (ConfigAlteration("consumer.session.timeout.ms", Op.SET, "50000"),)
     submit(host, IncrementalAlterConfigs(((Resource(4, "1"), alterations), (Resource(32, "g"), group))))
-    submit(host, UpdateFeatures((FeatureUpdate("streams.version", 0, Upgrade.SAFE_DOWNGRADE),)))
+    submit(host, UpdateFeatures((FeatureUpdate("streams.version", 0, FeatureUpgrade.SAFE_DOWNGRADE),)))
     broker = host.metadata.state.brokers[1]
     submit(host, AllocateProducerIds(broker.id, broker.epoch))
 
@@ -82,7 +82,7 @@ def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, records_per_batch in (("wide", limits.RECORDS_PER_METADATA_BATCH_MAX), ("wider", 6_000)):
         monkeypatch.setattr("ottla.cluster.journal.RECORDS_PER_METADATA_BATCH_MAX", records_per_batch)
         submit(host, CreateTopics((Topic(name, 10_000, 1),)))
-        submit(host, DeleteTopics((Doomed(name),)))
+        submit(host, DeleteTopics((DoomedTopic(name),)))
     submit(host, CreateTopics((Topic("late", 1, 1),)))
     close_host(host, path)
     return path

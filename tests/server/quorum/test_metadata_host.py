@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.server.admin import Admin
 
-from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
+from ottla.cluster.commands.alter_configs import ConfigAlteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
-from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
+from ottla.cluster.commands.delete_topics import DeleteTopics, DoomedTopic
 from ottla.cluster.entities import PartitionsAdded, Topic, TopicCreated, TopicDeleted
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.journal import Item
 from ottla.cluster.state import JournalError
 from ottla.cluster.store import DIRECTORY
@@ -76,7 +76,7 @@ def test_changes_reach_the_partitions_before_the_reply() -> None:
     assert isinstance(added, PartitionsAdded) and len(added.partitions) == 3
     assert admin.partitions.get("t", 2) is not None
     admin.changes.clear()
-    admin.submit(DeleteTopics((Doomed("t"),)))
+    admin.submit(DeleteTopics((DoomedTopic("t"),)))
     assert [type(change) for change in admin.changes] == [TopicDeleted]
     assert admin.partitions.get("t", 0) is None
 
@@ -102,10 +102,10 @@ def test_settings_change_at_once() -> None:
     admin.create("t")
     partition = admin.partitions.find("t", 0)
     resource = Resource(2, "t")
-    admin.submit(IncrementalAlterConfigs(((resource, (Alteration("max.message.bytes", Op.SET, "99"),)),)))
+    admin.submit(IncrementalAlterConfigs(((resource, (ConfigAlteration("max.message.bytes", Op.SET, "99"),)),)))
     assert partition.log.config.max_message_bytes == 99
     broker = Resource(4, "1")
-    admin.submit(IncrementalAlterConfigs(((broker, (Alteration("log.retention.ms", Op.SET, "7"),)),)))
+    admin.submit(IncrementalAlterConfigs(((broker, (ConfigAlteration("log.retention.ms", Op.SET, "7"),)),)))
     assert partition.log.config.retention_ms == 7
 
 
@@ -228,12 +228,12 @@ def test_a_record_that_cannot_be_applied_is_the_end() -> None:
     """Whether it comes from the journal, or a command of a sole voter wrote it and could not follow it."""
 
     class Absurd:
-        def decide(self, view: object, now_ms: int) -> Result[Entry]:
-            return Result([Entry(journal.RemoveTopicRecord(topic_id=bytes(16)))], "done")
+        def decide(self, view: object, now_ms: int) -> Result[MetadataEntry]:
+            return Result([MetadataEntry(journal.RemoveTopicRecord(topic_id=bytes(16)))], "done")
 
     def from_the_journal(admin: Admin) -> None:
         admin.member.controller.close()
-        item = Item(admin.host.end_offset, 1, 0, Entry(journal.RemoveTopicRecord(topic_id=bytes(16))))
+        item = Item(admin.host.end_offset, 1, 0, MetadataEntry(journal.RemoveTopicRecord(topic_id=bytes(16))))
         with pytest.raises(JournalError):
             in_one_go(admin.host.taking([item.content], item.epoch, item.offset + 1))
 
@@ -247,7 +247,7 @@ def test_a_record_that_cannot_be_applied_is_the_end() -> None:
         cause(admin)
         assert ends == [1] and not admin.member.controller.active
         before = admin.host.end_offset
-        in_one_go(admin.host.taking([Entry(journal.NoOpRecord())], 1, before + 1))
+        in_one_go(admin.host.taking([MetadataEntry(journal.NoOpRecord())], 1, before + 1))
         assert admin.host.end_offset == before
         with pytest.raises(JournalError):
             asyncio.run(admin.host.until(lambda: False))

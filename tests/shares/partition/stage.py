@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.model.errors import ApiError
 from ottla.shares.partition.partition import SharePartition
-from ottla.shares.partition.terms import Ack, AckType, Acquired, Rules, Span, Transition, Want
+from ottla.shares.partition.terms import Ack, AckType, AcquiredRange, FetchedBatch, Rules, Transition, Want
 from ottla.shares.state.batches import StateBatch, combine
 
 STATES = {0: "available", 1: "acquired", 2: "acknowledged", 4: "archived"}
@@ -17,7 +17,7 @@ class ShareStage:
         self.now_ms = 0
         self.lines: list[str] = []
         self.rules = Rules(lock_ms=1_000, delivery_limit=3, locks_max=10)
-        self.spans: list[Span] = []
+        self.spans: list[FetchedBatch] = []
         self.records: dict[int, tuple[bytes | None, int]] = {}
         self.end = 0
         self.stored: tuple[StateBatch, ...] = ()
@@ -56,10 +56,10 @@ class ShareStage:
             key, _, due_ms = text.partition(":")
             self.records[self.end] = (None if key == "-" else key.encode(), int(due_ms or 0))
             self.end += 1
-        self.spans.append(Span(first, self.end - 1, True))
+        self.spans.append(FetchedBatch(first, self.end - 1, True))
 
     def marker(self) -> None:
-        self.spans.append(Span(self.end, self.end, False))
+        self.spans.append(FetchedBatch(self.end, self.end, False))
         self.end += 1
 
     def gap(self, size: str) -> None:
@@ -148,5 +148,5 @@ def _ack(text: str) -> Ack:
     return Ack(int(first), int(last or first), [AckType[kind.upper()] for kind in kinds.split(",")])
 
 
-def _shown(acquired: list[Acquired]) -> str:
+def _shown(acquired: list[AcquiredRange]) -> str:
     return " ".join(f"{each.first}-{each.last}:{each.count}" for each in acquired) or "nothing"

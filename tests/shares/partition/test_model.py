@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ottla.model.errors import ApiError
 from ottla.shares.partition.partition import SharePartition
-from ottla.shares.partition.terms import Ack, AckType, Acquired, RecordState, Rules, Span, Transition, Want
+from ottla.shares.partition.terms import Ack, AckType, AcquiredRange, FetchedBatch, RecordState, Rules, Transition, Want
 from ottla.shares.state.batches import StateBatch, combine
 
 MEMBERS = ("ann", "bob")
@@ -44,7 +44,7 @@ class Model(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now_ms = 1_000
-        self.spans: list[Span] = []
+        self.spans: list[FetchedBatch] = []
         self.end = 0
         self.log_start = 0
         self.records: dict[int, Fate] = {}
@@ -59,7 +59,7 @@ class Model(RuleBasedStateMachine):
     @rule(size=st.integers(1, 6), gap=st.integers(0, 2), data=st.sampled_from((True, True, True, False)))
     def append(self, size: int, gap: int, data: bool) -> None:
         first = self.end + gap
-        self.spans.append(Span(first, first + size - 1, data))
+        self.spans.append(FetchedBatch(first, first + size - 1, data))
         self.end = first + size
         if data:
             self.records |= {offset: Fate() for offset in range(first, first + size)}
@@ -78,7 +78,7 @@ class Model(RuleBasedStateMachine):
 
     # --- handing out
 
-    def hand_out(self, want: Want) -> list[Acquired]:
+    def hand_out(self, want: Want) -> list[AcquiredRange]:
         offset = self.partition.next_offset(self.now_ms)
         assert all(not self.available(each) for each in self.records if self.partition.start_offset <= each < offset)
         spans = [span for span in self.spans if span.last >= offset]
@@ -286,7 +286,7 @@ class OrderedModel(Model):
     def due_ms(self, offset: int) -> int:
         return 1_000 + offset * 10 if offset % 3 == 0 else 0
 
-    def hand_out(self, want: Want) -> list[Acquired]:
+    def hand_out(self, want: Want) -> list[AcquiredRange]:
         for span in self.spans:
             if span.first >= self.partition.scanned or span.first < self.partition.scanned <= span.last:
                 if self.partition.room <= 0:

@@ -16,7 +16,7 @@ from ottla.shares.partition.forms import acks_of
 from ottla.shares.partition.lanes import Lanes
 from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.spans import spans
-from ottla.shares.partition.terms import Ack, Rules, Span, Want
+from ottla.shares.partition.terms import Ack, FetchedBatch, Rules, Want
 
 
 def header(at: int, size: int, producer_id: int = -1) -> BatchHeader:
@@ -128,7 +128,7 @@ def test_locks_do_not_care_for_the_time_of_day_and_times_of_delivery_do(by_ms: i
     noon_ms = 12 * 3_600_000
     queue = SharePartition(0, records)
     queue.inspect(0, 0, [(0, None, noon_ms + 7_200_000)], noon_ms)  # to be delivered at a given time
-    queue.acquire([Span(1, 2, True)], 1, Want("a", 10, 10, False), noon_ms)
+    queue.acquire([FetchedBatch(1, 2, True)], 1, Want("a", 10, 10, False), noon_ms)
     assert queue.next_lock_ms() == noon_ms + 30_000
     queue.clock_set(by_ms)
     assert queue.next_lock_ms() == noon_ms + by_ms + 30_000

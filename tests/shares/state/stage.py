@@ -8,11 +8,19 @@ from ottla.machine.keyed import Entry, types_of
 from ottla.machine.kit import Timer
 from ottla.model.node_config import NodeConfig
 from ottla.shares.state.batches import StateBatch
-from ottla.shares.state.commands import DeleteState, InitializeState, ReadState, ReadSummary, State, Summary, WriteState
+from ottla.shares.state.commands import (
+    DeleteState,
+    InitializeState,
+    ReadState,
+    ReadSummary,
+    StoredShareState,
+    Summary,
+    WriteState,
+)
 from ottla.shares.state.machine import SharesMachine
 from ottla.shares.state.partition import batches_of
 from ottla.shares.state.upkeep import PruneBelow, TopicsDeleted
-from ottla.shares.state.view import SharesState, View
+from ottla.shares.state.view import SharesState, ShareStatesView
 from ottla.wire.journal import share_state
 
 SETTINGS = {
@@ -31,7 +39,7 @@ STATES = {"available": 0, "acked": 2, "archived": 4}
 
 def machine() -> SharesMachine:
     config = NodeConfig(SETTINGS)
-    return SharesMachine(View(SharesState(), lambda topic_id: SIZES.get(topic_id, 0), lambda: config.broker))
+    return SharesMachine(ShareStatesView(SharesState(), lambda topic_id: SIZES.get(topic_id, 0), lambda: config.broker))
 
 
 def batch(text: str) -> StateBatch:
@@ -63,7 +71,7 @@ def show(thing: Any) -> str | None:
                 f"update of snapshot {value.snapshot_epoch} of {_where(thing.key)}: leader epoch {value.leader_epoch}, "
                 f"start {value.start_offset}, done {value.delivery_complete_count}, {shown(batches_of(value))}"
             )
-        case State():
+        case StoredShareState():
             return f"state epoch {thing.state_epoch}, start {thing.start_offset}, {shown(thing.batches)}"
         case Summary():
             epochs = f"state epoch {thing.state_epoch}, leader epoch {thing.leader_epoch}"

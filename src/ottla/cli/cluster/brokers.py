@@ -17,7 +17,7 @@ from ottla.cli.terminal.plain import CommandError
 from ottla.client.admin.voters import VoterEndpoint
 from ottla.client.errors import ClientError
 from ottla.client.options import parse_address
-from ottla.cluster.balance.loads import Plan
+from ottla.cluster.balance.loads import BalancePlan
 from ottla.model.errors import ApiError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LOOK_S = 0.25
 
 
-def drain_plan(view: ClusterView, node_id: int, *, leaders_only: bool) -> Plan:
+def drain_plan(view: ClusterView, node_id: int, *, leaders_only: bool) -> BalancePlan:
     if view.broker(node_id) is None and any(each.node_id == node_id for each in view.quorum.voters):
         raise CommandError(
             f"node {node_id} is a controller, no broker", f"`ottla cluster remove-voter {node_id}` takes its vote away"

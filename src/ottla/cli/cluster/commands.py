@@ -22,7 +22,7 @@ from ottla.model.limits import INT32_MAX
 if TYPE_CHECKING:
     from ottla.cli.cluster.view import ClusterView
     from ottla.client.admin import Admin
-    from ottla.cluster.balance.loads import Move, Plan
+    from ottla.cluster.balance.loads import BalancePlan, ReplicaMove
     from ottla.model.ids import TopicPartition
 
 app = typer.Typer(
@@ -157,7 +157,7 @@ def reassign(
     else:
         targets = cluster_reassign.targets(moves or [], file)
 
-        async def plan(admin: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+        async def plan(admin: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:
             found = cluster_reassign.plan(view, targets)
             return found, found.moves
 
@@ -183,7 +183,7 @@ def balance(
     """Spread partitions evenly over the brokers: by racks, replicas, bytes, leaders, and load if measured."""
     shares = _shares(capacity)
 
-    async def plan(admin: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+    async def plan(admin: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:
         from ottla.cli.cluster.plan import plan_for, unfinished
         from ottla.cli.cluster.view import rates
 
@@ -212,7 +212,7 @@ def drain(
     """Move everything off a broker."""
     from ottla.cli.cluster.brokers import drain_plan
 
-    async def plan(_: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+    async def plan(_: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:
         found = drain_plan(view, broker, leaders_only=leaders_only)
         return found, found.moves
 
@@ -262,11 +262,11 @@ def remove_broker(
     from ottla.cli.cluster.seats import hand_over, plan_handover
     from ottla.cli.terminal.output import note
 
-    async def plan(_: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+    async def plan(_: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:
         found = cluster_brokers.drain_plan(view, broker, leaders_only=False)
         return found, found.moves
 
-    async def before(admin: Admin, found: Plan) -> None:
+    async def before(admin: Admin, found: BalancePlan) -> None:
         if found.problems:
             raise CommandError(
                 f"broker {broker} cannot go: nobody can take {len(found.problems)} of its partitions",
@@ -287,8 +287,8 @@ def remove_broker(
 
 def _plan_and_do(
     bootstrap: str,
-    plan: Callable[[Admin, ClusterView], Awaitable[tuple[Plan, tuple[Move, ...]]]],
-    before: Callable[[Admin, Plan], Awaitable[None]] | None = None,
+    plan: Callable[[Admin, ClusterView], Awaitable[tuple[BalancePlan, tuple[ReplicaMove, ...]]]],
+    before: Callable[[Admin, BalancePlan], Awaitable[None]] | None = None,
     *,
     execute: bool,
     throttle: str | None,
@@ -305,7 +305,7 @@ def _plan_and_do(
 
     rate = None if throttle is None else parse_rate(throttle)
 
-    async def work(admin: Admin) -> tuple[Plan, dict[TopicPartition, str]]:
+    async def work(admin: Admin) -> tuple[BalancePlan, dict[TopicPartition, str]]:
         view = await look(admin)
         found, moves = await plan(admin, view)
         if not as_json:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cli.cluster.view import disks
-from ottla.cluster.balance.loads import Move
+from ottla.cluster.balance.loads import ReplicaMove
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 
@@ -43,8 +43,8 @@ class Mover:
     def __init__(
         self,
         admin: Admin,
-        moves: Sequence[Move],
-        begun: Sequence[Move] = (),
+        moves: Sequence[ReplicaMove],
+        begun: Sequence[ReplicaMove] = (),
         *,
         at_once: int = AT_ONCE,
         on_progress: Callable[[Progress], None] = lambda _: None,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli.cluster.view import ClusterView
-from ottla.cluster.balance.loads import BrokerLoad, Move, PartitionLoad, Plan
+from ottla.cluster.balance.loads import BalancePlan, BrokerLoad, PartitionLoad, ReplicaMove
 from ottla.cluster.balance.plan import make_plan
 from ottla.model.ids import TopicPartition
 
@@ -26,7 +26,7 @@ def plan_for(
     capacity: Mapping[int, float] | None = None,
     copies: bool = True,
     evens: bool = True,
-) -> Plan:
+) -> BalancePlan:
     """The plan for the cluster as it is when the moves under way have ended."""
     brokers = [
         BrokerLoad(
@@ -50,22 +50,22 @@ def plan_for(
     return plan._replace(problems=(*plan.problems, *stuck))
 
 
-def unfinished(view: ClusterView, plan: Plan) -> tuple[Move, ...]:
+def unfinished(view: ClusterView, plan: BalancePlan) -> tuple[ReplicaMove, ...]:
     """The moves of the plan, and the elections that the layout asks for anyway: who leads is not always who should."""
     planned = {each.at for each in plan.moves}
     alive = {each.id for each in view.brokers if not each.broker.is_fenced}
     elections = [
-        Move(each.at, each.target, each.target, each.size_bytes)
+        ReplicaMove(each.at, each.target, each.target, each.size_bytes)
         for each in view.partitions
         if each.at not in planned and each.leader != each.target[0] and each.target[0] in alive
     ]
     return (*plan.moves, *elections)
 
 
-def under_way(view: ClusterView) -> list[Move]:
+def under_way(view: ClusterView) -> list[ReplicaMove]:
     """The moves that have begun, here or elsewhere, and not ended."""
     return [
-        Move(
+        ReplicaMove(
             each.at,
             tuple(node for node in each.replicas if node not in each.move.adding),
             each.target,
@@ -76,7 +76,7 @@ def under_way(view: ClusterView) -> list[Move]:
     ]
 
 
-def plan_json(plan: Plan) -> dict[str, Any]:
+def plan_json(plan: BalancePlan) -> dict[str, Any]:
     """What scripts read; `partitions` is what kafka-reassign-partitions takes, too."""
     return {
         "version": 1,
@@ -91,7 +91,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def show_plan(plan: Plan, view: ClusterView) -> None:
+def show_plan(plan: BalancePlan, view: ClusterView) -> None:
     """Tables: the moves, and each broker before and after."""
     from ottla.cli.terminal.output import note, print_table, size_text
 
@@ -140,7 +140,7 @@ def _change(before: object, after: object) -> str:
 
 
 async def carry_out(
-    admin: Admin, moves: Sequence[Move], begun: Sequence[Move], at_once: int
+    admin: Admin, moves: Sequence[ReplicaMove], begun: Sequence[ReplicaMove], at_once: int
 ) -> dict[TopicPartition, str]:
     """Carry the moves out behind a progress bar, with those that have begun already; what failed, and why."""
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn

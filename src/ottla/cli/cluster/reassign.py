@@ -13,7 +13,7 @@ from ottla.cli.cluster.view import ClusterView
 from ottla.cli.terminal.output import done, note, print_rows
 from ottla.cli.terminal.plain import CommandError, WrongUsage, print_error
 from ottla.client.admin.replicas import Reassignment
-from ottla.cluster.balance.loads import Move, PartitionLoad, Plan, totals
+from ottla.cluster.balance.loads import BalancePlan, PartitionLoad, ReplicaMove, totals
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 
@@ -55,7 +55,7 @@ def targets(texts: Iterable[str], file: Path | None) -> dict[TopicPartition, tup
     return found
 
 
-def plan(view: ClusterView, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> Plan:
+def plan(view: ClusterView, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> BalancePlan:
     """What changes if partitions get these replicas."""
     known = {each.at: each for each in view.partitions}
     for at, replicas in wanted.items():
@@ -71,11 +71,11 @@ def plan(view: ClusterView, wanted: Mapping[TopicPartition, tuple[int, ...]]) ->
     after = {**before, **wanted}
     ids = [each.id for each in view.brokers]
     moves = tuple(
-        Move(at, before[at], replicas, known[at].size_bytes)
+        ReplicaMove(at, before[at], replicas, known[at].size_bytes)
         for at, replicas in sorted(wanted.items())
         if replicas != before[at]
     )
-    return Plan(moves, totals(ids, partitions, before), totals(ids, partitions, after), ())
+    return BalancePlan(moves, totals(ids, partitions, before), totals(ids, partitions, after), ())
 
 
 def show(moves: Iterable[Reassignment], *, as_json: bool) -> None:

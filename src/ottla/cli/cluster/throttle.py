@@ -22,7 +22,7 @@ from ottla.cli.terminal.output import note
 from ottla.client.admin.asking import one_by_one
 from ottla.client.admin.configs import ConfigEntry
 from ottla.client.errors import ClientError, RequestTimedOut
-from ottla.cluster.balance.loads import Move
+from ottla.cluster.balance.loads import ReplicaMove
 from ottla.model.errors import ApiError
 from ottla.model.limits import INT32_MAX
 from ottla.model.resources import Resource
@@ -94,7 +94,7 @@ def tell_of(left: Throttles | None) -> None:
 
 
 @asynccontextmanager
-async def throttled(admin: Admin, moves: Iterable[Move], rate: int | None) -> AsyncIterator[None]:
+async def throttled(admin: Admin, moves: Iterable[ReplicaMove], rate: int | None) -> AsyncIterator[None]:
     """Moves are carried out inside, at this rate (None: as fast as they can). No throttle of ours is left behind."""
     known = NOTHING
     try:
@@ -109,7 +109,7 @@ async def throttled(admin: Admin, moves: Iterable[Move], rate: int | None) -> As
     await take_off(admin, known)
 
 
-async def slow_down(admin: Admin, moves: Iterable[Move], rate: int) -> Throttles:
+async def slow_down(admin: Admin, moves: Iterable[ReplicaMove], rate: int) -> Throttles:
     """Throttle what the moves copy, and tell what was done. What somebody else throttles is left as it is."""
     lists: dict[str, tuple[list[str], list[str]]] = {}
     concerned: set[int] = set()

@@ -38,7 +38,7 @@ class PartitionLoad(NamedTuple):
     rate: float = 0.0
 
 
-class Move(NamedTuple):
+class ReplicaMove(NamedTuple):
     """Other replicas for a partition, or the same in another order (then nothing is copied)."""
 
     at: TopicPartition
@@ -56,7 +56,7 @@ class Move(NamedTuple):
         return self.size_bytes * len(self.adding)
 
 
-class Totals(NamedTuple):
+class LoadTotals(NamedTuple):
     """What one broker has."""
 
     leaders: int
@@ -65,12 +65,12 @@ class Totals(NamedTuple):
     rate: float  # bytes per second that clients write and read, as the preferred leader
 
 
-class Plan(NamedTuple):
+class BalancePlan(NamedTuple):
     """The moves, sorted by partition; what each broker has before and after; and what could not be done, in words."""
 
-    moves: tuple[Move, ...]
-    before: Mapping[int, Totals]
-    after: Mapping[int, Totals]
+    moves: tuple[ReplicaMove, ...]
+    before: Mapping[int, LoadTotals]
+    after: Mapping[int, LoadTotals]
     problems: tuple[str, ...]
 
     @property
@@ -80,7 +80,7 @@ class Plan(NamedTuple):
 
 def totals(
     brokers: Iterable[int], partitions: Iterable[PartitionLoad], replicas: Mapping[TopicPartition, tuple[int, ...]]
-) -> dict[int, Totals]:
+) -> dict[int, LoadTotals]:
     """What each broker has if the partitions have these replicas."""
     found = {each: [0, 0, 0, 0.0] for each in sorted(brokers)}
     for partition in partitions:
@@ -91,4 +91,4 @@ def totals(
             if position == 0:
                 row[0] += 1
                 row[3] += partition.rate
-    return {each: Totals(int(row[0]), int(row[1]), int(row[2]), row[3]) for each, row in found.items()}
+    return {each: LoadTotals(int(row[0]), int(row[1]), int(row[2]), row[3]) for each, row in found.items()}

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ottla.cluster.balance.layout import Layout
 from ottla.cluster.balance.leaders import even_leaders, leave_leadership
-from ottla.cluster.balance.loads import BrokerLoad, Move, PartitionLoad, Plan, totals
+from ottla.cluster.balance.loads import BalancePlan, BrokerLoad, PartitionLoad, ReplicaMove, totals
 from ottla.cluster.balance.replicas import drain, even_replicas, use_racks
 from ottla.cluster.balance.weights import even_bytes
 from ottla.model.ids import TopicPartition
@@ -18,7 +18,7 @@ from ottla.model.ids import TopicPartition
 
 def make_plan(
     brokers: Iterable[BrokerLoad], partitions: Iterable[PartitionLoad], *, copies: bool = True, evens: bool = True
-) -> Plan:
+) -> BalancePlan:
     """The moves that balance the cluster. Without `copies` only leaders change; without `evens` all that happens is
     that brokers which drain have nothing left to do."""
     brokers, partitions = sorted(brokers), sorted(partitions)
@@ -44,12 +44,12 @@ def _plan(
     partitions: list[PartitionLoad],
     replicas: dict[TopicPartition, tuple[int, ...]],
     problems: list[str],
-) -> Plan:
+) -> BalancePlan:
     ids = [each.id for each in brokers]
     moves = tuple(
-        Move(each.at, each.replicas, replicas[each.at], each.size_bytes)
+        ReplicaMove(each.at, each.replicas, replicas[each.at], each.size_bytes)
         for each in partitions
         if replicas[each.at] != each.replicas
     )
     former = {each.at: each.replicas for each in partitions}
-    return Plan(moves, totals(ids, partitions, former), totals(ids, partitions, replicas), tuple(problems))
+    return BalancePlan(moves, totals(ids, partitions, former), totals(ids, partitions, replicas), tuple(problems))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ottla.cluster.entry import Entry
-from ottla.cluster.view import View
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import INT64_MAX, PRODUCER_ID_BLOCK_SIZE
 from ottla.wire.journal import cluster_metadata as journal
 
 
-class Block(NamedTuple):
+class ProducerIdBlock(NamedTuple):
     """`first` … `first + size - 1`."""
 
     first: int
@@ -20,12 +20,12 @@ class Block(NamedTuple):
 
 
 class AllocateProducerIds(NamedTuple):
-    """Replies with a Block."""
+    """Replies with a ProducerIdBlock."""
 
     broker_id: int
     broker_epoch: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         view.checked_broker(self.broker_id, self.broker_epoch)
         first = view.state.next_producer_id
         if first > INT64_MAX - PRODUCER_ID_BLOCK_SIZE:
@@ -33,4 +33,4 @@ class AllocateProducerIds(NamedTuple):
         record = journal.ProducerIdsRecord(
             broker_id=self.broker_id, broker_epoch=self.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK_SIZE
         )
-        return Result([Entry(record)], Block(first, PRODUCER_ID_BLOCK_SIZE))
+        return Result([MetadataEntry(record)], ProducerIdBlock(first, PRODUCER_ID_BLOCK_SIZE))

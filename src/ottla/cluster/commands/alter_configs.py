@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from ottla.cluster import features
 from ottla.cluster.commands.elect_leaders import elect_unclean
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.features import ELR_VERSION, METADATA_VERSION_NAMES
 from ottla.cluster.snapshot import config_entry
-from ottla.cluster.view import View
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result, Timer
 from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.config_checks import (
@@ -56,7 +56,7 @@ class Op(IntEnum):
     SUBTRACT = 3
 
 
-class Alteration(NamedTuple):
+class ConfigAlteration(NamedTuple):
     """One setting; `op` as the client sent it, which may be no Op at all."""
 
     name: str
@@ -75,10 +75,10 @@ class Altered(NamedTuple):
 class IncrementalAlterConfigs:
     """Replies with an Altered for each resource, in order."""
 
-    resources: tuple[tuple[Resource, tuple[Alteration, ...]], ...]
+    resources: tuple[tuple[Resource, tuple[ConfigAlteration, ...]], ...]
     validate_only: bool = False
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         return _decide(view, self.resources, self.validate_only, now_ms, replace=False)
 
 
@@ -89,25 +89,25 @@ class AlterConfigs:
     resources: tuple[tuple[Resource, tuple[tuple[str, str | None], ...]], ...]
     validate_only: bool = False
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         asked = [
-            (resource, tuple(Alteration(name, Op.SET, text) for name, text in values))
+            (resource, tuple(ConfigAlteration(name, Op.SET, text) for name, text in values))
             for resource, values in self.resources
         ]
         return _decide(view, asked, self.validate_only, now_ms, replace=True)
 
 
 def _decide(
-    view: View,
-    asked: Sequence[tuple[Resource, tuple[Alteration, ...]]],
+    view: MetadataView,
+    asked: Sequence[tuple[Resource, tuple[ConfigAlteration, ...]]],
     validate_only: bool,
     now_ms: int,
     *,
     replace: bool,
-) -> Result[Entry]:
+) -> Result[MetadataEntry]:
     if len(asked) > CONFIG_RESOURCES_PER_REQUEST_MAX:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of resources per request.")
-    records: list[Entry] = []
+    records: list[MetadataEntry] = []
     outcomes: list[Altered] = []
     times = Counter(resource for resource, _ in asked)
     for resource, alterations in asked:
@@ -128,7 +128,7 @@ def _decide(
     return Result([*records, *_forgotten_elrs(view, records)], outcomes, timers=_elections(records, now_ms))
 
 
-def _elections(records: Sequence[Entry], now_ms: int) -> list[Timer]:
+def _elections(records: Sequence[MetadataEntry], now_ms: int) -> list[Timer]:
     """Whoever allows unclean elections wants one now, and not when it is their turn next."""
     allowing = [entry.record for entry in records if entry.record.name == _UNCLEAN and entry.record.value != "false"]
     if not allowing:
@@ -138,17 +138,17 @@ def _elections(records: Sequence[Entry], now_ms: int) -> list[Timer]:
     return [elect_unclean(now_ms + (0 if of_topics else UNCLEAN_ELECTION_DELAY_MS))]
 
 
-def _forgotten_elrs(view: View, records: Sequence[Entry]) -> Iterator[Entry]:
+def _forgotten_elrs(view: MetadataView, records: Sequence[MetadataEntry]) -> Iterator[MetadataEntry]:
     """Who is eligible to lead was decided by the old min.insync.replicas: it is forgotten with it (KIP-966)."""
     if view.state.features.get(ELR_VERSION, 0) == 0:
         return
     for config in (entry.record for entry in records):
         if config.name == _MIN_ISR:
             name = config.resource_name if config.resource_type == ResourceType.TOPIC else ""  # of all topics
-            yield Entry(journal.ClearElrRecord(topic_name=name))
+            yield MetadataEntry(journal.ClearElrRecord(topic_name=name))
 
 
-def check_form(alterations: tuple[Alteration, ...], times: int) -> None:
+def check_form(alterations: tuple[ConfigAlteration, ...], times: int) -> None:
     """Refuse a resource that is named twice, or whose list of changes makes no sense."""
     if times > 1:
         raise _request("Each resource must appear at most once.")
@@ -162,7 +162,7 @@ def check_form(alterations: tuple[Alteration, ...], times: int) -> None:
         raise _request(f"The value is too long for : {', '.join(long)}")
 
 
-def _new_value(type: int, alteration: Alteration, current: Mapping[str, str]) -> str | None:
+def _new_value(type: int, alteration: ConfigAlteration, current: Mapping[str, str]) -> str | None:
     """The text a setting will have, None for none."""
     name, op, text = alteration
     if op == Op.SET:
@@ -184,7 +184,7 @@ def _new_value(type: int, alteration: Alteration, current: Mapping[str, str]) ->
     return ",".join(parts)
 
 
-def _check_values(view: View, resource: Resource, changes: Mapping[str, str | None]) -> None:
+def _check_values(view: MetadataView, resource: Resource, changes: Mapping[str, str | None]) -> None:
     """Refuse what a resource may not have."""
     new = {name: text for name, text in {**view.state.config(*resource), **changes}.items() if text is not None}
     if resource.type == ResourceType.TOPIC:
@@ -206,7 +206,7 @@ def _check_values(view: View, resource: Resource, changes: Mapping[str, str | No
         raise _request(f"Unknown resource type {resource.type}")
 
 
-def _check_broker(view: View, name: str, changes: Mapping[str, str | None]) -> None:
+def _check_broker(view: MetadataView, name: str, changes: Mapping[str, str | None]) -> None:
     if name:
         id = node_id_of(name)
         if id is None:
@@ -227,7 +227,7 @@ def _check_broker(view: View, name: str, changes: Mapping[str, str | None]) -> N
             raise _config(f"Cluster-level {_MIN_ISR} cannot be removed while ELR is enabled.")
 
 
-def _records(resource: Resource, current: Mapping[str, str], changes: Mapping[str, str | None]) -> list[Entry]:
+def _records(resource: Resource, current: Mapping[str, str], changes: Mapping[str, str | None]) -> list[MetadataEntry]:
     # A broker's record is written even if nothing changes: it makes brokers read key stores and the like again.
     return [
         config_entry(resource, name, text)

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from ottla.cluster.elect import Elections, Wish
 from ottla.cluster.entities import UNCHANGED_LEADER, PartitionState, Topic
-from ottla.cluster.entry import Entry
-from ottla.cluster.view import View
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
 
 _RECOVERED, _RECOVERING = 0, 1
 
 
-class Member(NamedTuple):
+class IsrMember(NamedTuple):
     """A replica in sync; its broker epoch is -1 if the leader does not know it."""
 
     broker_id: int
@@ -29,7 +29,7 @@ class IsrChange(NamedTuple):
     index: int  # type: ignore[assignment]  # hides tuple.index
     leader_epoch: int
     partition_epoch: int
-    isr: tuple[Member, ...]
+    isr: tuple[IsrMember, ...]
     recovering: int = _RECOVERED
 
 
@@ -50,14 +50,16 @@ class AlterPartition:
     broker_epoch: int
     changes: tuple[IsrChange, ...]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         view.checked_broker(self.broker_id, self.broker_epoch)
         elections = Elections(view)
-        records: list[Entry] = []
+        records: list[MetadataEntry] = []
         outcomes = [self._one(view, elections, change, records) for change in self.changes]
         return Result(records, outcomes)
 
-    def _one(self, view: View, elections: Elections, change: IsrChange, records: list[Entry]) -> IsrOutcome:
+    def _one(
+        self, view: MetadataView, elections: Elections, change: IsrChange, records: list[MetadataEntry]
+    ) -> IsrOutcome:
         topic = view.state.topic_by_id.get(change.topic_id)
         if topic is None:
             return IsrOutcome(change.topic_id, change.index, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -70,7 +72,12 @@ class AlterPartition:
         return self._accept(elections, topic, partition, change, records)
 
     def _accept(
-        self, elections: Elections, topic: Topic, partition: PartitionState, change: IsrChange, records: list[Entry]
+        self,
+        elections: Elections,
+        topic: Topic,
+        partition: PartitionState,
+        change: IsrChange,
+        records: list[MetadataEntry],
     ) -> IsrOutcome:
         isr = tuple(member.broker_id for member in change.isr)
         entry = elections.change(topic, partition, Wish(isr=isr, recovering=change.recovering))
@@ -83,7 +90,7 @@ class AlterPartition:
         return IsrOutcome(topic.id, change.index, ErrorCode.NONE, partition)
 
 
-def _refusal(view: View, sender: int, partition: PartitionState, change: IsrChange) -> ErrorCode:
+def _refusal(view: MetadataView, sender: int, partition: PartitionState, change: IsrChange) -> ErrorCode:
     if change.leader_epoch > partition.leader_epoch or change.partition_epoch > partition.partition_epoch:
         return ErrorCode.NOT_CONTROLLER  # whoever knows more than this node does has spoken with a newer controller
     if change.leader_epoch < partition.leader_epoch:
@@ -104,6 +111,6 @@ def _refusal(view: View, sender: int, partition: PartitionState, change: IsrChan
     return ErrorCode.NONE
 
 
-def _eligible(view: View, member: Member) -> bool:
+def _eligible(view: MetadataView, member: IsrMember) -> bool:
     broker = view.state.brokers.get(member.broker_id)
     return broker is not None and broker.active and member.epoch in (-1, broker.epoch)

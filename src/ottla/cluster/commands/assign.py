@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from ottla.cluster.entities import PartitionState, Placed
 from ottla.cluster.place import place
-from ottla.cluster.view import View
+from ottla.cluster.view import MetadataView
 from ottla.model.errors import ApiError, ErrorCode
 
 
-def place_automatically(view: View, first: int, count: int, replication_factor: int) -> list[Placed]:
+def place_automatically(view: MetadataView, first: int, count: int, replication_factor: int) -> list[Placed]:
     """`count` new partitions from index `first` on brokers of our choice."""
     usable = [broker for broker in view.state.brokers.values() if broker.open_for_replicas]
     chosen = place(usable, count, replication_factor, view.rng)
@@ -22,7 +22,7 @@ def place_automatically(view: View, first: int, count: int, replication_factor: 
     return [(index, alike[replicas]) for index, replicas in enumerate(chosen, first)]
 
 
-def place_by_hand(view: View, index: int, replicas: Sequence[int], replication_factor: int | None) -> Placed:
+def place_by_hand(view: MetadataView, index: int, replicas: Sequence[int], replication_factor: int | None) -> Placed:
     """One new partition on the given brokers."""
     check_replicas(view, replicas, replication_factor)
     isr = view.active(replicas)
@@ -34,7 +34,7 @@ def place_by_hand(view: View, index: int, replicas: Sequence[int], replication_f
     return index, _first_state(view, tuple(replicas), isr)
 
 
-def check_replicas(view: View, replicas: Sequence[int], replication_factor: int | None) -> None:
+def check_replicas(view: MetadataView, replicas: Sequence[int], replication_factor: int | None) -> None:
     """Refuse an assignment by hand that cannot be."""
     prefix = "The manual partition assignment includes"
     if not replicas:
@@ -53,7 +53,7 @@ def check_replicas(view: View, replicas: Sequence[int], replication_factor: int 
         )
 
 
-def _first_state(view: View, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionState:
+def _first_state(view: MetadataView, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionState:
     if not isr:
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster import features
-from ottla.cluster.elect import Election, Elections, Wish
-from ottla.cluster.entry import Entry
-from ottla.cluster.view import View
+from ottla.cluster.elect import Elections, ElectionType, Wish
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -29,12 +29,12 @@ class AssignReplicasToDirs:
     broker_epoch: int
     placements: tuple[Placement, ...]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         if view.state.metadata_version < features.DIRECTORIES:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
         broker = view.checked_broker(self.broker_id, self.broker_epoch)
         staying, leaving = Elections(view), Elections(view, leaving=broker.id)
-        records: list[Entry] = []
+        records: list[MetadataEntry] = []
         errors: list[ErrorCode] = []
         for directory, topic_id, index in self.placements:
             topic = view.state.topic_by_id.get(topic_id)
@@ -52,7 +52,7 @@ class AssignReplicasToDirs:
                 isr = partition.isr if online else tuple(id for id in partition.isr if id != broker.id)
                 wish = Wish(isr=isr, directories={broker.id: directory})
                 if online:
-                    entry = staying.change(topic, partition, wish, Election.ONLINE)
+                    entry = staying.change(topic, partition, wish, ElectionType.ONLINE)
                 else:
                     entry = leaving.change(topic, partition, wish)
                 if entry is not None:

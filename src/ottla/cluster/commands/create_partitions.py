@@ -9,9 +9,9 @@ from typing import NamedTuple
 from ottla.cluster.commands.assign import place_automatically, place_by_hand
 from ottla.cluster.decision import Deciding, gathered
 from ottla.cluster.entities import Placed, Topic
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.snapshot import new_partition_entries
-from ottla.cluster.view import View
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.machine.stepped import Steps
 from ottla.model.errors import ApiError, ErrorCode
@@ -41,11 +41,11 @@ class CreatePartitions:
     topics: tuple[Growth, ...]
     validate_only: bool = False
 
-    def decide(self, view: View, now_ms: int) -> Deciding:
+    def decide(self, view: MetadataView, now_ms: int) -> Deciding:
         times = Counter(topic.name for topic in self.topics)
         twice = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         outcomes = [Grown(name, twice) for name, count in times.items() if count > 1]
-        records: list[Entry] = []
+        records: list[MetadataEntry] = []
         for growth in self.topics:
             if times[growth.name] > 1:
                 continue
@@ -66,7 +66,7 @@ class _TooManyError(ApiError):
         super().__init__(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 
 
-def _grow(view: View, growth: Growth, left: int) -> Steps[list[Entry]]:
+def _grow(view: MetadataView, growth: Growth, left: int) -> Steps[list[MetadataEntry]]:
     topic = view.state.topics.get(growth.name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -75,7 +75,7 @@ def _grow(view: View, growth: Growth, left: int) -> Steps[list[Entry]]:
     return (yield from gathered(new_partition_entries(topic.id, placed, level)))
 
 
-def _new_partitions(view: View, topic: Topic, growth: Growth, left: int) -> Steps[list[Placed]]:
+def _new_partitions(view: MetadataView, topic: Topic, growth: Growth, left: int) -> Steps[list[Placed]]:
     have = len(topic.partitions)
     more = growth.count - have
     if more == 0:

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from ottla.cluster.commands.assign import place_automatically, place_by_hand
 from ottla.cluster.decision import Deciding, gathered
 from ottla.cluster.entities import Placed
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.snapshot import config_entry, new_partition_entries
-from ottla.cluster.view import View
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.machine.stepped import Steps
 from ottla.model.config_checks import check_topic_config
@@ -55,12 +55,12 @@ class CreateTopics:
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
 
-    def decide(self, view: View, now_ms: int) -> Deciding:
+    def decide(self, view: MetadataView, now_ms: int) -> Deciding:
         if len(self.topics) > TOPICS_PER_REQUEST_MAX:
             raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of topics per request.")
         check_total(topic.partitions for topic in self.topics)
         times = Counter(topic.name for topic in self.topics)
-        records: list[Entry] = []
+        records: list[MetadataEntry] = []
         outcomes: list[TopicOutcome] = []
         for topic in self.topics:
             if times[topic.name] > 1 or topic.name == CLUSTER_METADATA_TOPIC:
@@ -86,21 +86,21 @@ def check_total(partitions: Iterable[int]) -> None:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
-def _create(view: View, topic: NewTopic, records: list[Entry]) -> Steps[TopicOutcome]:
+def _create(view: MetadataView, topic: NewTopic, records: list[MetadataEntry]) -> Steps[TopicOutcome]:
     _check_name(view, topic.name)
     configs = _configs(topic)
     check_topic_config(view.config(), configs)
     partitions = (yield from _by_hand(view, topic)) if topic.assignments else _automatic(view, topic)
     topic_id = random_uuid(view.rng)
     level = view.state.metadata_version
-    records.append(Entry(journal.TopicRecord(name=topic.name, topic_id=topic_id)))
+    records.append(MetadataEntry(journal.TopicRecord(name=topic.name, topic_id=topic_id)))
     resource = Resource(ResourceType.TOPIC, topic.name)
     records.extend(config_entry(resource, name, value) for name, value in configs.items())
     records += yield from gathered(new_partition_entries(topic_id, partitions, level))
     return TopicOutcome(topic.name, None, topic_id, len(partitions), len(partitions[0][1].replicas))
 
 
-def _check_name(view: View, name: str) -> None:
+def _check_name(view: MetadataView, name: str) -> None:
     if name in view.state.topics:
         raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     check_topic_name(name)
@@ -118,7 +118,7 @@ def _configs(topic: NewTopic) -> dict[str, str]:
     return {name: value for name, value in topic.configs if value is not None}
 
 
-def _by_hand(view: View, topic: NewTopic) -> Steps[list[Placed]]:
+def _by_hand(view: MetadataView, topic: NewTopic) -> Steps[list[Placed]]:
     prefix = "A manual partition assignment was specified, but"
     if topic.replication_factor != DEFAULT:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{prefix} replication factor was not set to -1.")
@@ -143,7 +143,7 @@ def _by_hand(view: View, topic: NewTopic) -> Steps[list[Placed]]:
     return [found[index] for index in range(len(found))]
 
 
-def _automatic(view: View, topic: NewTopic) -> list[Placed]:
+def _automatic(view: MetadataView, topic: NewTopic) -> list[Placed]:
     if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster.entities import Topic
-from ottla.cluster.entry import Entry
-from ottla.cluster.view import View
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
@@ -16,14 +16,14 @@ from ottla.model.settings.node import DELETE_TOPIC_ENABLE
 from ottla.wire.journal import cluster_metadata as journal
 
 
-class Doomed(NamedTuple):
+class DoomedTopic(NamedTuple):
     """A topic to delete: a name or an id, not both."""
 
     name: str | None = None
     id: bytes = NO_ID
 
 
-class Deletion(NamedTuple):
+class TopicDeletion(NamedTuple):
     """What became of one topic."""
 
     name: str | None
@@ -33,32 +33,32 @@ class Deletion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopics:
-    """Replies with a Deletion for each topic; refuses as a whole when `delete.topic.enable` is off."""
+    """Replies with a TopicDeletion for each topic; refuses as a whole when `delete.topic.enable` is off."""
 
-    topics: tuple[Doomed, ...]
+    topics: tuple[DoomedTopic, ...]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         if not view.defaults[DELETE_TOPIC_ENABLE]:
             raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED)
         found: dict[bytes, Topic] = {}
-        deletions: list[Deletion] = []
+        deletions: list[TopicDeletion] = []
         times = Counter(self.topics)
         for doomed, count in times.items():
             try:
                 topic = _find(view, doomed, count)
             except ApiError as error:
-                deletions.append(Deletion(doomed.name, doomed.id, error))
+                deletions.append(TopicDeletion(doomed.name, doomed.id, error))
                 continue
             if found.pop(topic.id, None) is None:
                 found[topic.id] = topic
             else:  # the id and the name of one topic: Kafka deletes neither, it cannot know what was meant
                 twice = _invalid("The provided topic name maps to an ID that was already supplied.")
-                deletions.append(Deletion(topic.name, topic.id, twice))
-        deletions += [Deletion(topic.name, topic.id, None) for topic in found.values()]
-        return Result([Entry(journal.RemoveTopicRecord(topic_id=topic_id)) for topic_id in found], deletions)
+                deletions.append(TopicDeletion(topic.name, topic.id, twice))
+        deletions += [TopicDeletion(topic.name, topic.id, None) for topic in found.values()]
+        return Result([MetadataEntry(journal.RemoveTopicRecord(topic_id=topic_id)) for topic_id in found], deletions)
 
 
-def _find(view: View, doomed: Doomed, count: int) -> Topic:
+def _find(view: MetadataView, doomed: DoomedTopic, count: int) -> Topic:
     if doomed.name is None:
         if doomed.id == NO_ID:
             raise _invalid("Neither topic name nor id were specified.")

@@ -11,10 +11,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from ottla.cluster.decision import Deciding
-from ottla.cluster.elect import Election, Elections
+from ottla.cluster.elect import Elections, ElectionType
 from ottla.cluster.entities import NO_LEADER
-from ottla.cluster.entry import Entry
-from ottla.cluster.view import View
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result, Timer
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import ELECTIONS_PER_TURN_MAX, METADATA_RECORDS_PER_SLICE
@@ -25,10 +25,10 @@ from ottla.model.settings.replication import (
 )
 
 PREFERRED, UNCLEAN = 0, 1  # on the wire
-_KINDS = {PREFERRED: Election.PREFERRED, UNCLEAN: Election.UNCLEAN}
+_KINDS = {PREFERRED: ElectionType.PREFERRED, UNCLEAN: ElectionType.UNCLEAN}
 
 
-class Elected(NamedTuple):
+class ElectionOutcome(NamedTuple):
     """What became of one partition."""
 
     topic: str
@@ -37,28 +37,28 @@ class Elected(NamedTuple):
 
 
 class ElectLeaders(NamedTuple):
-    """Replies with an Elected for each partition. Without a list all partitions that need an election have one."""
+    """Replies with an ElectionOutcome for each partition. Without a list: all partitions that need an election."""
 
     kind: int
     partitions: tuple[tuple[str, int], ...] | None
 
-    def decide(self, view: View, now_ms: int) -> Deciding:
+    def decide(self, view: MetadataView, now_ms: int) -> Deciding:
         if self.kind not in _KINDS:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {self.kind}")
         elections = Elections(view)
-        records: list[Entry] = []
-        outcomes: list[Elected] = []
+        records: list[MetadataEntry] = []
+        outcomes: list[ElectionOutcome] = []
         for name, index in self._asked(view) if self.partitions is None else self.partitions:
             if (len(outcomes) + 1) % METADATA_RECORDS_PER_SLICE == 0:
                 yield
             try:
                 records.append(_elect(view, elections, self.kind, name, index))
-                outcomes.append(Elected(name, index, None))
+                outcomes.append(ElectionOutcome(name, index, None))
             except ApiError as error:
-                outcomes.append(Elected(name, index, error))
+                outcomes.append(ElectionOutcome(name, index, error))
         return Result(records, outcomes)
 
-    def _asked(self, view: View) -> Iterator[tuple[str, int]]:
+    def _asked(self, view: MetadataView) -> Iterator[tuple[str, int]]:
         """All that can need it. An election without need is not told when all were asked for."""
         index = view.state.index
         needed: Iterable[tuple[bytes, int]] = index.leaderless
@@ -68,7 +68,7 @@ class ElectLeaders(NamedTuple):
             yield view.state.topic_by_id[topic_id].name, partition
 
 
-def _elect(view: View, elections: Elections, kind: int, name: str, index: int) -> Entry:
+def _elect(view: MetadataView, elections: Elections, kind: int, name: str, index: int) -> MetadataEntry:
     topic = view.state.topics.get(name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
@@ -88,13 +88,13 @@ def _elect(view: View, elections: Elections, kind: int, name: str, index: int) -
 class BalanceLeaders(NamedTuple):
     """By the clock: preferred replicas lead again where they can."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        records: list[Entry] = []
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+        records: list[MetadataEntry] = []
         if view.defaults[AUTO_LEADER_REBALANCE_ENABLE]:
             elections = Elections(view)
             topics = view.state.topic_by_id
             found = (
-                elections.change(topics[topic_id], topics[topic_id].partitions[index], election=Election.PREFERRED)
+                elections.change(topics[topic_id], topics[topic_id].partitions[index], election=ElectionType.PREFERRED)
                 for topic_id, index in view.state.index.unpreferred
             )
             records.extend(islice((entry for entry in found if entry is not None), ELECTIONS_PER_TURN_MAX))
@@ -104,7 +104,7 @@ class BalanceLeaders(NamedTuple):
 class ElectUnclean(NamedTuple):
     """By the clock: a leader at the price of data, for topics that chose so."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         elections = Elections(view)
         topics = view.state.topic_by_id
         found = (
@@ -115,17 +115,17 @@ class ElectUnclean(NamedTuple):
         return Result(records, timers=[_unclean(view, now_ms, more=len(records) == ELECTIONS_PER_TURN_MAX)])
 
 
-def periodic(view: View, now_ms: int) -> list[Timer]:
+def periodic(view: MetadataView, now_ms: int) -> list[Timer]:
     """What an active controller does now and then."""
     return [_balance(view, now_ms, more=False), _unclean(view, now_ms, more=False)]
 
 
-def _balance(view: View, now_ms: int, *, more: bool) -> Timer:
+def _balance(view: MetadataView, now_ms: int, *, more: bool) -> Timer:
     interval_ms = view.defaults[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS] * 1_000
     return Timer("balance leaders", now_ms + (0 if more else interval_ms), BalanceLeaders())
 
 
-def _unclean(view: View, now_ms: int, *, more: bool) -> Timer:
+def _unclean(view: MetadataView, now_ms: int, *, more: bool) -> Timer:
     interval_ms = view.defaults[UNCLEAN_LEADER_ELECTION_INTERVAL_MS]
     return elect_unclean(now_ms + (0 if more else interval_ms))
 

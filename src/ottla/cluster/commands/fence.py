@@ -12,9 +12,9 @@ from typing import NamedTuple
 from ottla.cluster.decision import Deciding, Decision, gathered
 from ottla.cluster.elect import Elections
 from ottla.cluster.entities import Broker
-from ottla.cluster.entry import Entry
-from ottla.cluster.sessions import Gone, Heard, no_session, session_key
-from ottla.cluster.view import View
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.sessions import BrokerHeard, Gone, no_session, session_key
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result, Timer
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.settings.controller import BROKER_SESSION_TIMEOUT_MS
@@ -23,24 +23,26 @@ from ottla.wire.journal import cluster_metadata as journal
 _FENCE, _UNFENCE = 1, -1
 
 
-def fence(view: View, broker: Broker) -> Iterator[Entry]:
+def fence(view: MetadataView, broker: Broker) -> Iterator[MetadataEntry]:
     """Its partitions go to others, then it is fenced."""
     yield from Elections(view, leaving=broker.id).sweep(view.state.index.by_isr.get(broker.id, ()))
     yield _fencing(broker, _FENCE)
 
 
-def unfence(view: View, broker: Broker) -> Iterator[Entry]:
+def unfence(view: MetadataView, broker: Broker) -> Iterator[MetadataEntry]:
     """It may lead, and leads at once what nobody else could, from the directories that `broker` is said to have."""
     yield _fencing(broker, _UNFENCE)
     brokers = {**view.state.brokers, broker.id: broker}
     yield from Elections(view, entering=broker.id, brokers=brokers).sweep(view.state.index.leaderless)
 
 
-def _fencing(broker: Broker, change: int) -> Entry:
-    return Entry(journal.BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=change))
+def _fencing(broker: Broker, change: int) -> MetadataEntry:
+    return MetadataEntry(
+        journal.BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=change)
+    )
 
 
-def watch(view: View, broker: Broker, now_ms: int) -> Timer:
+def watch(view: MetadataView, broker: Broker, now_ms: int) -> Timer:
     """The timer that fences a broker if it is not heard of for a session's time."""
     timeout_ms = view.defaults[BROKER_SESSION_TIMEOUT_MS]
     end_ms = now_ms + timeout_ms + 1
@@ -53,13 +55,13 @@ class FenceBroker(NamedTuple):
     broker_id: int
     epoch: int
 
-    def decide(self, view: View, now_ms: int) -> Decision:
+    def decide(self, view: MetadataView, now_ms: int) -> Decision:
         broker = view.state.brokers.get(self.broker_id)
         if broker is None or broker.epoch != self.epoch or broker.fenced:
             return Result(reply=False)
         return self._fencing(view, broker)
 
-    def _fencing(self, view: View, broker: Broker) -> Deciding:
+    def _fencing(self, view: MetadataView, broker: Broker) -> Deciding:
         records = yield from gathered(fence(view, broker))
         return Result(records, True, timers=[no_session(broker.id)], notes=[Gone(broker.id)])
 
@@ -75,11 +77,11 @@ class EndSession(NamedTuple):
     epoch: int
     end_ms: int
 
-    def decide(self, view: View, now_ms: int) -> Decision:
+    def decide(self, view: MetadataView, now_ms: int) -> Decision:
         broker = view.state.brokers.get(self.broker_id)
         timeout_ms = view.defaults[BROKER_SESSION_TIMEOUT_MS]
         if broker is not None and broker.epoch == self.epoch and now_ms - self.end_ms > timeout_ms // 2:
-            heard = view.sessions.find(broker) or Heard(broker.id, broker.epoch, now_ms)
+            heard = view.sessions.find(broker) or BrokerHeard(broker.id, broker.epoch, now_ms)
             return Result(timers=[watch(view, broker, now_ms)], notes=[heard._replace(now_ms=now_ms)])
         return FenceBroker(self.broker_id, self.epoch).decide(view, now_ms)
 
@@ -89,7 +91,7 @@ class UnregisterBroker(NamedTuple):
 
     broker_id: int
 
-    def decide(self, view: View, now_ms: int) -> Deciding:
+    def decide(self, view: MetadataView, now_ms: int) -> Deciding:
         broker = view.state.brokers.get(self.broker_id)
         if broker is None:
             raise ApiError(
@@ -101,12 +103,12 @@ class UnregisterBroker(NamedTuple):
         )
         records = yield from gathered(swept)
         gone = journal.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
-        return Result([*records, Entry(gone)], timers=[no_session(broker.id)], notes=[Gone(broker.id)])
+        return Result([*records, MetadataEntry(gone)], timers=[no_session(broker.id)], notes=[Gone(broker.id)])
 
 
-def greet(view: View, now_ms: int) -> tuple[list[Timer], list[Heard]]:
+def greet(view: MetadataView, now_ms: int) -> tuple[list[Timer], list[BrokerHeard]]:
     """A new controller gives every broker that may be alive a whole session."""
     unfenced = [broker for broker in view.state.brokers.values() if not broker.fenced]
     return [watch(view, broker, now_ms) for broker in unfenced], [
-        Heard(broker.id, broker.epoch, now_ms, presumed=True) for broker in unfenced
+        BrokerHeard(broker.id, broker.epoch, now_ms, presumed=True) for broker in unfenced
     ]

@@ -17,14 +17,14 @@ from ottla.cluster.commands.fence import fence, unfence, watch
 from ottla.cluster.decision import Deciding, Decision, gathered
 from ottla.cluster.elect import Elections
 from ottla.cluster.entities import Broker
-from ottla.cluster.entry import Entry
-from ottla.cluster.sessions import Heard, no_session
-from ottla.cluster.view import View
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.sessions import BrokerHeard, no_session
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.wire.journal import cluster_metadata as journal
 
 
-class Heartbeat(NamedTuple):
+class BrokerHeartbeatReply(NamedTuple):
     """The answer."""
 
     caught_up: bool
@@ -41,7 +41,7 @@ class _Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerHeartbeat:
-    """Replies with a Heartbeat. `metadata_offset` is the last one the broker has applied."""
+    """Replies with a BrokerHeartbeatReply. `metadata_offset` is the last one the broker has applied."""
 
     broker_id: int
     epoch: int
@@ -51,7 +51,7 @@ class BrokerHeartbeat:
     offline_directories: tuple[bytes, ...] = ()
     cordoned: tuple[bytes, ...] | None = None
 
-    def decide(self, view: View, now_ms: int) -> Decision:
+    def decide(self, view: MetadataView, now_ms: int) -> Decision:
         broker = view.checked_broker(self.broker_id, self.epoch)
         now = _phase(broker)
         then = self._next(view, broker, now, self._is_caught_up(broker))
@@ -63,14 +63,18 @@ class BrokerHeartbeat:
             records = chain(_turn(view, broker._replace(directories=left or broker.directories), then), records)
         return self._moving(view, broker, then, records, now_ms)
 
-    def _moving(self, view: View, broker: Broker, then: _Phase, records: Iterator[Entry], now_ms: int) -> Deciding:
+    def _moving(
+        self, view: MetadataView, broker: Broker, then: _Phase, records: Iterator[MetadataEntry], now_ms: int
+    ) -> Deciding:
         """Leaders change, of thousands of partitions perhaps."""
         return self._result(view, broker, then, (yield from gathered(records)), now_ms)
 
     def _is_caught_up(self, broker: Broker) -> bool:
         return self.metadata_offset >= broker.epoch
 
-    def _result(self, view: View, broker: Broker, then: _Phase, records: list[Entry], now_ms: int) -> Result[Entry]:
+    def _result(
+        self, view: MetadataView, broker: Broker, then: _Phase, records: list[MetadataEntry], now_ms: int
+    ) -> Result[MetadataEntry]:
         fenced = then in (_Phase.FENCED, _Phase.MAY_STOP)
         leaving_at = None
         if then is _Phase.LEAVING:
@@ -80,12 +84,12 @@ class BrokerHeartbeat:
                 leaving_at = view.next_offset() + len(records) - 1
         return Result(
             records,
-            Heartbeat(self._is_caught_up(broker), fenced, then is _Phase.MAY_STOP),
+            BrokerHeartbeatReply(self._is_caught_up(broker), fenced, then is _Phase.MAY_STOP),
             timers=[no_session(broker.id) if fenced else watch(view, broker, now_ms)],
-            notes=[Heard(broker.id, broker.epoch, now_ms, self.metadata_offset, leaving_at)],
+            notes=[BrokerHeard(broker.id, broker.epoch, now_ms, self.metadata_offset, leaving_at)],
         )
 
-    def _next(self, view: View, broker: Broker, now: _Phase, caught_up: bool) -> _Phase:
+    def _next(self, view: MetadataView, broker: Broker, now: _Phase, caught_up: bool) -> _Phase:
         if now is _Phase.FENCED:
             if self.want_shut_down:
                 return _Phase.MAY_STOP
@@ -104,13 +108,13 @@ class BrokerHeartbeat:
         read = view.sessions.lowest_offset(view.state.brokers)
         return _Phase.MAY_STOP if heard.leaving_at <= read else _Phase.LEAVING
 
-    def _left(self, view: View, broker: Broker) -> tuple[bytes, ...]:
+    def _left(self, view: MetadataView, broker: Broker) -> tuple[bytes, ...]:
         """The directories that work."""
         if view.state.metadata_version < features.DIRECTORIES:
             return broker.directories
         return tuple(each for each in broker.directories if each not in self.offline_directories)
 
-    def _directories(self, view: View, broker: Broker, left: tuple[bytes, ...]) -> Iterator[Entry]:
+    def _directories(self, view: MetadataView, broker: Broker, left: tuple[bytes, ...]) -> Iterator[MetadataEntry]:
         """Directories that failed since: what is led from there moves, and the registration says what is left."""
         level = view.state.metadata_version
         if left != broker.directories:
@@ -126,13 +130,13 @@ class BrokerHeartbeat:
                 change = journal.BrokerRegistrationChangeRecord(
                     broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=list(left)
                 )
-                yield Entry(change, 2)
+                yield MetadataEntry(change, 2)
         known = None if broker.cordoned is None else set(broker.cordoned)
         if level >= features.CORDONED and self.cordoned is not None and set(self.cordoned) != known:
             change = journal.BrokerRegistrationChangeRecord(
                 broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=list(self.cordoned)
             )
-            yield Entry(change, 3)
+            yield MetadataEntry(change, 3)
 
 
 def _phase(broker: Broker) -> _Phase:
@@ -141,7 +145,7 @@ def _phase(broker: Broker) -> _Phase:
     return _Phase.LEAVING if broker.in_controlled_shutdown else _Phase.UNFENCED
 
 
-def _leads(view: View, broker: Broker) -> bool:
+def _leads(view: MetadataView, broker: Broker) -> bool:
     topics = view.state.topic_by_id
     return any(
         topics[topic_id].partitions[index].leader == broker.id
@@ -149,14 +153,14 @@ def _leads(view: View, broker: Broker) -> bool:
     )
 
 
-def _turn(view: View, broker: Broker, then: _Phase) -> Iterator[Entry]:
+def _turn(view: MetadataView, broker: Broker, then: _Phase) -> Iterator[MetadataEntry]:
     if then is _Phase.UNFENCED:
         yield from unfence(view, broker)
     elif then is _Phase.LEAVING:
         leaving = journal.BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
         )
-        yield Entry(leaving, 1)
+        yield MetadataEntry(leaving, 1)
         yield from Elections(view, leaving=broker.id).sweep(view.state.index.by_isr.get(broker.id, ()))
     elif not broker.fenced:
         yield from fence(view, broker)

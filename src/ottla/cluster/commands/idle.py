@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ottla.cluster.entry import Entry
-from ottla.cluster.view import View
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result, Timer
 from ottla.model.settings.controller import METADATA_MAX_IDLE_INTERVAL_MS
 from ottla.wire.journal import cluster_metadata as journal
@@ -20,17 +20,17 @@ class WriteNoOp(NamedTuple):
 
     seen: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         end = view.next_offset()
-        records = [Entry(journal.NoOpRecord())] if end == self.seen else []
+        records = [MetadataEntry(journal.NoOpRecord())] if end == self.seen else []
         return Result(records, timers=_next(view, now_ms, end + len(records)))
 
 
-def idle(view: View, now_ms: int) -> list[Timer]:
+def idle(view: MetadataView, now_ms: int) -> list[Timer]:
     """What an active controller begins with."""
     return _next(view, now_ms, view.next_offset()) if len(view.quorum.voters) > 1 else []
 
 
-def _next(view: View, now_ms: int, seen: int) -> list[Timer]:
+def _next(view: MetadataView, now_ms: int, seen: int) -> list[Timer]:
     interval_ms = view.defaults[METADATA_MAX_IDLE_INTERVAL_MS]
     return [Timer("idle", now_ms + interval_ms, WriteNoOp(seen))] if interval_ms else []

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster.commands.assign import check_replicas
-from ottla.cluster.elect import Election, Elections, Wish
+from ottla.cluster.elect import Elections, ElectionType, Wish
 from ottla.cluster.entities import PartitionState, Topic
-from ottla.cluster.entry import Entry
-from ottla.cluster.view import View
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.topic_settings import UNCLEAN_LEADER_ELECTION_ENABLE
 
 
-class Move(NamedTuple):
+class ReplicaAssignment(NamedTuple):
     """A partition and the replicas it shall have; None calls a move off."""
 
     topic: str
@@ -40,12 +40,12 @@ class Moved(NamedTuple):
 class Reassign:
     """Replies with a Moved for each, in order."""
 
-    moves: tuple[Move, ...]
+    moves: tuple[ReplicaAssignment, ...]
     may_change_replication_factor: bool = True
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         elections = Elections(view)
-        records: list[Entry] = []
+        records: list[MetadataEntry] = []
         outcomes: list[Moved] = []
         for move in self.moves:
             try:
@@ -58,7 +58,7 @@ class Reassign:
                 records.append(entry)
         return Result(records, outcomes)
 
-    def _one(self, view: View, elections: Elections, move: Move) -> Entry | None:
+    def _one(self, view: MetadataView, elections: Elections, move: ReplicaAssignment) -> MetadataEntry | None:
         topic = view.state.topics.get(move.topic)
         if topic is None:
             raise _unknown(f"Unable to find a topic named {move.topic}.")
@@ -75,7 +75,7 @@ class Reassign:
         # What is already on its way, and is wanted still, stays on its way.
         wish = Wish(replicas=move.replicas + removing, removing=removing or None, adding=adding or None)
         # Whoever is added has nothing yet: it must not lead for the only reason that it is there.
-        return elections.change(topic, partition, wish, Election.ONLINE)
+        return elections.change(topic, partition, wish, ElectionType.ONLINE)
 
 
 def _check_factor(partition: PartitionState, replicas: tuple[int, ...]) -> None:
@@ -86,7 +86,9 @@ def _check_factor(partition: PartitionState, replicas: tuple[int, ...]) -> None:
         )
 
 
-def _call_off(view: View, elections: Elections, topic: Topic, partition: PartitionState) -> Entry | None:
+def _call_off(
+    view: MetadataView, elections: Elections, topic: Topic, partition: PartitionState
+) -> MetadataEntry | None:
     """Back to the replicas there were before. If none of those is in sync, one of them has to lead uncleanly."""
     if not partition.moving:
         raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
@@ -113,10 +115,10 @@ class ListMoves:
 
     topics: tuple[tuple[str, tuple[int, ...]], ...] | None = None
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         return Result(reply=[(name, partition) for name, partition in self._asked(view) if partition.moving])
 
-    def _asked(self, view: View) -> Iterator[tuple[str, PartitionState]]:
+    def _asked(self, view: MetadataView) -> Iterator[tuple[str, PartitionState]]:
         state = view.state
         if self.topics is None:
             for topic_id, index in state.index.moving:

@@ -16,11 +16,11 @@ from ottla.cluster import features
 from ottla.cluster.decision import Deciding, gathered
 from ottla.cluster.elect import Elections
 from ottla.cluster.entities import FIRST_DIRECTORY, Broker
-from ottla.cluster.entry import Entry
-from ottla.cluster.features import METADATA_VERSION, Range
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.features import METADATA_VERSION, FeatureRange
 from ottla.cluster.sessions import Gone, no_session
 from ottla.cluster.snapshot import broker_entry
-from ottla.cluster.view import View
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.settings.controller import BROKER_SESSION_TIMEOUT_MS
@@ -33,7 +33,7 @@ class RegisterBroker:
     broker: Broker
     previous_epoch: int = -1
 
-    def decide(self, view: View, now_ms: int) -> Deciding:
+    def decide(self, view: MetadataView, now_ms: int) -> Deciding:
         level = view.state.metadata_version
         old = view.state.brokers.get(self.broker.id)
         again = old is not None and old.incarnation_id == self.broker.incarnation_id
@@ -59,7 +59,7 @@ class RegisterBroker:
         return Result(records, broker.epoch, timers=[no_session(broker.id)], notes=[Gone(broker.id)])
 
 
-def _lives(view: View, old: Broker, new: Broker, now_ms: int) -> bool:
+def _lives(view: MetadataView, old: Broker, new: Broker, now_ms: int) -> bool:
     """Whether a broker's former incarnation has to be taken for alive."""
     heard = view.sessions.find(old)
     if old.fenced or heard is None or (heard.presumed and not set(old.directories).isdisjoint(new.directories)):
@@ -68,7 +68,7 @@ def _lives(view: View, old: Broker, new: Broker, now_ms: int) -> bool:
     return heard.now_ms + timeout_ms >= now_ms
 
 
-def _without(view: View, id: int, *, clean: bool) -> Iterator[Entry]:
+def _without(view: MetadataView, id: int, *, clean: bool) -> Iterator[MetadataEntry]:
     """Take the broker's former incarnation out of the partitions."""
     index = view.state.index
     if clean:
@@ -79,14 +79,14 @@ def _without(view: View, id: int, *, clean: bool) -> Iterator[Entry]:
         yield from elections.sweep(index.by_elr.get(id, ()))
 
 
-def _check(view: View, broker: Broker) -> None:
+def _check(view: MetadataView, broker: Broker) -> None:
     if broker.id < 0:
         raise ApiError(ErrorCode.INVALID_REGISTRATION, f"{broker.id} is no id of a broker")
     if view.state.metadata_version >= features.DIRECTORIES:
         _check_directories(view, broker)
 
 
-def _check_directories(view: View, broker: Broker) -> None:
+def _check_directories(view: MetadataView, broker: Broker) -> None:
     problem = None
     directories = set(broker.directories)
     if not directories:
@@ -103,12 +103,12 @@ def _check_directories(view: View, broker: Broker) -> None:
         raise ApiError(ErrorCode.INVALID_REGISTRATION, problem)
 
 
-def _checked_features(view: View, broker: Broker) -> tuple[tuple[str, Range], ...]:
+def _checked_features(view: MetadataView, broker: Broker) -> tuple[tuple[str, FeatureRange], ...]:
     """Refuse a broker that does not support what the cluster has finalised."""
     listed = dict(broker.features)
     if METADATA_VERSION not in listed:
         raise ApiError(ErrorCode.INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
-    unlisted = {name: Range(0, 0) for name, level in view.state.features.items() if level and name not in listed}
+    unlisted = {name: FeatureRange(0, 0) for name, level in view.state.features.items() if level and name not in listed}
     for name, (low, high) in {**listed, **unlisted}.items():
         level = view.state.features.get(name, 0)
         if name != features.KRAFT_VERSION and not low <= level <= high:

@@ -11,10 +11,10 @@ from ottla.cluster.commands.fence import greet
 from ottla.cluster.commands.idle import idle
 from ottla.cluster.elect import Elections, Wish
 from ottla.cluster.entities import NO_LEADER, Broker, Controller, PartitionState, Topic
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.sessions import Gone, no_session
 from ottla.cluster.snapshot import broker_entry, config_entry, controller_entry
-from ottla.cluster.view import View
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType
@@ -27,14 +27,14 @@ class Activate(NamedTuple):
     broker gets a whole session's time, and what is done now and then begins.
     """
 
-    bootstrap: tuple[Entry, ...]
+    bootstrap: tuple[MetadataEntry, ...]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         timers, notes = greet(view, now_ms)
         timers += [*periodic(view, now_ms), *idle(view, now_ms)]
-        first: list[Entry] = []
+        first: list[MetadataEntry] = []
         if view.state.in_transaction:
-            first.append(Entry(journal.AbortTransactionRecord(reason="a new controller takes over")))
+            first.append(MetadataEntry(journal.AbortTransactionRecord(reason="a new controller takes over")))
         if view.state.features:
             return Result(first, timers=timers, notes=notes)
         levels = {
@@ -49,7 +49,7 @@ class Activate(NamedTuple):
             records.append(config_entry(Resource(ResourceType.BROKER, ""), MIN_INSYNC_REPLICAS.name, value))
         if features.transactions_supported(levels.get(features.METADATA_VERSION, 0)):
             begin = journal.BeginTransactionRecord(name="Bootstrap records")
-            records = [Entry(begin), *records, Entry(journal.EndTransactionRecord())]
+            records = [MetadataEntry(begin), *records, MetadataEntry(journal.EndTransactionRecord())]
         return Result([*first, *records], timers=timers, notes=notes)
 
 
@@ -58,7 +58,7 @@ class RegisterController(NamedTuple):
 
     controller: Controller
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         if self.controller.id < 0:
             raise ApiError(ErrorCode.INVALID_REGISTRATION, f"{self.controller.id} is no id of a controller")
         if not features.controllers_registered(view.state.metadata_version):
@@ -79,16 +79,16 @@ class StartBroker(NamedTuple):
     broker: Broker
     clean: bool
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         level = view.state.metadata_version
         unfence = journal.BrokerRegistrationChangeRecord(
             broker_id=self.broker.id, broker_epoch=self.broker.epoch, fenced=-1
         )
-        records = [broker_entry(self.broker._replace(fenced=True), level), Entry(unfence)]
+        records = [broker_entry(self.broker._replace(fenced=True), level), MetadataEntry(unfence)]
         records.extend(self._elections(view))
         return Result(records, timers=[no_session(self.broker.id)], notes=[Gone(self.broker.id)])
 
-    def _elections(self, view: View) -> Iterator[Entry]:
+    def _elections(self, view: MetadataView) -> Iterator[MetadataEntry]:
         version = features.partition_record_version(view.state.metadata_version)
         me = self.broker.id
         brokers = {**view.state.brokers, me: self.broker}
@@ -104,13 +104,13 @@ class StartBroker(NamedTuple):
                     continue
             if partition.leader == me:
                 if not self.clean:
-                    yield Entry(_new_epoch(topic.id, partition), version)
+                    yield MetadataEntry(_new_epoch(topic.id, partition), version)
                 continue
             entry = entering.change(topic, partition)
             if entry is not None:
                 yield entry
 
-    def _concerned(self, view: View) -> Iterator[tuple[Topic, PartitionState]]:
+    def _concerned(self, view: MetadataView) -> Iterator[tuple[Topic, PartitionState]]:
         """What it may have lost something of, and what nobody leads."""
         state, me = view.state, self.broker.id
         held = () if self.clean else (*state.index.by_isr.get(me, ()), *state.index.by_elr.get(me, ()))

@@ -8,20 +8,20 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ottla.cluster import features
-from ottla.cluster.entry import Entry
-from ottla.cluster.features import METADATA_VERSION, Range
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.features import METADATA_VERSION, FeatureRange
 from ottla.cluster.snapshot import config_entry, feature
-from ottla.cluster.view import View
+from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.node_config import NodeConfig
 from ottla.model.resources import Resource, ResourceType
 from ottla.model.settings.replication import MIN_INSYNC_REPLICAS
 
-_DISABLED = Range(0, 0)
+_DISABLED = FeatureRange(0, 0)
 
 
-class Upgrade(IntEnum):
+class FeatureUpgrade(IntEnum):
     """Which way the client means to go."""
 
     UNKNOWN = 0
@@ -35,7 +35,7 @@ class FeatureUpdate(NamedTuple):
 
     name: str
     level: int
-    upgrade: Upgrade = Upgrade.UPGRADE
+    upgrade: FeatureUpgrade = FeatureUpgrade.UPGRADE
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ class UpdateFeatures:
     updates: tuple[FeatureUpdate, ...]
     validate_only: bool = False
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         raised: int | None = None
         proposed = {**view.state.features, **{update.name: update.level for update in self.updates}}
-        records: list[Entry] = []
+        records: list[MetadataEntry] = []
         for update in self.updates:
             _check(view, update, proposed)
             if update.name == features.KRAFT_VERSION:
@@ -61,7 +61,7 @@ class UpdateFeatures:
         return Result() if self.validate_only else Result(records, raised)
 
 
-def _one_min_isr(view: View) -> Iterator[Entry]:
+def _one_min_isr(view: MetadataView) -> Iterator[MetadataEntry]:
     """KIP-966: the controller elects by min.insync.replicas, so the whole cluster must have one."""
     name = MIN_INSYNC_REPLICAS.name
     everybody = Resource(ResourceType.BROKER, "")
@@ -73,21 +73,21 @@ def _one_min_isr(view: View) -> Iterator[Entry]:
             yield config_entry(resource, name, None)
 
 
-def _check(view: View, update: FeatureUpdate, proposed: Mapping[str, int]) -> None:
-    if update.upgrade == Upgrade.UNKNOWN:
+def _check(view: MetadataView, update: FeatureUpdate, proposed: Mapping[str, int]) -> None:
+    if update.upgrade == FeatureUpgrade.UNKNOWN:
         raise _invalid(update, "The controller does not support the given upgrade type.")
     if update.level < 0:
         raise _invalid(update, "A feature version cannot be less than 0.")
     _check_supported(view, update)
     on_quorum = update.name == features.KRAFT_VERSION
     current = view.quorum.kraft_version if on_quorum else view.state.features.get(update.name, 0)
-    if update.level < current and update.upgrade == Upgrade.UPGRADE:
+    if update.level < current and update.upgrade == FeatureUpgrade.UPGRADE:
         raise _invalid(
             update,
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
             "downgrade.",
         )
-    if update.level > current and update.upgrade != Upgrade.UPGRADE:
+    if update.level > current and update.upgrade != FeatureUpgrade.UPGRADE:
         raise _invalid(update, "Can't downgrade to a newer version.")
     if on_quorum:
         _check_kraft_version(view, update, current)
@@ -97,7 +97,7 @@ def _check(view: View, update: FeatureUpdate, proposed: Mapping[str, int]) -> No
         _check_dependencies(update, proposed)
 
 
-def _check_supported(view: View, update: FeatureUpdate) -> None:
+def _check_supported(view: MetadataView, update: FeatureUpdate) -> None:
     nodes = [(f"Local controller {view.node_id}", features.SUPPORTED_FEATURES)]
     nodes += [(f"Broker {broker.id}", dict(broker.features)) for broker in view.state.brokers.values()]
     if features.controllers_registered(view.state.metadata_version):
@@ -115,13 +115,13 @@ def _check_supported(view: View, update: FeatureUpdate) -> None:
         raise _invalid(update, f"Feature {update.name} not found.")
 
 
-def _controllers(view: View) -> list[tuple[str, dict[str, Range]]]:
+def _controllers(view: MetadataView) -> list[tuple[str, dict[str, FeatureRange]]]:
     """The other ones that registered."""
     others = (controller for controller in view.state.controllers.values() if controller.id != view.node_id)
     return [(f"Controller {controller.id}", dict(controller.features)) for controller in others]
 
 
-def _check_kraft_version(view: View, update: FeatureUpdate, current: int) -> None:
+def _check_kraft_version(view: MetadataView, update: FeatureUpdate, current: int) -> None:
     if update.level < current:
         raise _invalid(update, "Can't downgrade the version of this feature.")
     problem = view.quorum.upgrade_refusal(update.level)
@@ -132,7 +132,7 @@ def _check_kraft_version(view: View, update: FeatureUpdate, current: int) -> Non
 def _check_metadata_version(update: FeatureUpdate, current: int) -> None:
     if update.level >= current or not features.metadata_changed_between(current, update.level):
         return
-    if update.upgrade == Upgrade.UNSAFE_DOWNGRADE:
+    if update.upgrade == FeatureUpgrade.UNSAFE_DOWNGRADE:
         problem = "Unsafe metadata downgrade is not supported in this version."
     else:
         problem = "Refusing to perform the requested downgrade because it might delete metadata information."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.find import find_group
 from ottla.groups.group import GroupKind
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 
@@ -18,5 +18,5 @@ class DescribeGroup:
 
     group_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         return Result(reply=find_group(view, self.group_id, ClassicGroup, GroupKind.CLASSIC))

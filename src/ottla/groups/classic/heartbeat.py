@@ -1,4 +1,4 @@
-"""Heartbeat: a member is alive; the answer tells it when it has to rejoin."""
+"""ClassicHeartbeat: a member is alive; the answer tells it when it has to rejoin."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ottla.groups.classic.rebalance import keep_session
 from ottla.groups.classic.turn import Turn
 from ottla.groups.consumer import classic_members
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat(HeartbeatArguments):
+class ClassicHeartbeat(HeartbeatArguments):
     """The reply is an ErrorCode: REBALANCE_IN_PROGRESS counts as a heartbeat all the same."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if isinstance(group, ConsumerGroup):
             return classic_members.heartbeat(self, group, view, now_ms)

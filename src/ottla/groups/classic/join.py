@@ -13,7 +13,7 @@ from ottla.groups.classic.arguments import JoinArguments
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.groups.classic.journal import entry_of
 from ottla.groups.classic.rebalance import (
-    SessionEnded,
+    ClassicSessionEnded,
     generation_reply,
     keep_session,
     prepare,
@@ -23,7 +23,7 @@ from ottla.groups.classic.turn import JOIN, JoinReply, SyncReply, Turn
 from ottla.groups.consumer import classic_members
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.group import Group, GroupKind
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model import limits
@@ -37,7 +37,7 @@ _GIVES_WAY = (GroupKind.CONSUMER, GroupKind.STREAMS)
 
 @dataclass(frozen=True, slots=True)
 class Join(JoinArguments):
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         found = view.state.groups.get(self.group_id)
         if isinstance(found, ClassicGroup):
             turn = Turn(view, found, now_ms)
@@ -97,7 +97,7 @@ class Join(JoinArguments):
         if len(turn.group.pending) >= limits.PENDING_MEMBERS_MAX:
             turn.remove(turn.group.pending[0])
         turn.group = replace(turn.group, pending=(*turn.group.pending, member_id))
-        turn.after(turn.session_key(member_id), self.session_timeout_ms, SessionEnded(self.group_id, member_id))
+        turn.after(turn.session_key(member_id), self.session_timeout_ms, ClassicSessionEnded(self.group_id, member_id))
         turn.reply = JoinReply(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
     def _new_static(self, turn: Turn, instance_id: str) -> None:

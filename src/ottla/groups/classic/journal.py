@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState, MemberProtocol
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.wire.journal.consumer_offsets import GroupMetadataKey, GroupMetadataValue
 
@@ -72,7 +72,7 @@ def _member_of(member: Member, protocol: str, version: int) -> ClassicMember:
     )
 
 
-def apply_group(view: View, entry: Entry) -> None:
+def apply_group(view: GroupsView, entry: Entry) -> None:
     """A tombstone only ends a classic group: one of another kind may have taken the name before it is compacted."""
     groups = view.state.groups
     group_id = entry.key.group

@@ -1,4 +1,4 @@
-"""Leave: members go at once, by themselves or (static ones, by instance id) because an operator says so."""
+"""ClassicLeave: members go at once, by themselves or (static ones, by instance id) because an operator says so."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ottla.groups.classic.rebalance import rebalance_or_complete
 from ottla.groups.classic.turn import Turn
 from ottla.groups.consumer import classic_members
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class ClassicLeave:
     """The reply is one ErrorCode for each leaver."""
 
     group_id: str
     leavers: tuple[Leaver, ...]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if isinstance(group, ConsumerGroup):
             return classic_members.leave(self.leavers, group, view, now_ms)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.groups.classic.journal import entry_of
 from ottla.groups.classic.turn import JoinReply, SyncReply, Turn
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model import limits
@@ -27,7 +27,7 @@ _NOTHING: Result[Entry] = Result()
 def keep_session(turn: Turn, member: ClassicMember, timeout_ms: int | None = None) -> None:
     """The member was heard of now."""
     delay_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
-    turn.after(turn.session_key(member.member_id), delay_ms, SessionEnded(turn.group.group_id, member.member_id))
+    turn.after(turn.session_key(member.member_id), delay_ms, ClassicSessionEnded(turn.group.group_id, member.member_id))
 
 
 def rebalance_or_complete(turn: Turn) -> None:
@@ -168,13 +168,13 @@ def remove_pending_sync(turn: Turn, member_id: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionEnded:
+class ClassicSessionEnded:
     """Nothing was heard of a member (or of somebody who was given a member id) for its session timeout."""
 
     group_id: str
     member_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ClassicGroup):
             return _NOTHING
@@ -201,7 +201,7 @@ class JoinPhaseEnded:
 
     group_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ClassicGroup) or group.state is not ClassicState.PREPARING:
             return _NOTHING
@@ -218,7 +218,7 @@ class InitialDelayEnded:
     delay_ms: int
     left_ms: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ClassicGroup) or group.state is not ClassicState.PREPARING:
             return _NOTHING
@@ -240,7 +240,7 @@ class SyncPhaseEnded:
     group_id: str
     generation: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ClassicGroup) or group.generation != self.generation or not group.pending_sync:
             return _NOTHING

@@ -9,18 +9,18 @@ from ottla.groups.classic.journal import apply_group
 from ottla.groups.classic.rebalance import keep_session, prepare
 from ottla.groups.classic.turn import Became, Turn
 from ottla.groups.group import Group
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
 from ottla.model.settings.groups import GROUP_MAX_SIZE
 from ottla.wire.journal.consumer_offsets import GroupMetadataKey
 
 
-def _note(view: View, note: Became) -> None:
+def _note(view: GroupsView, note: Became) -> None:
     view.state.groups[note.group.group_id] = note.group
 
 
-def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
+def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
     """Members go on as if nothing had happened: the same generation, sessions that begin now."""
     timers: list[Timer] = []
     notes: list[Became] = []

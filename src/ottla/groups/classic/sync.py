@@ -11,7 +11,7 @@ from ottla.groups.classic.rebalance import answer_syncs, prepare, remove_pending
 from ottla.groups.classic.turn import SYNC, SyncReply, Turn
 from ottla.groups.consumer import classic_members
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
@@ -24,7 +24,7 @@ class AssignmentRefused:
     group_id: str
     generation: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ClassicGroup) or group.generation != self.generation:
             return Result()
@@ -40,7 +40,7 @@ class AssignmentRefused:
 class Sync(SyncArguments):
     """`assignments` (by member id) counts if the leader sends it."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if isinstance(group, ConsumerGroup):
             return classic_members.sync(self, group, view, now_ms)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Answer, Parked, Result, Timer
 from ottla.model.errors import ErrorCode
@@ -54,7 +54,7 @@ class Became(NamedTuple):
 class Turn:
     """`reply` may be set at any step; the last one counts."""
 
-    def __init__(self, view: View, group: ClassicGroup, now_ms: int) -> None:
+    def __init__(self, view: GroupsView, group: ClassicGroup, now_ms: int) -> None:
         self.view = view
         self.group = group
         self.now_ms = now_ms

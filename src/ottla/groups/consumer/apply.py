@@ -11,7 +11,7 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import NO_EPOCH, NO_OWNED, ConsumerMember
 from ottla.groups.modern.apply import apply_target_epoch, apply_to_group
 from ottla.groups.modern.group import MemberState
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.wire.journal import consumer_group as journal
 
@@ -23,7 +23,7 @@ def apply_to(group: ConsumerGroup, entry: Entry) -> None:
     _APPLIERS[type(entry.key)](group, entry)
 
 
-def apply_entry(view: View, entry: Entry) -> None:
+def apply_entry(view: GroupsView, entry: Entry) -> None:
     apply_to_group(view, entry, ConsumerGroup, journal.ConsumerGroupMetadataKey, _APPLIERS)
 
 

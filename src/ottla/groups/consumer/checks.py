@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.groups.consumer.heartbeat import Heartbeat
+from ottla.groups.consumer.heartbeat import ConsumerHeartbeat
 from ottla.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from ottla.model.errors import ApiError, ErrorCode
 
 _MEMBERS_CHOOSE_IDS = 1  # from this version of ConsumerGroupHeartbeat on
 
 
-def check_heartbeat(heartbeat: Heartbeat, version: int, assignors: Sequence[str]) -> None:
+def check_heartbeat(heartbeat: ConsumerHeartbeat, version: int, assignors: Sequence[str]) -> None:
     """Raises INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
     epoch = heartbeat.epoch
     if version >= _MEMBERS_CHOOSE_IDS or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH:
@@ -33,7 +33,7 @@ def check_heartbeat(heartbeat: Heartbeat, version: int, assignors: Sequence[str]
         )
 
 
-def _check_join(heartbeat: Heartbeat) -> None:
+def _check_join(heartbeat: ConsumerHeartbeat) -> None:
     if heartbeat.rebalance_timeout_ms == -1:
         raise _invalid("RebalanceTimeoutMs must be provided in first request.")
     if heartbeat.owned is None or heartbeat.owned:

@@ -15,15 +15,15 @@ from ottla.groups.classic.arguments import HeartbeatArguments, JoinArguments, Le
 from ottla.groups.classic.rebalance import prepare
 from ottla.groups.classic.turn import JoinReply, SyncReply
 from ottla.groups.consumer.downgrade import classic_turn, may_downgrade, merged, migration_policy
-from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.draft import ConsumerDraft
 from ottla.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from ottla.groups.consumer.heartbeat import check_full, replace_static
-from ottla.groups.consumer.leave import SessionEnded, check_instance, keep_session, remove
+from ottla.groups.consumer.leave import ConsumerSessionEnded, check_instance, keep_session, remove
 from ottla.groups.consumer.member import ClassicProtocol, ClassicSide, ConsumerMember, without_epochs
 from ottla.groups.consumer.protocol import by_ids, read_subscription, write_assignment
 from ottla.groups.consumer.regexes import update_regexes
 from ottla.groups.modern.group import MemberState
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
@@ -39,7 +39,7 @@ class Rejoining(NamedTuple):
     expected: bool
 
 
-def note_rejoining(view: View, note: Rejoining) -> None:
+def note_rejoining(view: GroupsView, note: Rejoining) -> None:
     group = view.state.groups.get(note.group_id)
     if isinstance(group, ConsumerGroup):
         group.rejoining = group.rejoining - {note.member_id} | ({note.member_id} if note.expected else frozenset())
@@ -48,11 +48,11 @@ def note_rejoining(view: View, note: Rejoining) -> None:
 # --- join
 
 
-def join(command: JoinArguments, group: ConsumerGroup, view: View, now_ms: int) -> Result[Entry]:
+def join(command: JoinArguments, group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry]:
     """Replies with a JoinReply."""
     if migration_policy(view) == "disabled":
         return Result(reply=JoinReply(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, command.member_id))
-    draft = Draft(view, group, now_ms)
+    draft = ConsumerDraft(view, group, now_ms)
     member_id = command.member_id or uuid_text(random_uuid(view.rng))
     try:
         check_full(draft, member_id)
@@ -73,7 +73,7 @@ def _supports(group: ConsumerGroup, command: JoinArguments) -> bool:
     return any(all(protocol.name in other for other in others) for protocol in command.protocols)
 
 
-def _take_in(draft: Draft, command: JoinArguments, member_id: str) -> Result[Entry]:
+def _take_in(draft: ConsumerDraft, command: JoinArguments, member_id: str) -> Result[Entry]:
     former = draft.group.static_member(command.instance_id)
     is_downgrade = former is not None and may_downgrade_with(draft, former)
     old = _member(draft, command, former, member_id)
@@ -108,12 +108,14 @@ def _take_in(draft: Draft, command: JoinArguments, member_id: str) -> Result[Ent
     return draft.result(_reply(new))
 
 
-def may_downgrade_with(draft: Draft, former: ConsumerMember) -> bool:
+def may_downgrade_with(draft: ConsumerDraft, former: ConsumerMember) -> bool:
     """Whether a static member of the new kind, the last of them, comes back as one of the classic kind."""
     return former.classic is None and may_downgrade(draft, [former.member_id], coming=1)
 
 
-def _member(draft: Draft, command: JoinArguments, former: ConsumerMember | None, member_id: str) -> ConsumerMember:
+def _member(
+    draft: ConsumerDraft, command: JoinArguments, former: ConsumerMember | None, member_id: str
+) -> ConsumerMember:
     if command.instance_id is None or (former is None and not command.member_id):
         return draft.group.members.get(member_id) or ConsumerMember(member_id)
     if command.member_id:
@@ -123,7 +125,7 @@ def _member(draft: Draft, command: JoinArguments, former: ConsumerMember | None,
 
 
 def _downgrade(
-    draft: Draft, member: ConsumerMember, members: dict[str, ConsumerMember], *, changed: bool
+    draft: ConsumerDraft, member: ConsumerMember, members: dict[str, ConsumerMember], *, changed: bool
 ) -> Result[Entry]:
     """The group goes on as a classic one; without a rebalance if the member reads what it has always read."""
     draft.group = draft.group.scratch()
@@ -137,13 +139,13 @@ def _downgrade(
     return merged(draft, turn, reply)
 
 
-def _expect_sync(draft: Draft, member: ConsumerMember) -> None:
+def _expect_sync(draft: ConsumerDraft, member: ConsumerMember) -> None:
     assert member.classic is not None
     group_id, member_id = draft.group.group_id, member.member_id
     draft.cancel(("rejoin", group_id, member_id))
     draft.notes.append(Rejoining(group_id, member_id, expected=False))
     keep_session(draft, member_id, member.classic.session_timeout_ms)
-    draft.after(("sync", group_id, member_id), member.rebalance_timeout_ms, SessionEnded(group_id, member_id))
+    draft.after(("sync", group_id, member_id), member.rebalance_timeout_ms, ConsumerSessionEnded(group_id, member_id))
 
 
 def _reply(member: ConsumerMember) -> JoinReply:
@@ -159,7 +161,7 @@ def _reply(member: ConsumerMember) -> JoinReply:
 # --- sync, heartbeat, leave
 
 
-def sync(command: SyncArguments, group: ConsumerGroup, view: View, now_ms: int) -> Result[Entry]:
+def sync(command: SyncArguments, group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry]:
     """Replies with a SyncReply."""
     member = _checked(group, command.member_id, command.instance_id, command.generation)
     assert member.classic is not None
@@ -167,7 +169,7 @@ def sync(command: SyncArguments, group: ConsumerGroup, view: View, now_ms: int) 
     type_differs = command.protocol_type not in (None, PROTOCOL_TYPE)
     if type_differs or command.protocol_name not in (None, protocol.name):
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    draft = Draft(view, group, now_ms)
+    draft = ConsumerDraft(view, group, now_ms)
     if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         _expect_rejoin(draft, member)
         return draft.result(SyncReply(ErrorCode.REBALANCE_IN_PROGRESS))
@@ -177,11 +179,11 @@ def sync(command: SyncArguments, group: ConsumerGroup, view: View, now_ms: int) 
     return draft.result(SyncReply(ErrorCode.NONE, command.protocol_type, command.protocol_name, assignment))
 
 
-def heartbeat(command: HeartbeatArguments, group: ConsumerGroup, view: View, now_ms: int) -> Result[Entry]:
+def heartbeat(command: HeartbeatArguments, group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry]:
     """Replies with an ErrorCode."""
     member = _checked(group, command.member_id, command.instance_id, command.generation)
     assert member.classic is not None
-    draft = Draft(view, group, now_ms)
+    draft = ConsumerDraft(view, group, now_ms)
     keep_session(draft, member.member_id, member.classic.session_timeout_ms)
     can_get_more = member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member)
     if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS or can_get_more:
@@ -202,7 +204,7 @@ def _checked(group: ConsumerGroup, member_id: str, instance_id: str | None, gene
     return member
 
 
-def _expect_rejoin(draft: Draft, member: ConsumerMember) -> None:
+def _expect_rejoin(draft: ConsumerDraft, member: ConsumerMember) -> None:
     """It has its rebalance timeout for that, from when it was first told."""
     group_id, member_id = draft.group.group_id, member.member_id
     if member_id not in draft.group.rejoining:
@@ -217,14 +219,14 @@ class RejoinEnded:
     group_id: str
     member_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ConsumerGroup) or self.member_id not in group.rejoining:
             return Result()
-        return remove(Draft(view, group, now_ms), [group.member(self.member_id)])
+        return remove(ConsumerDraft(view, group, now_ms), [group.member(self.member_id)])
 
 
-def leave(leavers: Sequence[Leaver], group: ConsumerGroup, view: View, now_ms: int) -> Result[Entry]:
+def leave(leavers: Sequence[Leaver], group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry]:
     """Replies with an ErrorCode for each."""
     outcomes: list[ErrorCode] = []
     gone: dict[str, ConsumerMember] = {}
@@ -238,7 +240,7 @@ def leave(leavers: Sequence[Leaver], group: ConsumerGroup, view: View, now_ms: i
         outcomes.append(ErrorCode.NONE)
     if not gone:
         return Result(reply=tuple(outcomes))
-    return remove(Draft(view, group, now_ms), list(gone.values()), tuple(outcomes))
+    return remove(ConsumerDraft(view, group, now_ms), list(gone.values()), tuple(outcomes))
 
 
 def _leaver(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:

@@ -9,13 +9,13 @@ from ottla.groups.assign.spec import Partitions
 from ottla.groups.consumer.draft import assignor_names
 from ottla.groups.consumer.leave import consumer_group
 from ottla.groups.consumer.member import ConsumerMember
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.settings.groups import GROUP_CONSUMER_ASSIGNORS
 
 
-class DescribedMember(NamedTuple):
+class ConsumerMemberDescription(NamedTuple):
     """With what it owns, also what it is giving back, and what it shall own."""
 
     member: ConsumerMember
@@ -23,31 +23,31 @@ class DescribedMember(NamedTuple):
     target: Partitions
 
 
-class Described(NamedTuple):
+class ConsumerGroupDescription(NamedTuple):
     """One moment of a group."""
 
     state: str
     epoch: int
     assignment_epoch: int
     assignor: str
-    members: tuple[DescribedMember, ...]
+    members: tuple[ConsumerMemberDescription, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeConsumerGroup:
-    """Replies with a Described; GROUP_ID_NOT_FOUND also if the group is of another kind."""
+    """Replies with a ConsumerGroupDescription; GROUP_ID_NOT_FOUND also if the group is of another kind."""
 
     group_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = consumer_group(view, self.group_id)
         default = assignor_names(view.setting(GROUP_CONSUMER_ASSIGNORS))[0]
         members = tuple(
-            DescribedMember(member, _all_owned(member), group.target_of(member.member_id))
+            ConsumerMemberDescription(member, _all_owned(member), group.target_of(member.member_id))
             for member in group.members.values()
         )
         return Result(
-            reply=Described(
+            reply=ConsumerGroupDescription(
                 group.state_name,
                 group.epoch,
                 group.assignment_epoch,

@@ -13,11 +13,11 @@ from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.groups.classic.journal import entry_of
 from ottla.groups.classic.rebalance import keep_session, prepare
 from ottla.groups.classic.turn import Turn
-from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.draft import ConsumerDraft
 from ottla.groups.consumer.group import PROTOCOL_TYPE
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.consumer.protocol import write_assignment
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.settings.groups import GROUP_CONSUMER_MIGRATION_POLICY, GROUP_MAX_SIZE
@@ -25,12 +25,12 @@ from ottla.model.settings.groups import GROUP_CONSUMER_MIGRATION_POLICY, GROUP_M
 _DOWNGRADES = ("downgrade", "bidirectional")
 
 
-def migration_policy(view: View) -> str:
+def migration_policy(view: GroupsView) -> str:
     policy: str = view.setting(GROUP_CONSUMER_MIGRATION_POLICY)
     return policy.lower()
 
 
-def may_downgrade(draft: Draft, gone: Sequence[str], *, coming: int = 0) -> bool:
+def may_downgrade(draft: ConsumerDraft, gone: Sequence[str], *, coming: int = 0) -> bool:
     """Whether only members of the classic kind stay (and come), and the settings let the group become a classic one."""
     left = [member for member_id, member in draft.group.members.items() if member_id not in gone]
     return (
@@ -41,7 +41,7 @@ def may_downgrade(draft: Draft, gone: Sequence[str], *, coming: int = 0) -> bool
     )
 
 
-def downgrade(draft: Draft, gone: Sequence[str], reply: Any) -> Result[Entry]:
+def downgrade(draft: ConsumerDraft, gone: Sequence[str], reply: Any) -> Result[Entry]:
     """The group goes on as a classic one, with a rebalance among those who stay."""
     draft.records += draft.group.tombstones()
     turn = classic_turn(draft, gone)
@@ -49,7 +49,7 @@ def downgrade(draft: Draft, gone: Sequence[str], reply: Any) -> Result[Entry]:
     return merged(draft, turn, reply)
 
 
-def classic_turn(draft: Draft, gone: Sequence[str]) -> Turn:
+def classic_turn(draft: ConsumerDraft, gone: Sequence[str]) -> Turn:
     """The classic group, as if its members had just synced; its record is written."""
     group = draft.group
     members = {
@@ -75,7 +75,7 @@ def classic_turn(draft: Draft, gone: Sequence[str]) -> Turn:
     return turn
 
 
-def _classic_member(draft: Draft, member: ConsumerMember) -> ClassicMember:
+def _classic_member(draft: ConsumerDraft, member: ConsumerMember) -> ClassicMember:
     assert member.classic is not None
     protocols = member.classic.protocols
     target = draft.group.target_of(member.member_id)
@@ -91,7 +91,7 @@ def _classic_member(draft: Draft, member: ConsumerMember) -> ClassicMember:
     )
 
 
-def merged(draft: Draft, turn: Turn, reply: Any) -> Result[Entry]:
+def merged(draft: ConsumerDraft, turn: Turn, reply: Any) -> Result[Entry]:
     """Both in one Result: the consumer group ends, the classic one begins."""
     result = turn.result()
     return Result(

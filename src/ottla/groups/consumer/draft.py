@@ -1,4 +1,4 @@
-"""Draft: what one command makes of one consumer group, gathered step by step into a Result.
+"""ConsumerDraft: what one command makes of one consumer group, gathered step by step into a Result.
 
 Nothing has happened until the runner carries the Result out, so later steps must not read the group for what earlier
 ones decided: the draft holds the new epoch. Where too much changes first (a static member comes back under another id,
@@ -23,12 +23,12 @@ from ottla.groups.consumer.entries import (
 )
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember
-from ottla.groups.consumer.reconcile import Goal, Reported, reconcile
+from ottla.groups.consumer.reconcile import ConsumerGoal, Reported, reconcile
 from ottla.groups.modern.draft import GroupDraft
 from ottla.groups.modern.metadata import metadata_hash
-from ottla.groups.modern.target import Reader, changes, may_assign, new_targets
+from ottla.groups.modern.target import TargetMember, changes, may_assign, new_targets
 from ottla.groups.modern.topics_changed import MetadataSeen
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.model.group_settings import CONSUMER_ASSIGNMENT_INTERVAL_MS
 from ottla.model.settings.groups import GROUP_CONSUMER_ASSIGNORS
@@ -47,10 +47,10 @@ def assignor_names(configured: Iterable[str]) -> list[str]:
     return [_NAMES[ASSIGNORS[each]] for each in configured if each in ASSIGNORS]
 
 
-class Draft(GroupDraft[ConsumerGroup]):
+class ConsumerDraft(GroupDraft[ConsumerGroup]):
     """`group` is as it was before the command, or a scratch copy."""
 
-    def __init__(self, view: View, group: ConsumerGroup, now_ms: int) -> None:
+    def __init__(self, view: GroupsView, group: ConsumerGroup, now_ms: int) -> None:
         super().__init__(view, group, now_ms)
         self.epoch = group.epoch
         self.must_bump = False  # the targets are not an answer to the group's epoch, whatever the numbers say
@@ -91,7 +91,7 @@ class Draft(GroupDraft[ConsumerGroup]):
         if self.epoch <= group.assignment_epoch or not self._is_time():
             return group.assignment_epoch, group.target_of(member.member_id)
         readers = {
-            each.member_id: Reader(
+            each.member_id: TargetMember(
                 group.topics_of(each), group.target_of(each.member_id), each.instance_id, each.rack_id
             )
             for each in members.values()
@@ -125,7 +125,7 @@ class Draft(GroupDraft[ConsumerGroup]):
         def is_free(topic_id: bytes, partition: int) -> bool:
             return group.is_free_for(member.member_id, topic_id, partition)
 
-        new = reconcile(member, Goal(target_epoch, target, subscribed, changed, is_free), reported)
+        new = reconcile(member, ConsumerGoal(target_epoch, target, subscribed, changed, is_free), reported)
         if new != member:
             self.records.append(current_entry(group.group_id, new.member_id, new))
         return new

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ottla.groups.assign.spec import Partitions
 from ottla.groups.classic.group import ClassicGroup
-from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.draft import ConsumerDraft
 from ottla.groups.consumer.entries import current_entry, member_entry, member_tombstones, target_entry
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.leave import check_instance, keep_session, watch_revocation
@@ -24,7 +24,7 @@ from ottla.groups.consumer.member import (
 from ottla.groups.consumer.reconcile import Reported
 from ottla.groups.consumer.regexes import update_regexes
 from ottla.groups.consumer.upgrade import upgrade
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
@@ -33,7 +33,7 @@ from ottla.model.ids import random_uuid, uuid_text
 from ottla.model.settings.groups import GROUP_CONSUMER_MAX_SIZE
 
 
-class Heard(NamedTuple):
+class ConsumerHeartbeatReply(NamedTuple):
     """What a heartbeat is answered; without an assignment the member keeps what it has."""
 
     member_id: str
@@ -43,7 +43,7 @@ class Heard(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class ConsumerHeartbeat:
     """None, and -1 for the timeout: as it was. Checked before (`checks.py`)."""
 
     group_id: str
@@ -65,7 +65,7 @@ class Heartbeat:
         subscribes = self.subscribed_topics is not None or self.subscribed_regex is not None
         return self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         joins = self.epoch == JOIN_EPOCH
         draft = draft_to_join(view, self.group_id, now_ms, create=joins)
         check_full(draft, self.member_id)
@@ -77,7 +77,7 @@ class Heartbeat:
         keep_session(draft, member_id, draft.setting(CONSUMER_SESSION_TIMEOUT_MS))
         changed = new.assigned is not old.assigned and new.assigned != old.assigned
         return draft.result(
-            Heard(
+            ConsumerHeartbeatReply(
                 member_id,
                 new.epoch,
                 draft.setting(CONSUMER_HEARTBEAT_INTERVAL_MS),
@@ -86,7 +86,7 @@ class Heartbeat:
         )
 
     def _advance(
-        self, draft: Draft, old: ConsumerMember, new: ConsumerMember, members: Mapping[str, ConsumerMember]
+        self, draft: ConsumerDraft, old: ConsumerMember, new: ConsumerMember, members: Mapping[str, ConsumerMember]
     ) -> ConsumerMember:
         """Subscription, then target, then what the member owns."""
         topics_changed = draft.describe(old, new)
@@ -100,14 +100,14 @@ class Heartbeat:
         watch_revocation(draft, new, reconciled)
         return reconciled
 
-    def _member(self, draft: Draft, member_id: str) -> ConsumerMember:
+    def _member(self, draft: ConsumerDraft, member_id: str) -> ConsumerMember:
         if self.epoch == JOIN_EPOCH and member_id not in draft.group.members:
             return ConsumerMember(member_id)
         member = draft.group.member(member_id)
         check_epoch(member, self.epoch, self.owned)
         return member
 
-    def _static_member(self, draft: Draft, member_id: str) -> ConsumerMember:
+    def _static_member(self, draft: ConsumerDraft, member_id: str) -> ConsumerMember:
         assert self.instance_id is not None
         existing = draft.group.static_member(self.instance_id)
         if self.epoch != JOIN_EPOCH:
@@ -148,21 +148,21 @@ class Heartbeat:
         return new
 
 
-def draft_to_join(view: View, group_id: str, now_ms: int, *, create: bool) -> Draft:
+def draft_to_join(view: GroupsView, group_id: str, now_ms: int, *, create: bool) -> ConsumerDraft:
     """The group as it is, a new one, or one that a classic group becomes; GROUP_ID_NOT_FOUND."""
     found = view.state.groups.get(group_id)
     if isinstance(found, ConsumerGroup):
-        return Draft(view, found, now_ms)
+        return ConsumerDraft(view, found, now_ms)
     if found is None:
         if not create:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
-        return Draft(view, ConsumerGroup(group_id), now_ms)
+        return ConsumerDraft(view, ConsumerGroup(group_id), now_ms)
     if not create or not isinstance(found, ClassicGroup):
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
     return upgrade(view, found, now_ms)
 
 
-def check_full(draft: Draft, member_id: str) -> None:
+def check_full(draft: ConsumerDraft, member_id: str) -> None:
     members_max = draft.view.setting(GROUP_CONSUMER_MAX_SIZE)
     if len(draft.group.members) >= members_max and member_id not in draft.group.members:
         raise ApiError(
@@ -185,7 +185,7 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Reported) -> None:
     )
 
 
-def replace_static(draft: Draft, existing: ConsumerMember, member_id: str) -> ConsumerMember:
+def replace_static(draft: ConsumerDraft, existing: ConsumerMember, member_id: str) -> ConsumerMember:
     """A static member is back under another id: it takes over everything."""
     group_id = draft.group.group_id
     member = replace(existing, member_id=member_id, epoch=0, previous_epoch=0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ottla.groups.consumer.downgrade import downgrade, may_downgrade
-from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.draft import ConsumerDraft
 from ottla.groups.consumer.entries import current_entry, member_tombstones, regex_entry
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import (
@@ -21,7 +21,7 @@ from ottla.groups.find import find_group
 from ottla.groups.group import GroupKind
 from ottla.groups.modern.group import MemberState
 from ottla.groups.modern.metadata import metadata_hash
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
@@ -30,25 +30,25 @@ _NOTHING: Result[Entry] = Result()
 _TIMERS = ("session", "revocation", "rejoin", "sync")
 
 
-def keep_session(draft: Draft, member_id: str, timeout_ms: int) -> None:
+def keep_session(draft: ConsumerDraft, member_id: str, timeout_ms: int) -> None:
     """The member was heard of now."""
     group_id = draft.group.group_id
-    draft.after(("session", group_id, member_id), timeout_ms, SessionEnded(group_id, member_id))
+    draft.after(("session", group_id, member_id), timeout_ms, ConsumerSessionEnded(group_id, member_id))
 
 
-def watch_revocation(draft: Draft, old: ConsumerMember, new: ConsumerMember) -> None:
+def watch_revocation(draft: ConsumerDraft, old: ConsumerMember, new: ConsumerMember) -> None:
     """Who must give partitions back has its rebalance timeout for it."""
     if new == old or new.classic is not None:
         return
     group_id = draft.group.group_id
     key = ("revocation", group_id, new.member_id)
     if new.state is MemberState.UNREVOKED_PARTITIONS:
-        draft.after(key, new.rebalance_timeout_ms, RevocationEnded(group_id, new.member_id, new.epoch))
+        draft.after(key, new.rebalance_timeout_ms, ConsumerRevocationEnded(group_id, new.member_id, new.epoch))
     elif old.state is MemberState.UNREVOKED_PARTITIONS:
         draft.cancel(key)
 
 
-def remove(draft: Draft, members: Sequence[ConsumerMember], reply: Any = None) -> Result[Entry]:
+def remove(draft: ConsumerDraft, members: Sequence[ConsumerMember], reply: Any = None) -> Result[Entry]:
     """Members are gone for good. If only members of the classic kind stay, the group becomes a classic one."""
     group = draft.group
     gone = [member.member_id for member in members]
@@ -68,7 +68,7 @@ def remove(draft: Draft, members: Sequence[ConsumerMember], reply: Any = None) -
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class ConsumerLeave:
     """A heartbeat with epoch -1 or -2. Replies with the member's id."""
 
     group_id: str
@@ -76,9 +76,9 @@ class Leave:
     epoch: int
     instance_id: str | None = None
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = consumer_group(view, self.group_id)
-        draft = Draft(view, group, now_ms)
+        draft = ConsumerDraft(view, group, now_ms)
         if self.instance_id is None:
             return remove(draft, [group.member(self.member_id)], self.member_id)
         member = check_instance(group.static_member(self.instance_id), self.member_id, self.instance_id)
@@ -92,37 +92,37 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionEnded:
+class ConsumerSessionEnded:
     """Nothing was heard of a member for its session timeout."""
 
     group_id: str
     member_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         return _fence(view, self.group_id, self.member_id, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
-class RevocationEnded:
+class ConsumerRevocationEnded:
     """A member did not confirm in time that it gave partitions back, and others wait for them."""
 
     group_id: str
     member_id: str
     epoch: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         return _fence(view, self.group_id, self.member_id, now_ms, self.epoch)
 
 
-def _fence(view: View, group_id: str, member_id: str, now_ms: int, epoch: int | None = None) -> Result[Entry]:
+def _fence(view: GroupsView, group_id: str, member_id: str, now_ms: int, epoch: int | None = None) -> Result[Entry]:
     group = view.state.groups.get(group_id)
     member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
     if not isinstance(group, ConsumerGroup) or member is None or epoch not in (None, member.epoch):
         return _NOTHING
-    return remove(Draft(view, group, now_ms), [member])
+    return remove(ConsumerDraft(view, group, now_ms), [member])
 
 
-def consumer_group(view: View, group_id: str) -> ConsumerGroup:
+def consumer_group(view: GroupsView, group_id: str) -> ConsumerGroup:
     """Raises GROUP_ID_NOT_FOUND."""
     return find_group(view, group_id, ConsumerGroup, GroupKind.CONSUMER)
 

@@ -25,7 +25,7 @@ from ottla.model.errors import ApiError, ErrorCode
 Reported = Mapping[bytes, frozenset[int]] | None
 
 
-class Goal(NamedTuple):
+class ConsumerGoal(NamedTuple):
     """Where a member shall get to."""
 
     epoch: int
@@ -35,7 +35,7 @@ class Goal(NamedTuple):
     is_free: Callable[[bytes, int], bool]  # whether nobody else owns the partition
 
 
-def reconcile(member: ConsumerMember, goal: Goal, reported: Reported) -> ConsumerMember:
+def reconcile(member: ConsumerMember, goal: ConsumerGoal, reported: Reported) -> ConsumerMember:
     """The next state; the same object if there is none."""
     if member.state is MemberState.STABLE and member.epoch == goal.epoch:
         return _without_unsubscribed(member, goal, reported) if goal.subscription_changed else member
@@ -59,7 +59,7 @@ def _owns_any(reported: Reported, partitions: Owned) -> bool:
     return any(not each.isdisjoint(partitions.get(topic_id, ())) for topic_id, each in reported.items())
 
 
-def _without_unsubscribed(member: ConsumerMember, goal: Goal, reported: Reported) -> ConsumerMember:
+def _without_unsubscribed(member: ConsumerMember, goal: ConsumerGoal, reported: Reported) -> ConsumerMember:
     """Takes away what it no longer subscribes to, at once: the target that says so may be a while."""
     subscribed = goal.subscribed()
     gone = {topic_id: each for topic_id, each in member.assigned.items() if topic_id not in subscribed}
@@ -80,7 +80,7 @@ def _without_unsubscribed(member: ConsumerMember, goal: Goal, reported: Reported
     )
 
 
-def _next(member: ConsumerMember, goal: Goal, reported: Reported, epoch: int) -> ConsumerMember:
+def _next(member: ConsumerMember, goal: ConsumerGoal, reported: Reported, epoch: int) -> ConsumerMember:
     subscribed = goal.subscribed()
     target = {topic_id: each for topic_id, each in goal.target.items() if topic_id in subscribed}
     keep: dict[bytes, dict[int, int]] = {}

@@ -12,13 +12,13 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.draft import ConsumerDraft
 from ottla.groups.consumer.entries import ResolvedRegex, regex_entry
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.modern.metadata import metadata_hash
 from ottla.groups.modern.topics_changed import MetadataSeen
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
@@ -47,7 +47,7 @@ class RegexChange(NamedTuple):
 _NO_CHANGE = RegexChange(updated=False, resolved=False)
 
 
-def update_regexes(draft: Draft, old: ConsumerMember, new: ConsumerMember) -> RegexChange:
+def update_regexes(draft: ConsumerDraft, old: ConsumerMember, new: ConsumerMember) -> RegexChange:
     """A member's heartbeat: takes up a changed expression, and has the group's matched if that is due."""
     group = draft.group
     counts = group.subscribed_regexes() if group.regexes or new.subscribed_regex or old.subscribed_regex else {}
@@ -84,7 +84,7 @@ def _wanted(counts: dict[str, int], old: ConsumerMember, new: ConsumerMember) ->
     return [regex for regex, count in after.items() if regex and count > 0]
 
 
-def _refresh_if_due(draft: Draft, wanted: list[str], *, is_new: bool) -> None:
+def _refresh_if_due(draft: ConsumerDraft, wanted: list[str], *, is_new: bool) -> None:
     group = draft.group
     if group.regexes_matching:
         return
@@ -125,11 +125,11 @@ class ResolveRegexes:
     group_id: str
     matching: Matching | None = None  # what has begun, and is not done
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ConsumerGroup):
             return Result()
-        draft = Draft(view, group, now_ms)
+        draft = ConsumerDraft(view, group, now_ms)
         matching = self.matching or Matching(list(group.subscribed_regexes()), list(view.topics.names()))
         found = matching.go_on()
         draft.notes.append(RegexesSeen(group.group_id, begun=self.matching is None, ended=found is not None))
@@ -139,7 +139,7 @@ class ResolveRegexes:
             self._write(draft, found)
         return draft.result()
 
-    def _write(self, draft: Draft, found: Found) -> None:
+    def _write(self, draft: ConsumerDraft, found: Found) -> None:
         """Of the expressions that there are now; one that is new is matched after the next heartbeat."""
         group, view = draft.group, draft.view
         after = group.scratch()
@@ -171,7 +171,7 @@ def _topics(group: ConsumerGroup, regex: str) -> frozenset[str]:
     return frozenset() if resolved is None else resolved.topics
 
 
-def _has_too_much(group: ConsumerGroup, member: ConsumerMember, view: View) -> bool:
+def _has_too_much(group: ConsumerGroup, member: ConsumerMember, view: GroupsView) -> bool:
     """Whether its target is of an expression of before; what that one meant and this one does not is for others."""
     if member.subscribed_regex not in group.regexes:
         return False
@@ -180,7 +180,7 @@ def _has_too_much(group: ConsumerGroup, member: ConsumerMember, view: View) -> b
     return not group.topics_of(member).issuperset(names)
 
 
-def note_seen(view: View, note: RegexesSeen) -> None:
+def note_seen(view: GroupsView, note: RegexesSeen) -> None:
     group = view.state.groups.get(note.group_id)
     if isinstance(group, ConsumerGroup):
         group.regexes_stale = group.regexes_stale and not note.begun

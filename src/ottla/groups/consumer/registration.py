@@ -7,24 +7,24 @@ from typing import Any
 
 from ottla.groups.consumer.apply import KEYS, apply_entry
 from ottla.groups.consumer.classic_members import Rejoining, note_rejoining
-from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.draft import ConsumerDraft
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.leave import keep_session, watch_revocation
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.consumer.regexes import RegexesSeen, note_seen
 from ottla.groups.group import Group
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
 from ottla.model.group_settings import CONSUMER_SESSION_TIMEOUT_MS
 
 
-def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
+def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
     """Members go on as if nothing had happened: sessions, and the time to give partitions back, begin now."""
     timers: list[Timer] = []
     for group in groups:
         if isinstance(group, ConsumerGroup):
-            draft = Draft(view, group, now_ms)
+            draft = ConsumerDraft(view, group, now_ms)
             for member in group.members.values():
                 keep_session(draft, member.member_id, draft.setting(CONSUMER_SESSION_TIMEOUT_MS))
                 watch_revocation(draft, ConsumerMember(member.member_id), member)

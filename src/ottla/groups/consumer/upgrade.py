@@ -12,14 +12,14 @@ from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.groups.classic.turn import JOIN, SYNC, JoinReply, SyncReply, Turn
 from ottla.groups.consumer.apply import apply_to
 from ottla.groups.consumer.downgrade import migration_policy
-from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.draft import ConsumerDraft
 from ottla.groups.consumer.entries import current_entry, epoch_entry, member_entry, target_entry, target_epoch_entry
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.leave import keep_session
 from ottla.groups.consumer.member import ClassicProtocol, ClassicSide, ConsumerMember, with_epoch, without_epochs
 from ottla.groups.consumer.protocol import by_ids, read_assignment, read_subscription
 from ottla.groups.modern.metadata import metadata_hash
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Answer
 from ottla.model.errors import ApiError, ErrorCode
@@ -29,10 +29,10 @@ from ottla.wire.types import WireError
 _UPGRADES = ("upgrade", "bidirectional")
 
 
-def upgrade(view: View, classic: ClassicGroup, now_ms: int) -> Draft:
+def upgrade(view: GroupsView, classic: ClassicGroup, now_ms: int) -> ConsumerDraft:
     """A draft of the consumer group that a classic group becomes; GROUP_ID_NOT_FOUND if it may not."""
     if classic.is_empty:
-        draft = Draft(view, ConsumerGroup(classic.group_id), now_ms)
+        draft = ConsumerDraft(view, ConsumerGroup(classic.group_id), now_ms)
         draft.records += classic.tombstones()
         return draft
     _check_upgrade(view, classic)
@@ -44,14 +44,14 @@ def upgrade(view: View, classic: ClassicGroup, now_ms: int) -> Draft:
     group = ConsumerGroup(classic.group_id)
     for entry in entries:
         apply_to(group, entry)
-    draft = Draft(view, group, now_ms)
+    draft = ConsumerDraft(view, group, now_ms)
     draft.records += [*classic.tombstones(), *entries]
     draft.must_bump = classic.state is not ClassicState.STABLE  # what members hold may be of another generation
     _release_waiting(draft, classic)
     return draft
 
 
-def _check_upgrade(view: View, classic: ClassicGroup) -> None:
+def _check_upgrade(view: GroupsView, classic: ClassicGroup) -> None:
     if migration_policy(view) not in _UPGRADES:
         raise _not_upgraded(classic, "online upgrade is disabled")
     if not classic.uses_consumer_protocol:
@@ -65,7 +65,7 @@ def _not_upgraded(classic: ClassicGroup, why: str) -> ApiError:
     return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, text)
 
 
-def _new_member(view: View, classic: ClassicGroup, member: ClassicMember) -> ConsumerMember:
+def _new_member(view: GroupsView, classic: ClassicGroup, member: ClassicMember) -> ConsumerMember:
     subscription = read_subscription(member.metadata(classic.protocol) or member.protocols[0].metadata)
     assignment = read_assignment(member.assignment)
     if assignment.user_data:
@@ -91,7 +91,7 @@ def _new_member(view: View, classic: ClassicGroup, member: ClassicMember) -> Con
     )
 
 
-def _entries(view: View, classic: ClassicGroup, members: Sequence[ConsumerMember]) -> list[Entry]:
+def _entries(view: GroupsView, classic: ClassicGroup, members: Sequence[ConsumerMember]) -> list[Entry]:
     group_id = classic.group_id
     names = frozenset().union(*(member.subscribed_topics for member in members))
     return [
@@ -103,7 +103,7 @@ def _entries(view: View, classic: ClassicGroup, members: Sequence[ConsumerMember
     ]
 
 
-def _release_waiting(draft: Draft, classic: ClassicGroup) -> None:
+def _release_waiting(draft: ConsumerDraft, classic: ClassicGroup) -> None:
     """Who waits in a rebalance of the classic group is to join anew; sessions go on."""
     for member in classic.members.values():
         if member.is_awaiting_join:

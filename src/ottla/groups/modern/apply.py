@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ottla.groups.modern.group import ModernGroup
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 
 
 def apply_to_group(
-    view: View, entry: Entry, kind: type[Any], ends: type, appliers: Mapping[type, Callable[[Any, Entry], None]]
+    view: GroupsView, entry: Entry, kind: type[Any], ends: type, appliers: Mapping[type, Callable[[Any, Entry], None]]
 ) -> None:
     """Any entry of a group makes it exist: compaction may have left out the others. A tombstone with a key of type
     `ends` ends it; one of a group that is now of another kind, or gone, says nothing new."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from ottla.groups.modern.group import ModernGroup
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Answer, Result, Timer
 from ottla.model.setting import Setting
@@ -20,7 +20,7 @@ GroupT = TypeVar("GroupT", bound=ModernGroup[Any, Any])
 class GroupDraft(Generic[GroupT]):
     """`group` is as it was before the command."""
 
-    def __init__(self, view: View, group: GroupT, now_ms: int) -> None:
+    def __init__(self, view: GroupsView, group: GroupT, now_ms: int) -> None:
         self.view = view
         self.group = group
         self.now_ms = now_ms

@@ -9,7 +9,7 @@ from ottla.groups.assign.spec import NO_PARTITIONS, Assignor, GroupSpec, MemberS
 from ottla.groups.view import Topics
 
 
-class Reader(NamedTuple):
+class TargetMember(NamedTuple):
     """A member as it will be, with the names of all topics it reads and the target it has so far."""
 
     topics: frozenset[str]
@@ -18,7 +18,7 @@ class Reader(NamedTuple):
     rack_id: str | None = None
 
 
-class Change(NamedTuple):
+class TargetChange(NamedTuple):
     """A member whose target is another one than before."""
 
     member_id: str
@@ -30,7 +30,7 @@ def may_assign(assigned_ms: int, interval_ms: int, now_ms: int) -> bool:
     return assigned_ms == 0 or not assigned_ms <= now_ms < assigned_ms + interval_ms
 
 
-def new_targets(readers: Mapping[str, Reader], topics: Topics, assign: Assignor) -> dict[str, Partitions]:
+def new_targets(readers: Mapping[str, TargetMember], topics: Topics, assign: Assignor) -> dict[str, Partitions]:
     """What every member shall own; nobody is left out."""
     subscriptions = dict.fromkeys(reader.topics for reader in readers.values())
     names = sorted(frozenset().union(*subscriptions))
@@ -45,6 +45,8 @@ def new_targets(readers: Mapping[str, Reader], topics: Topics, assign: Assignor)
     return {member_id: found.get(member_id, NO_PARTITIONS) for member_id in readers}
 
 
-def changes(old: Mapping[str, Partitions], new: Mapping[str, Partitions]) -> Iterable[Change]:
+def changes(old: Mapping[str, Partitions], new: Mapping[str, Partitions]) -> Iterable[TargetChange]:
     """Whose target has to be written down, in a stable order."""
-    return [Change(member_id, new[member_id]) for member_id in sorted(new) if old.get(member_id) != new[member_id]]
+    return [
+        TargetChange(member_id, new[member_id]) for member_id in sorted(new) if old.get(member_id) != new[member_id]
+    ]

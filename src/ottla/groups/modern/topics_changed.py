@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ottla.groups.group import Group
 from ottla.groups.modern.group import ModernGroup
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 
@@ -35,7 +35,7 @@ class TopicsChanged:
 
     names: frozenset[str]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         groups: Mapping[str, object] = view.state.groups
         found = tuple(
             group_id for group_id, group in groups.items() if isinstance(group, ModernGroup) and group.heeds(self.names)
@@ -43,20 +43,20 @@ class TopicsChanged:
         return Result(notes=[MetadataStale(found)] if found else ())
 
 
-def _stale(view: View, note: MetadataStale) -> None:
+def _stale(view: GroupsView, note: MetadataStale) -> None:
     for group_id in note.group_ids:
         group: object = view.state.groups.get(group_id)
         if isinstance(group, ModernGroup):
             group.mark_stale()
 
 
-def _seen(view: View, note: MetadataSeen) -> None:
+def _seen(view: GroupsView, note: MetadataSeen) -> None:
     group: object = view.state.groups.get(note.group_id)
     if isinstance(group, ModernGroup):
         group.metadata_stale = False
 
 
-def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
+def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
     return Result()
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from ottla.groups.group import Committer
 from ottla.groups.offsets.entries import entry_of
-from ottla.groups.offsets.store import NO_EXPIRY, Committed
-from ottla.groups.view import View
+from ottla.groups.offsets.store import NO_EXPIRY, CommittedOffset
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
@@ -42,7 +42,7 @@ class CommitOffsets:
     producer_id: int = -1
     producer_epoch: int = -1
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         self._check_committer(view)
         expires_at_ms = NO_EXPIRY
         if self.retention_ms != DEFAULT_RETENTION:
@@ -55,11 +55,13 @@ class CommitOffsets:
                 codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             codes.append(ErrorCode.NONE)
-            committed = Committed(new.offset, new.leader_epoch, new.metadata or "", now_ms, expires_at_ms, new.topic_id)
+            committed = CommittedOffset(
+                new.offset, new.leader_epoch, new.metadata or "", now_ms, expires_at_ms, new.topic_id
+            )
             records.append(entry_of(self.group_id, new.partition, committed, self.producer_id, self.producer_epoch))
         return Result(records, codes)
 
-    def _check_committer(self, view: View) -> None:
+    def _check_committer(self, view: GroupsView) -> None:
         group = view.state.groups.get(self.group_id)
         if group is None:
             if self.by.epoch >= 0:
@@ -77,7 +79,7 @@ class CommitOffsets:
                 raise ApiError(ErrorCode.ILLEGAL_GENERATION) from error
             raise
 
-    def _partitions(self, view: View) -> list[tuple[bytes, int]]:
+    def _partitions(self, view: GroupsView) -> list[tuple[bytes, int]]:
         """By topic ids, which a request names or not; a topic that is gone meanwhile is nobody's."""
         found: list[tuple[bytes, int]] = []
         for new in self.offsets:

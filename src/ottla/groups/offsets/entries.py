@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ottla.groups.classic.group import ClassicGroup
-from ottla.groups.offsets.store import NO_EXPIRY, Committed
-from ottla.groups.view import View
+from ottla.groups.offsets.store import NO_EXPIRY, CommittedOffset
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import NO_PRODUCER, Entry, Marker
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.wire.journal.consumer_offsets import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
@@ -16,7 +16,7 @@ _PLAIN, _WITH_EXPIRY, _WITH_TOPIC_ID = 3, 1, 4
 def entry_of(
     group_id: str,
     partition: TopicPartition,
-    committed: Committed,
+    committed: CommittedOffset,
     producer_id: int = NO_PRODUCER,
     producer_epoch: int = NO_PRODUCER,
 ) -> Entry:
@@ -40,7 +40,7 @@ def _key(group_id: str, partition: TopicPartition) -> OffsetCommitKey:
     return OffsetCommitKey(group=group_id, topic=partition.topic, partition=partition.partition)
 
 
-def apply_commit(view: View, entry: Entry) -> None:
+def apply_commit(view: GroupsView, entry: Entry) -> None:
     key, value = entry.key, entry.value
     partition = TopicPartition(key.topic, key.partition)
     if value is None:
@@ -50,7 +50,7 @@ def apply_commit(view: View, entry: Entry) -> None:
         # Whoever commits without having joined makes a group that has offsets and nothing else.
         view.state.groups[key.group] = ClassicGroup.empty(key.group, value.commit_timestamp)
     legacy = isinstance(key, LegacyOffsetCommitKey)
-    committed = Committed(
+    committed = CommittedOffset(
         value.offset,
         -1 if legacy else value.leader_epoch,
         value.metadata,
@@ -62,5 +62,5 @@ def apply_commit(view: View, entry: Entry) -> None:
     view.state.offsets.commit(key.group, partition, committed, entry.producer_id)
 
 
-def apply_marker(view: View, marker: Marker) -> None:
+def apply_marker(view: GroupsView, marker: Marker) -> None:
     view.state.offsets.end_transaction(marker.producer_id, commit=marker.commit)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.groups.offsets.store import Committed
-from ottla.groups.view import View
+from ottla.groups.offsets.store import CommittedOffset
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
@@ -28,7 +28,7 @@ class FetchedOffset(NamedTuple):
 class FetchedOffsets:
     """A group's offsets at one moment."""
 
-    kept: Mapping[TopicPartition, Committed]
+    kept: Mapping[TopicPartition, CommittedOffset]
     unstable: frozenset[TopicPartition]  # a transaction that is under way commits these
 
     def of(self, partition: TopicPartition) -> FetchedOffset:
@@ -50,7 +50,7 @@ class FetchOffsets:
     member_epoch: int = -1
     require_stable: bool = False
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if group is not None:
             group.check_fetch(self.member_id, self.member_epoch)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from ottla.groups.group import SINCE_COMMIT, Group, GroupKind
 from ottla.groups.offsets.entries import tombstone
-from ottla.groups.offsets.store import NO_EXPIRY, Committed
-from ottla.groups.offsets.walk import IsGone, Place, Step, tombstone_bytes
-from ottla.groups.view import View
+from ottla.groups.offsets.store import NO_EXPIRY, CommittedOffset
+from ottla.groups.offsets.walk import IsGone, WalkPosition, WalkStep, tombstone_bytes
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Answer, Parked, Result, Timer
 from ottla.model import limits
@@ -29,7 +29,7 @@ class DeleteOffsets:
     group_id: str
     partitions: tuple[TopicPartition, ...]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -58,7 +58,7 @@ class DeleteGroup:
 
     group_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -102,7 +102,7 @@ class DeleteForgotten:
                 return at
         return most
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         offsets = view.state.offsets
         kept = offsets.of(self.group_id)
         next_at = self.next_at
@@ -121,16 +121,16 @@ class ForgetTopics:
     """Topics were deleted: nobody can go on reading them from where they were."""
 
     topics: frozenset[str]
-    place: Place | None = None  # None: the beginning
+    place: WalkPosition | None = None  # None: the beginning
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        step = Step(view, self.place or Place(view.state.offsets.groups()))
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+        step = WalkStep(view, self.place or WalkPosition(view.state.offsets.groups()))
         step.take(lambda _: self._is_gone, lambda _: ())
         if step.next is None:
             return Result(step.gone)
         return Result(step.gone, timers=(Timer(("offsets", self.topics), now_ms, replace(self, place=step.next)),))
 
-    def _is_gone(self, partition: TopicPartition, _: Committed | None) -> bool:
+    def _is_gone(self, partition: TopicPartition, _: CommittedOffset | None) -> bool:
         return partition.topic in self.topics
 
 
@@ -138,12 +138,12 @@ class ForgetTopics:
 class ExpireOffsets:
     """Offsets that outlived their retention, and groups of which nothing is left then."""
 
-    place: Place | None = None  # None: the beginning
+    place: WalkPosition | None = None  # None: the beginning
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         groups = view.state.groups
         retention_ms = view.setting(OFFSETS_RETENTION_MINUTES) * _MINUTE_MS
-        step = Step(view, self.place or Place(tuple(groups)))
+        step = WalkStep(view, self.place or WalkPosition(tuple(groups)))
 
         def rest_of(group_id: str) -> Iterable[Entry]:
             return groups[group_id].tombstones() if groups[group_id].is_empty else ()
@@ -155,7 +155,7 @@ class ExpireOffsets:
         return Result(step.gone, timers=(timer,))
 
 
-def _outlived(view: View, group: Group | None, now_ms: int, retention_ms: int) -> IsGone | None:
+def _outlived(view: GroupsView, group: Group | None, now_ms: int, retention_ms: int) -> IsGone | None:
     """Which offsets of a group are too old. A share group stays: what it has accomplished is not among them."""
     if group is None or group.kind is GroupKind.SHARE:
         return None
@@ -163,7 +163,7 @@ def _outlived(view: View, group: Group | None, now_ms: int, retention_ms: int) -
     if since_ms is None:
         return None if not group.is_empty else lambda *_: False
 
-    def is_gone(partition: TopicPartition, committed: Committed | None) -> bool:
+    def is_gone(partition: TopicPartition, committed: CommittedOffset | None) -> bool:
         return (
             committed is not None
             and _is_expired(committed, since_ms, now_ms, retention_ms)
@@ -174,13 +174,13 @@ def _outlived(view: View, group: Group | None, now_ms: int, retention_ms: int) -
     return is_gone
 
 
-def _is_expired(committed: Committed, since_ms: int, now_ms: int, retention_ms: int) -> bool:
+def _is_expired(committed: CommittedOffset, since_ms: int, now_ms: int, retention_ms: int) -> bool:
     if committed.expires_at_ms != NO_EXPIRY:
         return now_ms >= committed.expires_at_ms
     base_ms = committed.committed_at_ms if since_ms == SINCE_COMMIT else since_ms
     return now_ms - base_ms >= retention_ms
 
 
-def expiry_timer(view: View, now_ms: int) -> Timer:
+def expiry_timer(view: GroupsView, now_ms: int) -> Timer:
     """When to look for expired offsets next."""
     return Timer(_EXPIRY_TIMER, now_ms + view.setting(OFFSETS_RETENTION_CHECK_INTERVAL_MS), ExpireOffsets())

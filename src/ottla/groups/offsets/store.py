@@ -15,7 +15,7 @@ from ottla.model.ids import NO_ID, TopicPartition
 NO_EXPIRY = -1
 
 
-class Committed(NamedTuple):
+class CommittedOffset(NamedTuple):
     """One committed offset; `order` tells which of two commits came later in the journal."""
 
     offset: int
@@ -27,10 +27,10 @@ class Committed(NamedTuple):
     order: int = 0
 
 
-Of = dict[TopicPartition, Committed]
+Of = dict[TopicPartition, CommittedOffset]
 
 
-class Offsets:
+class OffsetStore:
     __slots__ = ("_committed", "_order", "_pending", "_producers")
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Offsets:
         self._order += 1
         return self._order
 
-    def commit(self, group_id: str, partition: TopicPartition, committed: Committed, producer_id: int) -> None:
+    def commit(self, group_id: str, partition: TopicPartition, committed: CommittedOffset, producer_id: int) -> None:
         """Take down a commit; of a transaction if `producer_id` is not negative."""
         if producer_id < 0:
             self._committed.setdefault(group_id, {})[partition] = committed

@@ -1,7 +1,7 @@
 """Walk: all offsets of all groups are looked at, some at a time; between two steps others change them.
 
 A step ends when it has looked at so many, or has found so many that have to go. What is found is gone when the next
-step begins (its tombstones were applied), so a `Place` tells how many offsets of a group were seen and stay.
+step begins (its tombstones were applied), so a `WalkPosition` tells how many offsets of a group were seen and stay.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from ottla.groups.offsets.entries import tombstone
-from ottla.groups.offsets.store import Committed
-from ottla.groups.view import View
+from ottla.groups.offsets.store import CommittedOffset
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
@@ -22,10 +22,10 @@ _GROUP_WORK = 5
 _RECORD_OVERHEAD_BYTES = 20
 _UTF8_BYTES_MAX = 4
 
-IsGone = Callable[[TopicPartition, Committed | None], bool]  # None: a transaction that is under way commits it
+IsGone = Callable[[TopicPartition, CommittedOffset | None], bool]  # None: a transaction that is under way commits it
 
 
-class Place(NamedTuple):
+class WalkPosition(NamedTuple):
     """The groups of a walk, at which of them it is, and how many of its offsets, pending ones too, stay so far."""
 
     groups: tuple[str, ...]
@@ -33,17 +33,17 @@ class Place(NamedTuple):
     behind: int = 0
 
 
-class Step:
+class WalkStep:
     """One step: what goes, and where the next one begins (None: nowhere)."""
 
-    def __init__(self, view: View, place: Place) -> None:
+    def __init__(self, view: GroupsView, place: WalkPosition) -> None:
         self.gone: list[Entry] = []
         self._view = view
         self._place = place
         self._work = self._size_bytes = 0
 
     @property
-    def next(self) -> Place | None:
+    def next(self) -> WalkPosition | None:
         return self._place if self._place.at < len(self._place.groups) else None
 
     def take(self, rule_of: Callable[[str], IsGone | None], rest_of: Callable[[str], Iterable[Entry]]) -> None:
@@ -60,7 +60,7 @@ class Step:
                     return
                 if not self._place.behind:
                     self.gone.extend(rest_of(group_id))
-            self._place = Place(groups, self._place.at + 1)
+            self._place = WalkPosition(groups, self._place.at + 1)
             self._work += _GROUP_WORK
 
     def _look(self, group_id: str, is_gone: IsGone) -> bool:

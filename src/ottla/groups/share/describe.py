@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from ottla.groups.share.group import find
 from ottla.groups.share.member import ShareMember
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 
 
-class Described(NamedTuple):
+class ShareGroupDescription(NamedTuple):
     """A copy: the group itself may go on while the reply waits to be committed."""
 
     state_name: str
@@ -23,12 +23,14 @@ class Described(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DescribeShareGroup:
-    """Replies with a Described."""
+    """Replies with a ShareGroupDescription."""
 
     group_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = find(view, self.group_id)
         return Result(
-            reply=Described(group.state_name, group.epoch, group.assignment_epoch, tuple(group.members.values()))
+            reply=ShareGroupDescription(
+                group.state_name, group.epoch, group.assignment_epoch, tuple(group.members.values())
+            )
         )

@@ -11,7 +11,7 @@ from ottla.groups.group import Committer, GroupKind
 from ottla.groups.modern.group import ModernGroup
 from ottla.groups.share import entries
 from ottla.groups.share.member import ShareMember, StatePartitions
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -69,11 +69,11 @@ class ShareGroup(ModernGroup[ShareMember, Partitions]):
         ]
 
 
-def find(view: View, group_id: str) -> ShareGroup:
+def find(view: GroupsView, group_id: str) -> ShareGroup:
     """The group; refuses others than share groups."""
     return find_group(view, group_id, ShareGroup, GroupKind.SHARE)
 
 
-def find_or_begin(view: View, group_id: str) -> ShareGroup:
+def find_or_begin(view: GroupsView, group_id: str) -> ShareGroup:
     """The group, or a new one that exists once a record says so."""
     return find(view, group_id) if group_id in view.state.groups else ShareGroup(group_id)

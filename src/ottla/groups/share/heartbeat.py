@@ -16,14 +16,14 @@ from typing import NamedTuple
 from ottla.groups.assign.spec import Partitions
 from ottla.groups.modern.group import MemberState
 from ottla.groups.modern.metadata import metadata_hash
-from ottla.groups.modern.target import Reader, changes, may_assign, new_targets
+from ottla.groups.modern.target import TargetMember, changes, may_assign, new_targets
 from ottla.groups.modern.topics_changed import MetadataSeen
 from ottla.groups.share import entries
 from ottla.groups.share.group import ShareGroup, find, find_or_begin
 from ottla.groups.share.member import JOINING, LEAVING, ShareMember
 from ottla.groups.share.simple import simple
 from ottla.groups.share.state_partitions import initialize_missing
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
 from ottla.model.errors import ApiError, ErrorCode
@@ -37,7 +37,7 @@ from ottla.model.settings.share import GROUP_SHARE_MAX_SIZE
 Members = Mapping[str, ShareMember]
 
 
-class Beat(NamedTuple):
+class ShareHeartbeatReply(NamedTuple):
     """The reply; `assigned` None: as you were."""
 
     member_id: str
@@ -54,7 +54,7 @@ class Epoch(NamedTuple):
     names: frozenset[str]  # all topics the group reads
 
 
-class Target(NamedTuple):
+class ShareTarget(NamedTuple):
     """What a member shall have, and the epoch that was found for."""
 
     epoch: int
@@ -62,7 +62,7 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class ShareHeartbeat:
     """`topics` and `rack_id` None: as before."""
 
     group_id: str
@@ -73,10 +73,12 @@ class Heartbeat:
     client_id: str
     client_host: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         if self.epoch == LEAVING:
             group = find(view, self.group_id)
-            return _removal(view, group, _member(group, self.member_id), Beat(self.member_id, LEAVING, 0, None))
+            return _removal(
+                view, group, _member(group, self.member_id), ShareHeartbeatReply(self.member_id, LEAVING, 0, None)
+            )
         group = self._group(view)
         before = group.members.get(self.member_id) or self._newcomer(group)
         _check_epoch(before, self.epoch)
@@ -95,13 +97,13 @@ class Heartbeat:
         interval_ms = view.group(self.group_id)[SHARE_HEARTBEAT_INTERVAL_MS]
         return Result(
             [*records, *(asked.records if asked else ())],
-            Beat(self.member_id, after.epoch, interval_ms, after.assigned if tells else None),
+            ShareHeartbeatReply(self.member_id, after.epoch, interval_ms, after.assigned if tells else None),
             timers=[session_timer(view, self.group_id, self.member_id, now_ms)],
             notes=[MetadataSeen(self.group_id), *(asked.notes if asked else ())],
             effects=asked.effects if asked else (),
         )
 
-    def _group(self, view: View) -> ShareGroup:
+    def _group(self, view: GroupsView) -> ShareGroup:
         if self.epoch != JOINING and self.group_id not in view.state.groups:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {self.group_id} not found.")
         group = find_or_begin(view, self.group_id)
@@ -127,22 +129,22 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionEnded:
+class ShareSessionEnded:
     """Nothing was heard of a member for too long."""
 
     group_id: str
     member_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ShareGroup) or self.member_id not in group.members:
             return Result()
         return _removal(view, group, group.members[self.member_id], None)
 
 
-def session_timer(view: View, group_id: str, member_id: str, now_ms: int) -> Timer:
+def session_timer(view: GroupsView, group_id: str, member_id: str, now_ms: int) -> Timer:
     timeout_ms = view.group(group_id)[SHARE_SESSION_TIMEOUT_MS]
-    return Timer(_timer_key(group_id, member_id), now_ms + timeout_ms, SessionEnded(group_id, member_id))
+    return Timer(_timer_key(group_id, member_id), now_ms + timeout_ms, ShareSessionEnded(group_id, member_id))
 
 
 def _timer_key(group_id: str, member_id: str) -> tuple[str, str, str]:
@@ -172,7 +174,7 @@ def _check_epoch(member: ShareMember, epoch: int) -> None:
     raise ApiError(ErrorCode.FENCED_MEMBER_EPOCH, text)
 
 
-def _epoch(view: View, group: ShareGroup, members: Members, subscribed: bool, records: list[Entry]) -> Epoch:
+def _epoch(view: GroupsView, group: ShareGroup, members: Members, subscribed: bool, records: list[Entry]) -> Epoch:
     """A new epoch if the members' topics, the topics themselves, or what may be given out changed."""
     is_new = subscribed or (group.assignment_epoch >= group.epoch and _has_unassigned(group))
     if not is_new and not group.metadata_stale:
@@ -201,16 +203,16 @@ def _has_unassigned(group: ShareGroup) -> bool:
 
 
 def _target(
-    view: View, group: ShareGroup, epoch: int, members: Members, member_id: str, now_ms: int, records: list[Entry]
-) -> Target:
+    view: GroupsView, group: ShareGroup, epoch: int, members: Members, member_id: str, now_ms: int, records: list[Entry]
+) -> ShareTarget:
     """The member's target, after computing those of all for a new epoch, unless that was done a moment ago."""
     interval_ms = view.group(group.group_id)[SHARE_ASSIGNMENT_INTERVAL_MS]
     if group.assignment_epoch >= epoch or not may_assign(group.assigned_ms, interval_ms, now_ms):
-        return Target(group.assignment_epoch, group.target_of(member_id))
+        return ShareTarget(group.assignment_epoch, group.target_of(member_id))
     initialized = group.book.initialized if group.book is not None else {}
     assignable = {topic_id: each.partitions for topic_id, each in initialized.items()}
     readers = {
-        each.member_id: Reader(each.subscribed_topics, group.target_of(each.member_id), None, each.rack_id)
+        each.member_id: TargetMember(each.subscribed_topics, group.target_of(each.member_id), None, each.rack_id)
         for each in members.values()
     }
     found = new_targets(readers, view.topics, partial(simple, assignable=assignable))
@@ -218,10 +220,10 @@ def _target(
         entries.target(group.group_id, change.member_id, change.target) for change in changes(group.targets, found)
     )
     records.append(entries.targets(group.group_id, epoch, now_ms))
-    return Target(epoch, found[member_id])
+    return ShareTarget(epoch, found[member_id])
 
 
-def _reconciled(view: View, member: ShareMember, target: Target, is_new: bool) -> ShareMember:
+def _reconciled(view: GroupsView, member: ShareMember, target: ShareTarget, is_new: bool) -> ShareMember:
     """The member at its target; there is nothing to wait for, since partitions may be shared."""
     if member.epoch == target.epoch and not is_new:
         return member
@@ -232,7 +234,9 @@ def _reconciled(view: View, member: ShareMember, target: Target, is_new: bool) -
     return replace(member, epoch=target.epoch, previous_epoch=member.epoch, state=MemberState.STABLE, assigned=assigned)
 
 
-def _removal(view: View, group: ShareGroup, member: ShareMember, reply: Beat | None) -> Result[Entry]:
+def _removal(
+    view: GroupsView, group: ShareGroup, member: ShareMember, reply: ShareHeartbeatReply | None
+) -> Result[Entry]:
     """The member goes; who gets its partitions is left to the next heartbeat of another one."""
     left = {member_id: each for member_id, each in group.members.items() if member_id != member.member_id}
     return Result(

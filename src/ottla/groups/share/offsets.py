@@ -11,24 +11,24 @@ from typing import NamedTuple
 
 from ottla.groups.share.group import ShareGroup, find, find_or_begin
 from ottla.groups.share.member import SharedTopic, StatePartitions
-from ottla.groups.share.state_partitions import Wanted, entry, initializing
-from ottla.groups.view import View
+from ottla.groups.share.state_partitions import PartitionsById, entry, initializing
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 
 
-class Alteration(NamedTuple):
+class ShareOffsetsAlteration(NamedTuple):
     """The reply to AlterOffsets: what to ask of the share coordinator."""
 
     state_epoch: int
     offsets: Mapping[bytes, Mapping[int, int]]  # start offsets by topic id and partition
 
 
-class Deletion(NamedTuple):
-    """The reply to DeleteOffsets: whose state to delete, and the topics with nothing to delete."""
+class ShareOffsetsDeletion(NamedTuple):
+    """The reply to DeleteShareOffsets: whose state to delete, and the topics with nothing to delete."""
 
-    partitions: Wanted
+    partitions: PartitionsById
     errors: Mapping[str, ApiError]
 
 
@@ -39,7 +39,7 @@ class AlterOffsets:
     group_id: str
     topics: Mapping[str, Mapping[int, int]]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = find_or_begin(view, self.group_id)
         group.check_delete()
         offsets: dict[bytes, Mapping[int, int]] = {}
@@ -52,21 +52,21 @@ class AlterOffsets:
                 if there:
                     offsets[topic.id] = there
         records = [entry(view, self.group_id, initializing(group.book or StatePartitions(), begun))] if begun else []
-        return Result(records, Alteration(group.epoch, offsets))
+        return Result(records, ShareOffsetsAlteration(group.epoch, offsets))
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteOffsets:
-    """Begins to forget topics; `OffsetsDeleted` ends it. Replies with a Deletion."""
+class DeleteShareOffsets:
+    """Begins to forget topics; `OffsetsDeleted` ends it. Replies with a ShareOffsetsDeletion."""
 
     group_id: str
     topics: tuple[str, ...]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = find(view, self.group_id)
         group.check_delete()
         if group.book is None:
-            return Result(reply=Deletion({}, {}))
+            return Result(reply=ShareOffsetsDeletion({}, {}))
         initialized = dict(group.book.initialized)
         deleting = set(group.book.deleting)
         partitions: dict[bytes, frozenset[int]] = {}
@@ -86,7 +86,7 @@ class DeleteOffsets:
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no offset information to delete."
                 )
         book = replace(group.book, initialized=initialized, deleting=frozenset(deleting))
-        return Result([entry(view, self.group_id, book)], Deletion(partitions, errors))
+        return Result([entry(view, self.group_id, book)], ShareOffsetsDeletion(partitions, errors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class OffsetsDeleted:
     group_id: str
     topic_ids: frozenset[bytes]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ShareGroup) or group.book is None:
             return Result()

@@ -13,14 +13,14 @@ from ottla.groups.modern.group import MemberState
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import session_timer
 from ottla.groups.share.member import NO_EPOCH, SharedTopic, SharedTopics, ShareMember, StatePartitions
-from ottla.groups.share.state_partitions import Asked, forgetting
-from ottla.groups.view import View
+from ottla.groups.share.state_partitions import InitializationSent, forgetting
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.wire.journal import share_group as journal
 
 
-def _apply(view: View, entry: Entry) -> None:
+def _apply(view: GroupsView, entry: Entry) -> None:
     apply_to_group(view, entry, ShareGroup, journal.ShareGroupMetadataKey, _APPLIERS)
 
 
@@ -90,7 +90,7 @@ def _apply_book(group: ShareGroup, entry: Entry) -> None:
             del group.initializing_since[topic_id]
 
 
-def _note_asked(view: View, note: Asked) -> None:
+def _note_asked(view: GroupsView, note: InitializationSent) -> None:
     group = view.state.groups.get(note.group_id)
     if isinstance(group, ShareGroup):
         group.initializing_since.update(dict.fromkeys(note.topic_ids, note.now_ms))
@@ -104,7 +104,7 @@ def _side(topics: Iterable[Any]) -> SharedTopics:
     return {each.topic_id: SharedTopic(each.topic_name, frozenset(each.partitions)) for each in topics}
 
 
-def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
+def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
     """Members that are still there have a session's time to say so; topics may have gone while nobody looked."""
     found = [group for group in groups if isinstance(group, ShareGroup)]
     return Result(
@@ -124,5 +124,5 @@ _APPLIERS: dict[type, Callable[[ShareGroup, Entry], None]] = {
     journal.ShareGroupStatePartitionMetadataKey: _apply_book,
 }
 APPLY: dict[type, Any] = dict.fromkeys(_APPLIERS, _apply)
-NOTE: dict[type, Any] = {Asked: _note_asked}
+NOTE: dict[type, Any] = {InitializationSent: _note_asked}
 LOADED = _loaded

@@ -14,12 +14,12 @@ from ottla.groups.group import Group
 from ottla.groups.share import entries
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.member import NO_TOPICS, SharedTopic, SharedTopics, StatePartitions
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.settings.share import GROUP_SHARE_INITIALIZE_RETRY_INTERVAL_MS
 
-Wanted = Mapping[bytes, frozenset[int]]  # partitions by the topic's id
+PartitionsById = Mapping[bytes, frozenset[int]]  # partitions by the topic's id
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class InitializeShares:
 
     group_id: str
     state_epoch: int
-    partitions: Wanted
+    partitions: PartitionsById
 
 
-class Asked(NamedTuple):
+class InitializationSent(NamedTuple):
     """A note: an InitializeShares is on its way, so there is no need for another one for a while."""
 
     group_id: str
@@ -44,9 +44,9 @@ class SharesInitialized:
     """The share coordinator has begun the state of all of these partitions; topics that went meanwhile do not count."""
 
     group_id: str
-    partitions: Wanted
+    partitions: PartitionsById
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         done = {
             topic_id: SharedTopic(topic.name, each)
@@ -69,9 +69,9 @@ class SharesNotInitialized:
     """It could not be done for all of these partitions: the next heartbeat asks again."""
 
     group_id: str
-    partitions: Wanted
+    partitions: PartitionsById
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ShareGroup) or group.book is None or not group.book.initializing:
             return Result()
@@ -85,7 +85,7 @@ class ForgetShares:
 
     topic_ids: frozenset[bytes]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         return Result(forgetting(view, view.state.groups.values(), lambda topic_id: topic_id in self.topic_ids))
 
 
@@ -95,7 +95,7 @@ class ReadBook:
 
     group_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         book = group.book if isinstance(group, ShareGroup) else None
         return Result(reply=book.initialized if book is not None else NO_TOPICS)
@@ -107,7 +107,7 @@ class BeginDeletingGroup:
 
     group_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ShareGroup):
             return Result(reply={})
@@ -125,7 +125,7 @@ class BeginDeletingGroup:
         return Result([record], {topic_id: each.partitions for topic_id, each in all_.items()})
 
 
-def forgetting(view: View, groups: Iterable[Group], is_gone: Callable[[bytes], bool]) -> list[Entry]:
+def forgetting(view: GroupsView, groups: Iterable[Group], is_gone: Callable[[bytes], bool]) -> list[Entry]:
     """The books of these groups without these topics, where that makes a difference."""
     records: list[Entry] = []
     for group in groups:
@@ -142,7 +142,7 @@ def forgetting(view: View, groups: Iterable[Group], is_gone: Callable[[bytes], b
 
 
 def initialize_missing(
-    view: View, group: ShareGroup, epoch: int, names: Iterable[str], now_ms: int
+    view: GroupsView, group: ShareGroup, epoch: int, names: Iterable[str], now_ms: int
 ) -> Result[Entry] | None:
     """Asks for the state of all partitions of these topics that have none and were not asked for just now."""
     retry_ms = view.setting(GROUP_SHARE_INITIALIZE_RETRY_INTERVAL_MS)
@@ -166,7 +166,7 @@ def initialize_missing(
     wanted = {topic_id: each.partitions for topic_id, each in missing.items()}
     return Result(
         [entry(view, group.group_id, initializing(book, missing))],
-        notes=[Asked(group.group_id, tuple(missing), now_ms)],
+        notes=[InitializationSent(group.group_id, tuple(missing), now_ms)],
         effects=[InitializeShares(group.group_id, epoch, wanted)],
     )
 
@@ -186,7 +186,7 @@ def joined(one: SharedTopics, other: SharedTopics) -> SharedTopics:
     return result
 
 
-def without(side: SharedTopics, gone: Wanted) -> SharedTopics:
+def without(side: SharedTopics, gone: PartitionsById) -> SharedTopics:
     """What is left; topics without partitions are left out."""
     left = {
         topic_id: each._replace(partitions=each.partitions - gone.get(topic_id, frozenset()))
@@ -195,7 +195,7 @@ def without(side: SharedTopics, gone: Wanted) -> SharedTopics:
     return {topic_id: each for topic_id, each in left.items() if each.partitions}
 
 
-def entry(view: View, group_id: str, book: StatePartitions) -> Entry:
+def entry(view: GroupsView, group_id: str, book: StatePartitions) -> Entry:
     def name_of(topic_id: bytes) -> str | None:
         topic = view.topics.by_id(topic_id)
         return topic.name if topic is not None else None

@@ -9,14 +9,14 @@ from ottla.groups.modern.apply import apply_target_epoch, apply_to_group
 from ottla.groups.modern.group import MemberState
 from ottla.groups.streams import entries
 from ottla.groups.streams.group import StreamsGroup
-from ottla.groups.streams.member import NO_EPOCH, Endpoint, StreamsMember
+from ottla.groups.streams.member import NO_EPOCH, StreamsMember, UserEndpoint
 from ottla.groups.streams.tasks import NOTHING_OWNED
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.wire.journal import streams_group as journal
 
 
-def apply_entry(view: View, entry: Entry) -> None:
+def apply_entry(view: GroupsView, entry: Entry) -> None:
     apply_to_group(view, entry, StreamsGroup, journal.StreamsGroupMetadataKey, _APPLIERS)
 
 
@@ -49,7 +49,7 @@ def _member(group: StreamsGroup, entry: Entry) -> None:
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             topology_epoch=value.topology_epoch,
             process_id=value.process_id,
-            endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+            endpoint=None if endpoint is None else UserEndpoint(endpoint.host, endpoint.port),
             client_tags=tuple((each.key, each.value) for each in value.client_tags),
         )
     )

@@ -17,7 +17,7 @@ from ottla.groups.streams.configure import ConfiguredSubtopology
 from ottla.groups.streams.tasks import NOTHING, TaskId, TaskSet, each, gathered
 
 
-class MemberSpec(NamedTuple):
+class StreamsMemberSpec(NamedTuple):
     """A member: in which process it runs, and what it was to own so far."""
 
     process_id: str
@@ -70,7 +70,7 @@ class _Quota:
 class _Deal:
     """One assignment in the making."""
 
-    def __init__(self, members: Mapping[str, MemberSpec], tasks: int, copies: int) -> None:
+    def __init__(self, members: Mapping[str, StreamsMemberSpec], tasks: int, copies: int) -> None:
         processes: dict[str, _Process] = {}
         self.active: dict[str, list[TaskId]] = {member_id: [] for member_id in members}
         self.standby: dict[str, list[TaskId]] = {member_id: [] for member_id in members}
@@ -179,7 +179,7 @@ def _idlest(members: list[_Member] | None, new_copy: TaskId | None) -> _Member |
 
 
 def assign(
-    members: Mapping[str, MemberSpec], subtopologies: Mapping[str, ConfiguredSubtopology], copies: int
+    members: Mapping[str, StreamsMemberSpec], subtopologies: Mapping[str, ConfiguredSubtopology], copies: int
 ) -> dict[str, TaskSet]:
     """What every member shall own; each active task has one owner, if there is any member."""
     if not members:

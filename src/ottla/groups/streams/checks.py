@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.groups.streams.heartbeat import Heartbeat
+from ottla.groups.streams.heartbeat import StreamsHeartbeat
 from ottla.groups.streams.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from ottla.groups.streams.topology import ANY_PARTITIONS, Topology
 from ottla.model.errors import ApiError, ErrorCode
@@ -31,7 +31,7 @@ def check_topology_names(topology: Topology) -> None:
         raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, text)
 
 
-def check_heartbeat(heartbeat: Heartbeat, instance_id: str | None, roles: Roles) -> None:
+def check_heartbeat(heartbeat: StreamsHeartbeat, instance_id: str | None, roles: Roles) -> None:
     """Raises INVALID_REQUEST or STREAMS_INVALID_TOPOLOGY."""
     if heartbeat.topology is not None and any(each.source_regexes for each in heartbeat.topology.subtopologies):
         raise _invalid("Regular expressions for source topics are not supported yet.")
@@ -50,7 +50,7 @@ def check_heartbeat(heartbeat: Heartbeat, instance_id: str | None, roles: Roles)
         raise _invalid("Topology can only be provided when (re-)joining.")
 
 
-def _check_join(heartbeat: Heartbeat, roles: Roles) -> None:
+def _check_join(heartbeat: StreamsHeartbeat, roles: Roles) -> None:
     if heartbeat.rebalance_timeout_ms == -1:
         raise _invalid("RebalanceTimeoutMs must be provided in first request.")
     for name, tasks in zip(_ROLES, roles, strict=True):

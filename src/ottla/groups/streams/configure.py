@@ -18,7 +18,7 @@ from ottla.model.errors import ApiError, ErrorCode
 _SUMMARY_MAX = 3
 
 
-class Status(IntEnum):
+class StreamsStatus(IntEnum):
     """What members are told about their group, by the numbers of Kafka's protocol."""
 
     STALE_TOPOLOGY = 0
@@ -32,7 +32,7 @@ class Status(IntEnum):
 class Told(NamedTuple):
     """A status with its explanation."""
 
-    status: Status
+    status: StreamsStatus
     detail: str
 
 
@@ -69,7 +69,7 @@ class Configured(NamedTuple):
 class _TopicProblem(Exception):
     """The topics there are do not fit the topology."""
 
-    def __init__(self, status: Status, detail: str) -> None:
+    def __init__(self, status: StreamsStatus, detail: str) -> None:
         super().__init__(detail)
         self.told = Told(status, detail)
 
@@ -89,7 +89,7 @@ def configure(topology: Topology, topics: Topics) -> Configured:
     told = None
     if missing:
         names = [topic.name for topic in missing]
-        told = Told(Status.MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {_summary(names)}")
+        told = Told(StreamsStatus.MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {_summary(names)}")
     return Configured(found, missing, told)
 
 
@@ -115,7 +115,7 @@ def _check_sources(topology: Topology, counts: _Counts) -> None:
     names = {name for each in topology.subtopologies for name in each.source_topics if counts.get(name) is None}
     if names:
         text = f"Source topics {_summary(sorted(names))} are missing."
-        raise _TopicProblem(Status.MISSING_SOURCE_TOPICS, text)
+        raise _TopicProblem(StreamsStatus.MISSING_SOURCE_TOPICS, text)
 
 
 def _decide_repartitions(topology: Topology, counts: _Counts) -> None:
@@ -190,7 +190,7 @@ def _copartition_group(names: tuple[str, ...], fixed: set[str], flexible: set[st
     for name, count in inner.items():
         if name in fixed and count != wanted:
             raise _TopicProblem(
-                Status.INCORRECTLY_PARTITIONED_TOPICS,
+                StreamsStatus.INCORRECTLY_PARTITIONED_TOPICS,
                 f"Number of partitions [{count}] of repartition topic [{name}] doesn't match number of partitions "
                 f"[{wanted}] of the source topic.",
             )
@@ -203,7 +203,7 @@ def _same(sizes: Mapping[str, int], shown: Mapping[str, int]) -> int:
     if any(count != first for count in others):
         text = ", ".join(f"{name}={shown[name]}" for name in sorted(shown))
         raise _TopicProblem(
-            Status.INCORRECTLY_PARTITIONED_TOPICS,
+            StreamsStatus.INCORRECTLY_PARTITIONED_TOPICS,
             f"Following topics do not have the same number of partitions: [{{{text}}}]",
         )
     return first
@@ -244,7 +244,7 @@ def _missing(
         expected = wanted.pop(name, None) if info is not None else None
         if info is not None and expected is not None and expected.partitions != info.partitions:
             raise _TopicProblem(
-                Status.INCORRECTLY_PARTITIONED_TOPICS,
+                StreamsStatus.INCORRECTLY_PARTITIONED_TOPICS,
                 f"Existing topic {name} has different number of partitions: expected {expected.partitions}, "
                 f"found {info.partitions}",
             )

@@ -9,19 +9,19 @@ from ottla.groups.streams.group import streams_group
 from ottla.groups.streams.member import StreamsMember
 from ottla.groups.streams.tasks import TaskSet
 from ottla.groups.streams.topology import Subtopology
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 
 
-class DescribedMember(NamedTuple):
+class StreamsMemberDescription(NamedTuple):
     """With what it shall own."""
 
     member: StreamsMember
     target: TaskSet
 
 
-class Described(NamedTuple):
+class StreamsGroupDescription(NamedTuple):
     """One moment of a group; internal topics with their partitions as soon as those are known."""
 
     state: str
@@ -29,16 +29,16 @@ class Described(NamedTuple):
     assignment_epoch: int
     topology_epoch: int
     subtopologies: tuple[Subtopology, ...]
-    members: tuple[DescribedMember, ...]
+    members: tuple[StreamsMemberDescription, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeStreamsGroup:
-    """Replies with a Described; GROUP_ID_NOT_FOUND also if the group is of another kind."""
+    """Replies with a StreamsGroupDescription; GROUP_ID_NOT_FOUND also if the group is of another kind."""
 
     group_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = streams_group(view, self.group_id)
         topology, configured = group.topology, group.configured
         subtopologies = sorted(topology.subtopologies) if topology is not None else []
@@ -51,12 +51,14 @@ class DescribeStreamsGroup:
                 for each in subtopologies
             ]
         return Result(
-            reply=Described(
+            reply=StreamsGroupDescription(
                 group.state_name,
                 group.epoch,
                 group.assignment_epoch,
                 topology.epoch if topology is not None else -1,
                 tuple(subtopologies),
-                tuple(DescribedMember(each, group.target_of(each.member_id)) for each in group.members.values()),
+                tuple(
+                    StreamsMemberDescription(each, group.target_of(each.member_id)) for each in group.members.values()
+                ),
             )
         )

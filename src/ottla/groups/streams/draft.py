@@ -1,4 +1,4 @@
-"""Draft: what one command makes of one streams group, gathered step by step into a Result.
+"""StreamsDraft: what one command makes of one streams group, gathered step by step into a Result.
 
 Nothing has happened until the runner carries the Result out, so the steps hand on what they decided (the new topology,
 the new epoch) instead of reading it from the group.
@@ -13,34 +13,34 @@ from ottla.groups.modern.draft import GroupDraft
 from ottla.groups.modern.metadata import metadata_hash
 from ottla.groups.modern.target import may_assign
 from ottla.groups.modern.topics_changed import MetadataSeen
-from ottla.groups.streams.assignor import MemberSpec, assign
-from ottla.groups.streams.configure import Configured, Status, Told, configure
+from ottla.groups.streams.assignor import StreamsMemberSpec, assign
+from ottla.groups.streams.configure import Configured, StreamsStatus, Told, configure
 from ottla.groups.streams.entries import AssignmentConfigs, GroupFacts, current_entry, group_entry, target_entry
 from ottla.groups.streams.entries import target_epoch_entry as targets_entry
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import StreamsMember
 from ottla.groups.streams.notes import ConfiguredNow
-from ottla.groups.streams.reconcile import Goal, reconcile
+from ottla.groups.streams.reconcile import StreamsGoal, reconcile
 from ottla.groups.streams.tasks import NOTHING, TaskSet
 from ottla.groups.streams.topology import Topology
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.model.group_settings import STREAMS_ASSIGNMENT_INTERVAL_MS, STREAMS_NUM_STANDBY_REPLICAS
 
 STANDBY_REPLICAS = "num.standby.replicas"
 NOT_VALIDATED = -1
 
 
-class Target(NamedTuple):
+class StreamsTarget(NamedTuple):
     """What a member shall own, and the epoch that was found for."""
 
     epoch: int
     tasks: TaskSet
 
 
-class Draft(GroupDraft[StreamsGroup]):
+class StreamsDraft(GroupDraft[StreamsGroup]):
     """`group` is as it was before the command."""
 
-    def __init__(self, view: View, group: StreamsGroup, now_ms: int) -> None:
+    def __init__(self, view: GroupsView, group: StreamsGroup, now_ms: int) -> None:
         super().__init__(view, group, now_ms)
         self.told: list[Told] = []  # what the member is told about the group
 
@@ -77,18 +77,20 @@ class Draft(GroupDraft[StreamsGroup]):
 
     def assign(
         self, epoch: int, member_id: str, members: Mapping[str, StreamsMember], configured: Configured, *, wait: bool
-    ) -> Target:
+    ) -> StreamsTarget:
         """The member's target: a new one if the group's epoch asks for it and it is time."""
         group = self.group
         if wait:
             self.delayed("Assignment delayed due to the configured initial rebalance delay.")
-            return Target(group.assignment_epoch, NOTHING)
+            return StreamsTarget(group.assignment_epoch, NOTHING)
         if epoch <= group.assignment_epoch:
-            return Target(group.assignment_epoch, group.target_of(member_id))
+            return StreamsTarget(group.assignment_epoch, group.target_of(member_id))
         if not may_assign(group.assigned_ms, self.setting(STREAMS_ASSIGNMENT_INTERVAL_MS), self.now_ms):
             self.delayed("Assignment delayed due to the configured assignment interval.")
-            return Target(group.assignment_epoch, group.target_of(member_id))
-        specs = {one.member_id: MemberSpec(one.process_id, group.target_of(one.member_id)) for one in members.values()}
+            return StreamsTarget(group.assignment_epoch, group.target_of(member_id))
+        specs = {
+            one.member_id: StreamsMemberSpec(one.process_id, group.target_of(one.member_id)) for one in members.values()
+        }
         copies = int(self.assignment_configs()[STANDBY_REPLICAS])
         ready = configured.is_ready
         targets = assign(specs, configured.subtopologies, copies) if ready else dict.fromkeys(specs, NOTHING)
@@ -96,17 +98,17 @@ class Draft(GroupDraft[StreamsGroup]):
             if group.targets.get(name) != targets[name]:
                 self.records.append(target_entry(group.group_id, name, targets[name]))
         self.records.append(targets_entry(group.group_id, epoch, self.now_ms))
-        return Target(epoch, targets.get(member_id, NOTHING))
+        return StreamsTarget(epoch, targets.get(member_id, NOTHING))
 
     def delayed(self, text: str) -> None:
-        self.told.append(Told(Status.ASSIGNMENT_DELAYED, text))
+        self.told.append(Told(StreamsStatus.ASSIGNMENT_DELAYED, text))
 
-    def reconcile(self, member: StreamsMember, target: Target, reported: TaskSet | None) -> StreamsMember:
+    def reconcile(self, member: StreamsMember, target: StreamsTarget, reported: TaskSet | None) -> StreamsMember:
         """Takes the member as far towards its target as it can go now."""
         if member.is_reconciled_to(target.epoch):
             return member
         group, process_id = self.group, member.process_id
-        goal = Goal(
+        goal = StreamsGoal(
             target.epoch,
             target.tasks,
             lambda task: group.is_active_free_for(process_id, task),

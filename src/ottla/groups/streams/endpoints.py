@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.groups.streams.configure import Configured
-from ottla.groups.streams.member import Endpoint, StreamsMember
+from ottla.groups.streams.member import StreamsMember, UserEndpoint
 from ottla.groups.streams.tasks import Tasks, without_epochs
 from ottla.groups.view import Topics
 
@@ -21,7 +21,7 @@ class TopicShare(NamedTuple):
 class EndpointShare(NamedTuple):
     """What one endpoint knows about."""
 
-    endpoint: Endpoint
+    endpoint: UserEndpoint
     active: tuple[TopicShare, ...]
     standby: tuple[TopicShare, ...]
 

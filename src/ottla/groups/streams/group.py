@@ -27,7 +27,7 @@ from ottla.groups.streams.entries import (
 from ottla.groups.streams.member import StreamsMember
 from ottla.groups.streams.tasks import NOTHING, TaskId, TaskSet, each
 from ottla.groups.streams.topology import Topology
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -194,6 +194,6 @@ def _held_since(member: StreamsMember, subtopology: str, partition: int) -> int 
     return since
 
 
-def streams_group(view: View, group_id: str, missing: str = "Group {} not found.") -> StreamsGroup:
+def streams_group(view: GroupsView, group_id: str, missing: str = "Group {} not found.") -> StreamsGroup:
     """Raises GROUP_ID_NOT_FOUND."""
     return find_group(view, group_id, StreamsGroup, GroupKind.STREAMS, missing)

@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ottla.groups.classic.group import ClassicGroup
-from ottla.groups.streams.configure import Configured, Status, Told
-from ottla.groups.streams.draft import Draft
+from ottla.groups.streams.configure import Configured, StreamsStatus, Told
+from ottla.groups.streams.draft import StreamsDraft
 from ottla.groups.streams.endpoints import EndpointShare, endpoint_shares
 from ottla.groups.streams.entries import member_entry, topology_entry
 from ottla.groups.streams.group import StreamsGroup, streams_group
 from ottla.groups.streams.internal_topics import ask_for_missing
 from ottla.groups.streams.leave import keep_session, watch_revocation
-from ottla.groups.streams.member import JOIN_EPOCH, Endpoint, StreamsMember
+from ottla.groups.streams.member import JOIN_EPOCH, StreamsMember, UserEndpoint
 from ottla.groups.streams.notes import EndpointsChanged, ShutdownAsked, Waiting
 from ottla.groups.streams.tasks import Tasks, TaskSet, without_epochs
 from ottla.groups.streams.topology import Topology
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
@@ -30,7 +30,7 @@ from ottla.model.group_settings import STREAMS_HEARTBEAT_INTERVAL_MS, STREAMS_IN
 from ottla.model.settings.groups import GROUP_STREAMS_MAX_SIZE
 
 
-class Heard(NamedTuple):
+class StreamsHeartbeatReply(NamedTuple):
     """What a heartbeat is answered; without tasks the member keeps what it has, likewise without endpoints."""
 
     member_id: str
@@ -43,7 +43,7 @@ class Heard(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class StreamsHeartbeat:
     """None, and -1 for the timeout: as it was. Checked before (`checks.py`)."""
 
     group_id: str
@@ -55,13 +55,13 @@ class Heartbeat:
     topology: Topology | None = None
     owned: TaskSet | None = None
     process_id: str | None = None
-    endpoint: Endpoint | None = None
+    endpoint: UserEndpoint | None = None
     client_tags: tuple[tuple[str, str], ...] | None = None
     wants_shutdown: bool = False
     client_id: str = ""
     client_host: str = ""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         draft = self._draft(view, now_ms)
         old = self._member(draft.group)
         new = self._updated(old)
@@ -78,15 +78,15 @@ class Heartbeat:
         keep_session(draft, self.member_id)
         return draft.result(self._heard(draft, old, after, configured))
 
-    def _draft(self, view: View, now_ms: int) -> Draft:
+    def _draft(self, view: GroupsView, now_ms: int) -> StreamsDraft:
         """The group as it is, or a new one, also in place of an empty classic one; GROUP_ID_NOT_FOUND."""
         found = view.state.groups.get(self.group_id)
         if self.epoch != JOIN_EPOCH:
-            return Draft(view, streams_group(view, self.group_id, "Streams group {} not found."), now_ms)
+            return StreamsDraft(view, streams_group(view, self.group_id, "Streams group {} not found."), now_ms)
         if found is None:
-            return Draft(view, StreamsGroup(self.group_id), now_ms)
+            return StreamsDraft(view, StreamsGroup(self.group_id), now_ms)
         if isinstance(found, ClassicGroup) and found.is_empty:
-            draft = Draft(view, StreamsGroup(self.group_id), now_ms)
+            draft = StreamsDraft(view, StreamsGroup(self.group_id), now_ms)
             draft.records += found.tombstones()
             return draft
         group = streams_group(view, self.group_id)
@@ -96,7 +96,7 @@ class Heartbeat:
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 f"The streams group has reached its maximum capacity of {most} members.",
             )
-        return Draft(view, group, now_ms)
+        return StreamsDraft(view, group, now_ms)
 
     def _member(self, group: StreamsGroup) -> StreamsMember:
         if self.epoch == JOIN_EPOCH and self.member_id not in group.members:
@@ -119,7 +119,7 @@ class Heartbeat:
             client_tags=member.client_tags if self.client_tags is None else tuple(sorted(self.client_tags)),
         )
 
-    def _topology(self, draft: Draft, member: StreamsMember) -> Topology:
+    def _topology(self, draft: StreamsDraft, member: StreamsMember) -> Topology:
         """The group's; the first one to join brings it, and others must have the same."""
         known = draft.group.topology
         if known is None:
@@ -134,10 +134,12 @@ class Heartbeat:
                 f"The member's topology epoch {member.topology_epoch} is behind the group's topology epoch "
                 f"{known.epoch}."
             )
-            draft.told.append(Told(Status.STALE_TOPOLOGY, text))
+            draft.told.append(Told(StreamsStatus.STALE_TOPOLOGY, text))
         return known
 
-    def _heard(self, draft: Draft, old: StreamsMember, new: StreamsMember, configured: Configured) -> Heard:
+    def _heard(
+        self, draft: StreamsDraft, old: StreamsMember, new: StreamsMember, configured: Configured
+    ) -> StreamsHeartbeatReply:
         group = draft.group
         tells = self.epoch == JOIN_EPOCH or new.assigned != old.assigned
         endpoint_epoch, endpoints = self._endpoints(draft, new, configured, changed=tells)
@@ -148,8 +150,8 @@ class Heartbeat:
             shutdown_by = shutdown_by or self.member_id
         if shutdown_by is not None:
             text = f"Streams group member {shutdown_by} encountered a fatal error and requested a shutdown for the"
-            draft.told.append(Told(Status.SHUTDOWN_APPLICATION, f"{text} entire application."))
-        return Heard(
+            draft.told.append(Told(StreamsStatus.SHUTDOWN_APPLICATION, f"{text} entire application."))
+        return StreamsHeartbeatReply(
             new.member_id,
             new.epoch,
             draft.setting(STREAMS_HEARTBEAT_INTERVAL_MS),
@@ -160,7 +162,7 @@ class Heartbeat:
         )
 
     def _endpoints(
-        self, draft: Draft, member: StreamsMember, configured: Configured, *, changed: bool
+        self, draft: StreamsDraft, member: StreamsMember, configured: Configured, *, changed: bool
     ) -> tuple[int, tuple[EndpointShare, ...] | None]:
         """The epoch of what is known of endpoints, and that itself, unless the member has seen it."""
         group = draft.group
@@ -183,18 +185,18 @@ class FirstAssignment:
 
     group_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, StreamsGroup):
             return Result()
-        draft = Draft(view, group, now_ms)
+        draft = StreamsDraft(view, group, now_ms)
         draft.notes.append(Waiting(self.group_id, False))
         if group.members and group.configured is not None:
             draft.assign(group.epoch, "", group.members, group.configured, wait=False)
         return draft.result()
 
 
-def _waits(draft: Draft) -> bool:
+def _waits(draft: StreamsDraft) -> bool:
     """Whether the first assignment waits for more members; a member that finds the group empty starts the wait."""
     group = draft.group
     delay_ms = draft.setting(STREAMS_INITIAL_REBALANCE_DELAY_MS)

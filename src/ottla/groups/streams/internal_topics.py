@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.groups.streams.configure import Configured, Told
-from ottla.groups.streams.draft import Draft
+from ottla.groups.streams.draft import StreamsDraft
 from ottla.groups.streams.notes import CreationFailed
 from ottla.groups.streams.topology import InternalTopic
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.group_settings import STREAMS_HEARTBEAT_INTERVAL_MS
@@ -32,12 +32,12 @@ class InternalTopicsFailed:
     group_id: str
     errors: tuple[tuple[str, str], ...]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         pause_ms = _PAUSE_BEATS * view.group(self.group_id)[STREAMS_HEARTBEAT_INTERVAL_MS]
         return Result(notes=[CreationFailed(self.group_id, self.errors, now_ms + pause_ms)])
 
 
-def ask_for_missing(draft: Draft, configured: Configured) -> None:
+def ask_for_missing(draft: StreamsDraft, configured: Configured) -> None:
     """Has what is missing created, and tells the member what is the matter."""
     if configured.problem is None:
         return

@@ -14,7 +14,7 @@ STATIC_LEAVE_EPOCH = -2
 NO_EPOCH = -1
 
 
-class Endpoint(NamedTuple):
+class UserEndpoint(NamedTuple):
     """Where the member's process answers queries about its state."""
 
     host: str
@@ -33,7 +33,7 @@ class StreamsMember:
     rebalance_timeout_ms: int = -1
     topology_epoch: int = -1
     process_id: str = ""
-    endpoint: Endpoint | None = None
+    endpoint: UserEndpoint | None = None
     client_tags: tuple[tuple[str, str], ...] = ()  # in order of their keys
 
     epoch: int = 0

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ottla.groups.streams.configure import Configured
 from ottla.groups.streams.group import StreamsGroup
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 
 NoteT = TypeVar("NoteT")
 
@@ -69,8 +69,8 @@ def _creation_failed(group: StreamsGroup, note: CreationFailed) -> None:
     group.creation_errors = {name: (text, note.until_ms) for name, text in note.errors}
 
 
-def _on_group(change: Callable[[StreamsGroup, NoteT], None]) -> Callable[[View, NoteT], None]:
-    def note(view: View, what: Any) -> None:
+def _on_group(change: Callable[[StreamsGroup, NoteT], None]) -> Callable[[GroupsView, NoteT], None]:
+    def note(view: GroupsView, what: Any) -> None:
         group = view.state.groups.get(what.group_id)
         if isinstance(group, StreamsGroup):
             change(group, what)

@@ -32,7 +32,7 @@ from ottla.model.errors import ApiError, ErrorCode
 Free = Callable[[TaskId], bool]
 
 
-class Goal(NamedTuple):
+class StreamsGoal(NamedTuple):
     """Where a member shall get to."""
 
     epoch: int
@@ -50,7 +50,7 @@ class _Difference(NamedTuple):
     is_blocked: bool
 
 
-def reconcile(member: StreamsMember, goal: Goal, reported: TaskSet | None) -> StreamsMember:
+def reconcile(member: StreamsMember, goal: StreamsGoal, reported: TaskSet | None) -> StreamsMember:
     """The next state; the same object if there is none. `reported` None: the member did not say what it owns."""
     match member.state:
         case MemberState.STABLE if member.epoch == goal.epoch:
@@ -70,7 +70,7 @@ def reconcile(member: StreamsMember, goal: Goal, reported: TaskSet | None) -> St
             return _next(member, goal, reported, member.epoch)
 
 
-def _next(member: StreamsMember, goal: Goal, reported: TaskSet | None, epoch: int) -> StreamsMember:
+def _next(member: StreamsMember, goal: StreamsGoal, reported: TaskSet | None, epoch: int) -> StreamsMember:
     owned = without_epochs(member.assigned)
     active = _difference(owned.active, goal.target.active, goal.is_active_free)
     standby = _difference(owned.standby, goal.target.standby, goal.is_copy_free)

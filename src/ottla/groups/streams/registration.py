@@ -8,21 +8,21 @@ from typing import Any
 from ottla.groups.group import Group
 from ottla.groups.streams import notes
 from ottla.groups.streams.apply import KEYS, apply_entry
-from ottla.groups.streams.draft import Draft
+from ottla.groups.streams.draft import StreamsDraft
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.leave import keep_session, watch_revocation
 from ottla.groups.streams.member import StreamsMember
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
 
 
-def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
+def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
     """Members go on as if nothing had happened: sessions, and the time to give tasks back, begin now."""
     timers: list[Timer] = []
     for group in groups:
         if isinstance(group, StreamsGroup):
-            draft = Draft(view, group, now_ms)
+            draft = StreamsDraft(view, group, now_ms)
             for member in group.members.values():
                 keep_session(draft, member.member_id)
                 watch_revocation(draft, StreamsMember(member.member_id), member)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from ottla.model.limits import INT32_MAX, JSON_BODY_PARTS_MAX, REGISTRY_BODY_AT_ONCE_BYTES
 from ottla.registry.errors import BadRequest
 from ottla.registry.port import NotLeader, Store
-from ottla.schemas.registry.commands import Command
+from ottla.schemas.registry.commands import RegistryCommand
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.refusal import invalid_version
 from ottla.web.answers import encode_json
@@ -59,7 +59,7 @@ class Call:
     def machine(self) -> RegistryMachine:
         return self.store.state
 
-    async def submit(self, command: Command) -> Any:
+    async def submit(self, command: RegistryCommand) -> Any:
         """Have the leader do it: this instance, or the one that is. What came from another one is not passed on."""
         try:
             return await self.store.submit(command)

@@ -75,4 +75,6 @@ class DeleteContext:
     context: str
 
 
-Command = Register | DeleteVersion | DeleteSubject | SetConfig | DeleteConfig | SetMode | DeleteMode | DeleteContext
+RegistryCommand = (
+    Register | DeleteVersion | DeleteSubject | SetConfig | DeleteConfig | SetMode | DeleteMode | DeleteContext
+)

@@ -19,7 +19,7 @@ from ottla.schemas.registry.state import Ignored
 class RegistryMachine(Catalog, OneByOne):
     """A catalog that commands change."""
 
-    def decide(self, command: commands.Command, now_ms: int) -> Result[Record]:
+    def decide(self, command: commands.RegistryCommand, now_ms: int) -> Result[Record]:
         match command:
             case commands.Register():
                 return registering.register(self, command, now_ms)

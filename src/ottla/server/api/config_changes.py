@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ottla.client.errors import ClientError, error_code
-from ottla.cluster.commands.alter_configs import Alteration, Altered, check_form
-from ottla.cluster.machine import Command
+from ottla.cluster.commands.alter_configs import Altered, ConfigAlteration, check_form
+from ottla.cluster.machine import ClusterCommand
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType, node_id_of
@@ -23,7 +23,7 @@ from ottla.server.loop.later import Answer, Later
 from ottla.server.settings import log_levels as loggers
 from ottla.wire.message import Request
 
-Asked = tuple[Resource, tuple[Alteration, ...]]
+Asked = tuple[Resource, tuple[ConfigAlteration, ...]]
 ResponseT = TypeVar("ResponseT")
 
 
@@ -31,7 +31,7 @@ def alter(
     asked: Sequence[Asked],
     validate_only: bool,
     context: Context,
-    command_of: Callable[[Sequence[Asked]], Command],
+    command_of: Callable[[Sequence[Asked]], ClusterCommand],
     request_of: Callable[[Sequence[Asked]], Request],
     respond: Callable[[list[Altered]], ResponseT],
     *,

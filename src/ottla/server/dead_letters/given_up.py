@@ -21,12 +21,12 @@ from ottla.records.record import Record, decode, payload, rows
 from ottla.replica.partition import Partition
 from ottla.server.dead_letters.letters import Letters
 from ottla.server.storage.batch_looks import Looking
-from ottla.shares.partition.terms import Dead, Reason
+from ottla.shares.partition.terms import Dead, GiveUpReason
 
 log = logging.getLogger(__name__)
 
 _STEPS_HERE = 8
-_REASONS = {Reason.REJECTED: b"rejected", Reason.DELIVERY_LIMIT: b"delivery-limit"}
+_REASONS = {GiveUpReason.REJECTED: b"rejected", GiveUpReason.DELIVERY_LIMIT: b"delivery-limit"}
 
 
 class Burial:

@@ -21,7 +21,7 @@ from ottla.server.shares.share_partitions import SharePartitions
 from ottla.shares.partition.due import due_ms
 from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.spans import spans
-from ottla.shares.partition.terms import Acquired, Want
+from ottla.shares.partition.terms import AcquiredRange, Want
 
 # One read finds the headers of many small batches, and of a large one at little cost.
 _PIECE_BYTES = 4 * limits.KIB
@@ -30,7 +30,7 @@ _PIECE_BYTES = 4 * limits.KIB
 class Taken(NamedTuple):
     """What a member gets of one partition. Batches may hold more than was acquired; consumers leave that out."""
 
-    acquired: list[Acquired]
+    acquired: list[AcquiredRange]
     records: FileSlice | bytes
 
 
@@ -147,7 +147,7 @@ def _walk(slice_: FileSlice) -> Iterator[_Place]:
         position += header.size_bytes
 
 
-def _covering(slice_: FileSlice, places: list[_Place], acquired: list[Acquired]) -> FileSlice:
+def _covering(slice_: FileSlice, places: list[_Place], acquired: list[AcquiredRange]) -> FileSlice:
     """The range of the file with all batches from the first acquired record's to the last one's."""
     first = next(place for place in places if place.header.last_offset >= acquired[0].first)
     last = next(place for place in reversed(places) if place.header.base_offset <= acquired[-1].last)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.state import GroupsState
-from ottla.groups.view import View
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import types_of
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
@@ -61,7 +61,7 @@ class Groups:
 
     def _make_machine(self, _: int) -> GroupsMachine:
         configs = self._configs
-        return GroupsMachine(View(GroupsState(), self._topics, lambda: configs.broker, configs.group, self._rng))
+        return GroupsMachine(GroupsView(GroupsState(), self._topics, lambda: configs.broker, configs.group, self._rng))
 
     def require_consumer_protocol(self) -> None:
         """Raises UNSUPPORTED_VERSION where consumer groups (KIP-848) are off, by a setting or by the cluster's

@@ -12,9 +12,9 @@ from ottla.groups.machine import GroupsMachine
 from ottla.groups.share.state_partitions import (
     BeginDeletingGroup,
     InitializeShares,
+    PartitionsById,
     SharesInitialized,
     SharesNotInitialized,
-    Wanted,
 )
 from ottla.model import limits
 from ottla.model.errors import ApiError
@@ -73,7 +73,7 @@ class ShareGroupStates:
             starts, lambda named: InitializeState(group_id, named[0], named[1], state_epoch, starts[named])
         )
 
-    def delete(self, group_id: str, partitions: Wanted) -> Later[Outcomes]:
+    def delete(self, group_id: str, partitions: PartitionsById) -> Later[Outcomes]:
         """Deletes the state of share partitions."""
         named = {(topic_id, index): None for topic_id, each in partitions.items() for index in sorted(each)}
         return self._each(named, lambda one: DeleteState(group_id, *one))

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.cluster.commands.start import Activate
 from ottla.cluster.entities import Change
-from ottla.cluster.entry import Entry
-from ottla.cluster.machine import ClusterMachine, Command
-from ottla.cluster.view import View
+from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.machine import ClusterCommand, ClusterMachine
+from ottla.cluster.view import MetadataView
 from ottla.log.files.disk import StorageError
 from ottla.machine.kit import Moment
 from ottla.machine.stepped import SteppedRunner
@@ -55,7 +55,7 @@ class ActiveController:
         quorum: Quorum,
         metadata: MetadataHost,
         configs: Configs,
-        bootstrap: tuple[Entry, ...],
+        bootstrap: tuple[MetadataEntry, ...],
         now_ms: Callable[[], int],
         rng: BitSource,
     ) -> None:
@@ -66,13 +66,13 @@ class ActiveController:
         self._bootstrap = bootstrap
         self._now_ms = now_ms
         self._rng = rng
-        self._runner: SteppedRunner[Command, Entry] | None = None
+        self._runner: SteppedRunner[ClusterCommand, MetadataEntry] | None = None
         self._jobs: deque[_Job] = deque()  # the first one is under way
         self._is_waking = False  # timers that are due are among them
         self._carrying_out = 0  # commands, one within another
         self._told: bool | None = None  # whether this node leads, as it was told meanwhile
         self._changes: list[Change] = []  # made to the state that is shared, and not told yet
-        self._view: View | None = None
+        self._view: MetadataView | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
@@ -84,7 +84,7 @@ class ActiveController:
         return self._runner is not None
 
     @property
-    def view(self) -> View:
+    def view(self) -> MetadataView:
         """What commands see, for who answers from it without changing anything."""
         if self._view is None:
             raise self._not_controller()
@@ -92,7 +92,7 @@ class ActiveController:
 
     # --- commands
 
-    def submit(self, command: Command) -> Later[Any]:
+    def submit(self, command: ClusterCommand) -> Later[Any]:
         """The reply, or the ApiError that refused the command as a whole; at once while a sole voter starts."""
         later: Later[Any] = Later()
         if self._runner is None:
@@ -137,7 +137,7 @@ class ActiveController:
                 self._quorum.next_slice(self._go_on)
                 return
 
-    def _run(self, job: _Job, runner: SteppedRunner[Command, Entry]) -> None:
+    def _run(self, job: _Job, runner: SteppedRunner[ClusterCommand, MetadataEntry]) -> None:
         """Does the next slice of a job, or all of it while nobody else is served; then it is the first no longer."""
         try:
             if job.steps is None:
@@ -152,7 +152,7 @@ class ActiveController:
             self._jobs.popleft()
 
     @contextmanager
-    def _undisturbed(self, runner: SteppedRunner[Command, Entry]) -> Iterator[None]:
+    def _undisturbed(self, runner: SteppedRunner[ClusterCommand, MetadataEntry]) -> Iterator[None]:
         """While a command, or a slice of one, is carried out. What the quorum says meanwhile (that records are
         committed, that the lead is lost) comes afterwards.
         """
@@ -170,7 +170,7 @@ class ActiveController:
             self._check(runner)
             self._arm()
 
-    def ask(self, command: Command, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
+    def ask(self, command: ClusterCommand, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
         """`submit`, with the reply made into a response; at once where the reply is there at once."""
         reply = self.submit(command)
         if reply.done:
@@ -207,7 +207,7 @@ class ActiveController:
 
     def _take_over(self) -> None:
         shares = self._quorum.commits_at_once
-        view = View(
+        view = MetadataView(
             self._metadata.state if shares else self._metadata.state.copy(),
             self._metadata.node_id,
             lambda: self._configs.node,
@@ -216,7 +216,9 @@ class ActiveController:
             quorum=self._quorum,
         )
         machine = ClusterMachine(view)
-        runner: SteppedRunner[Command, Entry] = SteppedRunner(machine, self._quorum.append, self._observe)
+        runner: SteppedRunner[ClusterCommand, MetadataEntry] = SteppedRunner(
+            machine, self._quorum.append, self._observe
+        )
         runner.next_offset = self._quorum.end_offset
         runner.committed_offset = self._metadata.end_offset
         self._view, self._runner = view, runner
@@ -263,7 +265,7 @@ class ActiveController:
         if self._runner is not None:
             self._runner.commit(high_watermark)
 
-    def _check(self, runner: SteppedRunner[Command, Entry]) -> None:
+    def _check(self, runner: SteppedRunner[ClusterCommand, MetadataEntry]) -> None:
         """A mistake of ours was met after an append: the copy lacks something that the journal has, and is made anew.
         Where there is no copy there is nothing to make one of."""
         if runner.broken and runner is self._runner:
@@ -308,7 +310,7 @@ class ActiveController:
             self._is_waking = True
             self._do(_Job(self._waking, self._put_off))
 
-    def _waking(self, runner: SteppedRunner[Command, Entry]) -> Steps:
+    def _waking(self, runner: SteppedRunner[ClusterCommand, MetadataEntry]) -> Steps:
         try:
             yield from runner.waking(self._moment())
         finally:
@@ -331,7 +333,9 @@ class _Job:
     __slots__ = ("begin", "failed", "steps")
 
     def __init__(
-        self, begin: Callable[[SteppedRunner[Command, Entry]], Steps], failed: Callable[[Exception], None]
+        self,
+        begin: Callable[[SteppedRunner[ClusterCommand, MetadataEntry]], Steps],
+        failed: Callable[[Exception], None],
     ) -> None:
         self.begin = begin
         self.failed = failed

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.store import Store
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE
 from ottla.raft.journal import OffsetAndEpoch
@@ -26,7 +26,7 @@ class _Group(NamedTuple):
     end: int
     epoch: int
     timestamp: int
-    entries: Sequence[Entry]
+    entries: Sequence[MetadataEntry]
 
 
 class Delivery:
@@ -38,7 +38,7 @@ class Delivery:
         self._own: deque[_Group] = deque()
         self.last_timestamp = 0  # of what was delivered
 
-    def remember(self, entries: Sequence[Entry], start: int, end: int, epoch: int, now_ms: int) -> None:
+    def remember(self, entries: Sequence[MetadataEntry], start: int, end: int, epoch: int, now_ms: int) -> None:
         """What was just appended. A group that became a transaction has records around it: that is read back."""
         if end - start == len(entries):
             self._own.append(_Group(start, end, epoch, now_ms, entries))
@@ -82,9 +82,9 @@ class Delivery:
         """The next records of the log."""
         start = self.next_offset
         end = min(self.committed_offset, self._own[0].start if self._own else self._store.end_offset)
-        entries: list[Entry] = []
+        entries: list[MetadataEntry] = []
         for number, item in enumerate(self._store.read_items(start, end), start=1):
-            if isinstance(item.content, Entry):
+            if isinstance(item.content, MetadataEntry):
                 entries.append(item.content)
             if number % METADATA_RECORDS_PER_SLICE == 0:
                 yield

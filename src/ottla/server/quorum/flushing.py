@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
-from ottla.cluster.store import Store, Work
+from ottla.cluster.store import JournalWork, Store
 from ottla.log.durable import Syncable
 from ottla.log.files.disk import StorageError
 from ottla.raft.events import Event, Flushed, JournalFailed
@@ -80,7 +80,7 @@ class Flushing:
         future = self.loop.run_in_executor(self._executor, _carry_out, work.steps, files)
         future.add_done_callback(lambda done: self._finished(done, work, flush, waiting))
 
-    def _finished(self, done: asyncio.Future[None], work: Work, flush: bool, waiting: list[Then]) -> None:
+    def _finished(self, done: asyncio.Future[None], work: JournalWork, flush: bool, waiting: list[Then]) -> None:
         self._running = False
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
@@ -98,7 +98,7 @@ class Flushing:
         if self._idle is not None and not self._running:
             self._idle.set()
 
-    def _again_later(self, work: Work, flush: bool, waiting: list[Then]) -> None:
+    def _again_later(self, work: JournalWork, flush: bool, waiting: list[Then]) -> None:
         if waiting:
             self._store.put_back(work)  # as it was: consensus does not wait for a flush that others asked for
             self._is_wanted = self._is_wanted or flush

@@ -18,7 +18,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, cast
 
 from ottla.cluster.entities import Change, PartitionsAdded
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.journal import Item
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.stages import in_stages
@@ -65,7 +65,7 @@ class MetadataHost:
         self._now_ms = now_ms
         self._last_epoch = 0  # of the last record that was applied
         self._holds = 0
-        self._held: list[tuple[Sequence[Entry], int, int]] = []
+        self._held: list[tuple[Sequence[MetadataEntry], int, int]] = []
         self._waiting: dict[asyncio.Future[None], None] = {}
         self._writing: asyncio.Task[None] | None = None  # a snapshot
         self._snapshot_interval_ms = snapshot_interval_ms
@@ -98,7 +98,7 @@ class MetadataHost:
 
     # --- from the quorum
 
-    def taking(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> Steps:
+    def taking(self, entries: Sequence[MetadataEntry], epoch: int, high_watermark: int) -> Steps:
         if self._has_failed:
             return
         if self._holds:
@@ -111,7 +111,7 @@ class MetadataHost:
         if self._has_failed:
             return
         state = ClusterState()
-        entries = (item.content for item in items if isinstance(item.content, Entry))
+        entries = (item.content for item in items if isinstance(item.content, MetadataEntry))
         try:
             while some := [entry.record for entry in islice(entries, limits.METADATA_RECORDS_PER_SLICE)]:
                 state.apply_all(some)
@@ -173,7 +173,7 @@ class MetadataHost:
 
     # --- inside
 
-    def _taking(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> Steps:
+    def _taking(self, entries: Sequence[MetadataEntry], epoch: int, high_watermark: int) -> Steps:
         self._is_taking = True
         try:
             if self.applied is None:
@@ -221,7 +221,7 @@ class MetadataHost:
         writing = self._write_slowly(entries, self.end_offset, self._last_epoch)
         self._writing = asyncio.get_running_loop().create_task(writing)
 
-    def _write_at_once(self, entries: Iterable[Entry]) -> None:
+    def _write_at_once(self, entries: Iterable[MetadataEntry]) -> None:
         try:
             self.quorum.flushed()
             for sync in self.quorum.writing_snapshot(entries, self.end_offset, self._last_epoch):
@@ -230,7 +230,7 @@ class MetadataHost:
         except StorageError as error:
             log.error("no metadata snapshot could be written: %s", error)
 
-    async def _write_slowly(self, entries: Iterable[Entry], offset: int, epoch: int) -> None:
+    async def _write_slowly(self, entries: Iterable[MetadataEntry], offset: int, epoch: int) -> None:
         loop = asyncio.get_running_loop()
         try:
             await self.quorum.flushed()

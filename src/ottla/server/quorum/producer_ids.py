@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.errors import ClientError, error_code
-from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds, Block
+from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds, ProducerIdBlock
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.loop.later import Later
@@ -29,23 +29,23 @@ _PASSING = (
 class ProducerIds:
     def __init__(self, channel: ControllerChannel) -> None:
         self._channel = channel
-        self._now = Block(0, 0)
-        self._next = Block(0, 0)
+        self._now = ProducerIdBlock(0, 0)
+        self._next = ProducerIdBlock(0, 0)
         self._fetching = False
         self._waiting: list[Later[ApiError | None]] = []
 
     def next_producer_id(self) -> int:
         """The next id. ApiError COORDINATOR_LOAD_IN_PROGRESS: there is none at the moment, one is being fetched."""
         if self._now.size == 0:
-            self._now, self._next = self._next, Block(0, 0)
+            self._now, self._next = self._next, ProducerIdBlock(0, 0)
         if self._now.size <= limits.PRODUCER_ID_BLOCK_SIZE // 2 and self._next.size == 0:
             self._refill()
         if self._now.size == 0:
-            self._now, self._next = self._next, Block(0, 0)
+            self._now, self._next = self._next, ProducerIdBlock(0, 0)
         first, size = self._now
         if size == 0:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the next producer ids are being fetched")
-        self._now = Block(first + 1, size - 1)
+        self._now = ProducerIdBlock(first + 1, size - 1)
         return first
 
     def ready(self) -> Later[ApiError | None]:
@@ -84,7 +84,7 @@ class ProducerIds:
         if answer.error_code:
             self._settle(ApiError(error_code(answer.error_code)))
         else:
-            self._settle(Block(answer.producer_id_start, answer.producer_id_len))
+            self._settle(ProducerIdBlock(answer.producer_id_start, answer.producer_id_len))
 
     def _settle(self, reply: Any) -> None:
         self._fetching = False

@@ -22,7 +22,7 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.client.address import Address
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.journal import Control, Item
 from ottla.cluster.store import Store
 from ottla.log.files.disk import StorageError
@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 class QuorumListener(Protocol):
     """Who runs on the journal: the host of the cluster's state."""
 
-    def taking(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> Iterator[None]:
+    def taking(self, entries: Sequence[MetadataEntry], epoch: int, high_watermark: int) -> Iterator[None]:
         """Take the next committed records, in slices. The last of them is of `epoch`, `high_watermark` is the offset
         behind them."""
         ...
@@ -99,7 +99,7 @@ class Quorum:
             effects.LoadSnapshot: lambda effect: self._begin_anew(effect.snapshot),
             effects.Lead: self._lead,
             effects.Follow: self._follow,
-            effects.Doubt: self._doubt,
+            effects.DoubtChanged: self._doubt,
         }
 
     @classmethod
@@ -223,7 +223,7 @@ class Quorum:
 
     # --- what a leader does
 
-    def append(self, entries: Sequence[Entry]) -> int:
+    def append(self, entries: Sequence[MetadataEntry]) -> int:
         """Write entries that take effect together; the offset behind them. StorageError: nothing was written."""
         if not self.is_leader:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "This node does not lead the metadata quorum.")
@@ -238,7 +238,7 @@ class Quorum:
         if self.commits_at_once:
             self.store.sync(start)
         self._delivery.remember(entries, start, end, self.epoch, self._ports.now_ms())
-        self._step(events.Appended())
+        self._step(events.JournalGrew())
         return end
 
     def flushed(self) -> Later[None]:
@@ -254,7 +254,7 @@ class Quorum:
         return later
 
     def writing_snapshot(
-        self, entries: Iterable[Entry], offset: int, epoch: int
+        self, entries: Iterable[MetadataEntry], offset: int, epoch: int
     ) -> Iterator[Callable[[], None] | None]:
         """Write the committed state, everything below `offset`, which is on disk (`flushed`), step by step.
 
@@ -297,7 +297,7 @@ class Quorum:
     def upgrade(self, level: int) -> Later[UpdateFeaturesResponse]:
         """Raise kraft.version; the answer is there when that is committed, or will not be."""
         later: Later[UpdateFeaturesResponse] = Later()
-        self._step(events.Upgrade(later, level))
+        self._step(events.UpgradeAsked(later, level))
         return later
 
     # --- requests
@@ -306,7 +306,7 @@ class Quorum:
         """The answer to a request of another node or of a tool."""
         later: Later[Response] = Later()
         later.on_abandon = lambda: self._step(events.Abandoned(later))
-        self._step(events.Asked(later, request))
+        self._step(events.RequestReceived(later, request))
         return later.soonest()
 
     def describe(self) -> tuple[list[ReplicaView], list[ReplicaView]] | None:
@@ -436,7 +436,7 @@ class Quorum:
         self._to_lead = None
         self.listener.follow(effect.leader_id, effect.epoch)
 
-    def _doubt(self, effect: effects.Doubt) -> None:
+    def _doubt(self, effect: effects.DoubtChanged) -> None:
         if effect.is_over:
             log.info("this node votes in the quorum from now on")
             return

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.cluster import journal
 from ottla.cluster.commands.start import RegisterController, StartBroker
 from ottla.cluster.entities import Broker, Controller
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.features import DEFAULT_LEVELS, SUPPORTED_FEATURES
 from ottla.cluster.snapshot import feature
 from ottla.cluster.store import Store, StoreConfig
@@ -120,11 +120,11 @@ class Member(NamedTuple):
         self.quorum.store.close()
 
 
-def _bootstrap(disk: Disk) -> tuple[Entry, ...]:
+def _bootstrap(disk: Disk) -> tuple[MetadataEntry, ...]:
     """What the formatter, ours or Kafka's, wants an empty journal to begin with."""
     try:
         data = read_all(disk.open(BOOTSTRAP))
     except FileNotFoundError:
         return tuple(feature(name, level) for name, level in DEFAULT_LEVELS.items())
     items = journal.snapshot_items(data, BOOTSTRAP)
-    return tuple(item.content for item in items if isinstance(item.content, Entry))
+    return tuple(item.content for item in items if isinstance(item.content, MetadataEntry))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ottla.cluster.entities import Endpoint
+from ottla.cluster.entities import ListenerEndpoint
 from ottla.model.config import Config
 from ottla.model.settings.controller import CONTROLLER_LISTENER_NAMES
 from ottla.model.settings.network import INTER_BROKER_LISTENER_NAME, SECURITY_INTER_BROKER_PROTOCOL
@@ -19,20 +19,22 @@ from ottla.server.settings.listeners import (
 _PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
-def broker_endpoints(settings: Config) -> tuple[Endpoint, ...]:
+def broker_endpoints(settings: Config) -> tuple[ListenerEndpoint, ...]:
     """Where clients come in: as advertised, or else as listened on."""
     found = _endpoints(settings, _told(settings))
     return tuple(endpoint for endpoint in found if endpoint.name not in controller_names(settings))
 
 
-def controller_endpoints(settings: Config) -> tuple[Endpoint, ...]:
+def controller_endpoints(settings: Config) -> tuple[ListenerEndpoint, ...]:
     """Where other controllers and brokers come in: as advertised, or else as listened on."""
     told = {address.name: address for address in advertised(settings)}
     addresses = [told.get(address.name, address) for address in listened(settings)]
     return tuple(end for end in _endpoints(settings, addresses) if end.name in controller_names(settings))
 
 
-def registered_endpoints(endpoints: Iterable[Endpoint], ports: Mapping[str, int]) -> tuple[Endpoint, ...]:
+def registered_endpoints(
+    endpoints: Iterable[ListenerEndpoint], ports: Mapping[str, int]
+) -> tuple[ListenerEndpoint, ...]:
     """With the port that a listener got where it was left to the system."""
     return tuple(end if end.port else end._replace(port=ports.get(end.name, 0)) for end in endpoints)
 
@@ -59,10 +61,10 @@ def _told(settings: Config) -> list[ListenerAddress]:
     return told or listened(settings)
 
 
-def _endpoints(settings: Config, addresses: list[ListenerAddress]) -> list[Endpoint]:
+def _endpoints(settings: Config, addresses: list[ListenerAddress]) -> list[ListenerEndpoint]:
     protocols = security_protocols(settings)
     return [
-        Endpoint(
+        ListenerEndpoint(
             end.name,
             "localhost" if end.host == EVERY_INTERFACE else end.host,
             end.port,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from ottla.cluster.commands.alter_configs import Alteration, Op
+from ottla.cluster.commands.alter_configs import ConfigAlteration, Op
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import node_id_of
 
@@ -30,7 +30,7 @@ def levels() -> dict[str, str]:
     return found
 
 
-def alter(node_id: int, resource_name: str, alterations: tuple[Alteration, ...], *, validate_only: bool) -> None:
+def alter(node_id: int, resource_name: str, alterations: tuple[ConfigAlteration, ...], *, validate_only: bool) -> None:
     """Change the levels of this node's loggers; all of them or, with ApiError, none."""
     id = node_id_of(resource_name)
     if id is None:
@@ -46,7 +46,7 @@ def alter(node_id: int, resource_name: str, alterations: tuple[Alteration, ...],
             logging.getLogger(None if name == ROOT else name).setLevel(level)
 
 
-def _check(alteration: Alteration, known: dict[str, str]) -> None:
+def _check(alteration: ConfigAlteration, known: dict[str, str]) -> None:
     name, op, text = alteration
     if op in (Op.APPEND, Op.SUBTRACT):
         raise _invalid(f"{Op(op).name} operation is not allowed for the BROKER_LOGGER resource")

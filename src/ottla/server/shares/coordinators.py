@@ -27,7 +27,7 @@ from ottla.server.storage.partitions import Partitions
 from ottla.shares.state.machine import SharesMachine
 from ottla.shares.state.partition import SharePartitionId
 from ottla.shares.state.upkeep import PruneBelow
-from ottla.shares.state.view import SharesState, View
+from ottla.shares.state.view import SharesState, ShareStatesView
 from ottla.wire.journal import share_state
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def share_coordinators(coordinating: CoordinatorRuntime, configs: Configs) -> Sh
     def make(index: int) -> SharesMachine:
         partition = storage.partitions.get(SHARE_STATE_TOPIC, index)
         start = partition.log.log_start_offset if partition is not None else 0
-        return SharesMachine(View(SharesState(start), partitions_of, lambda: configs.broker))
+        return SharesMachine(ShareStatesView(SharesState(start), partitions_of, lambda: configs.broker))
 
     def prune(effect: PruneBelow, host: Host[SharesMachine]) -> None:
         if effect.offset > host.partition.log.log_start_offset:

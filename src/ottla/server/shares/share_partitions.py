@@ -28,7 +28,7 @@ from ottla.server.storage.time_searches import Search, Unfinished, search_here
 from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.terms import Ack, Transition
 from ottla.shares.state.batches import NO_OFFSET
-from ottla.shares.state.commands import ReadState, State
+from ottla.shares.state.commands import ReadState, StoredShareState
 from ottla.shares.state.partition import SharePartitionId
 
 # What could not be stored when a lock ended is tried again after this long.
@@ -85,7 +85,7 @@ class SharePartitions:
         self._states.submit(command).then(partial(self._loaded, live))
         return live
 
-    def _loaded(self, live: LivePartition, found: State | ApiError, search: Search | None = None) -> None:
+    def _loaded(self, live: LivePartition, found: StoredShareState | ApiError, search: Search | None = None) -> None:
         if self._live.get(live.id) is not live:
             live.error = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif isinstance(found, ApiError):
@@ -102,7 +102,7 @@ class SharePartitions:
                 del self._live[live.id]
         self._notify(live)
 
-    def _begin(self, live: LivePartition, found: State, search: Search) -> None:
+    def _begin(self, live: LivePartition, found: StoredShareState, search: Search) -> None:
         now_ms = self._now_ms()
         rules = live.rules
         live.state_epoch = found.state_epoch

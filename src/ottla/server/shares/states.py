@@ -20,7 +20,15 @@ from ottla.server.loop.retrying import growing_pauses, retrying
 from ottla.server.peers.peer_requests import PeerQuestions, PeerRequests
 from ottla.server.shares.coordinators import ShareCoordinators
 from ottla.shares.state.batches import StateBatch
-from ottla.shares.state.commands import DeleteState, InitializeState, ReadState, ReadSummary, State, Summary, WriteState
+from ottla.shares.state.commands import (
+    DeleteState,
+    InitializeState,
+    ReadState,
+    ReadSummary,
+    StoredShareState,
+    Summary,
+    WriteState,
+)
 from ottla.shares.state.partition import NO_COUNT, NO_EPOCH, SharePartitionId
 from ottla.wire.message import Request
 from ottla.wire.messages.shares.delete_share_group_state import DeleteShareGroupStateRequest
@@ -155,7 +163,9 @@ _FORMS: dict[type[Any], Form] = {
             partition=command.partition, leader_epoch=command.leader_epoch
         ),
         # How many records are done is counted anew from the batches.
-        lambda result: State(result.state_epoch, result.start_offset, NO_COUNT, _batches(result.state_batches)),
+        lambda result: StoredShareState(
+            result.state_epoch, result.start_offset, NO_COUNT, _batches(result.state_batches)
+        ),
     ),
     WriteState: Form(WriteShareGroupStateRequest, WriteShareGroupStateRequest.WriteStateData, _write, _nothing),
     InitializeState: Form(

@@ -26,7 +26,7 @@ from ottla.server.txns.marker_writer import MarkerWriter
 from ottla.server.txns.markers import Markers
 from ottla.txns.effects import WriteMarkers
 from ottla.txns.machine import TransactionsMachine
-from ottla.txns.view import TransactionsState, View
+from ottla.txns.view import TransactionsState, TxnsView
 from ottla.wire.journal import transaction_state
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class Transactions:
         self.coordinators.on_effect(WriteMarkers, deliveries.write)
 
     def _make_machine(self, _: int) -> TransactionsMachine:
-        view = View(
+        view = TxnsView(
             TransactionsState(),
             lambda: self._configs.broker,
             lambda: self._metadata.state.features.get(TRANSACTION_VERSION, 0),

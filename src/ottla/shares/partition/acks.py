@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.shares.partition.ranges import Ranges
+from ottla.shares.partition.ranges import RecordRanges
 from ottla.shares.partition.terms import Ack, AckType, RecordState
 
 _NOT_ACQUIRED = "The offset cannot be acknowledged. The offset is not acquired."
@@ -18,7 +18,7 @@ _UNKNOWN = "Batch record not found. The request batch offsets are not found in t
 _BEYOND = "Batch record not found. The {} offset in request is past acquired records."
 
 
-def check(acks: Sequence[Ack], member: str, ranges: Ranges, start_offset: int) -> None:
+def check(acks: Sequence[Ack], member: str, ranges: RecordRanges, start_offset: int) -> None:
     """Raises unless they are in order, and the member has all of it (but what lies below the start: that is done)."""
     before = None
     for ack in acks:
@@ -29,7 +29,7 @@ def check(acks: Sequence[Ack], member: str, ranges: Ranges, start_offset: int) -
         before = ack.last
 
 
-def _check_one(ack: Ack, member: str, ranges: Ranges, start_offset: int) -> None:
+def _check_one(ack: Ack, member: str, ranges: RecordRanges, start_offset: int) -> None:
     index = ranges.floor(ack.first)
     if index < 0 and ack.first < start_offset:
         index = ranges.floor(start_offset)

@@ -8,13 +8,13 @@ rules of Kafka's share partitions.
 
 from __future__ import annotations
 
-from ottla.shares.partition.ranges import Lot, Range, Ranges
-from ottla.shares.partition.terms import DELIVERED_OFTEN_MIN, Acquired, RecordState, Rules, Want
+from ottla.shares.partition.ranges import Lot, RecordRange, RecordRanges
+from ottla.shares.partition.terms import DELIVERED_OFTEN_MIN, AcquiredRange, RecordState, Rules, Want
 
 
 class Handout:
-    def __init__(self, want: Want, rules: Rules, ranges: Ranges, now_ms: int) -> None:
-        self.found: list[Acquired] = []
+    def __init__(self, want: Want, rules: Rules, ranges: RecordRanges, now_ms: int) -> None:
+        self.found: list[AcquiredRange] = []
         self.left = want.max_records
         self.full = False
         self._want = want
@@ -29,7 +29,7 @@ class Handout:
         self._of_lot_max: int | None = None
         self._joins: Lot | None = None  # what was handed out last
 
-    def share(self, item: Range, size: int) -> int:
+    def share(self, item: RecordRange, size: int) -> int:
         """How many of the next `size` records, which lie in `item` and are available, this fetch gets."""
         if item.lot is not self._lot:
             self._enter(item.lot)
@@ -74,7 +74,7 @@ class Handout:
             return self._of_lot_max - self._of_lot
         return size
 
-    def add(self, item: Range) -> None:
+    def add(self, item: RecordRange) -> None:
         """These are handed out: together with the ones before if they are of the same lot, or begin one."""
         last = self.found[-1] if self.found else None
         follows = last is not None and last.last + 1 == item.first and last.count == item.count
@@ -88,6 +88,6 @@ class Handout:
             item.lot = Lot(item.first, item.last)
         self._joins = item.lot
         if last is not None and follows:
-            self.found[-1] = Acquired(last.first, item.last, item.count)
+            self.found[-1] = AcquiredRange(last.first, item.last, item.count)
         else:
-            self.found.append(Acquired(item.first, item.last, item.count))
+            self.found.append(AcquiredRange(item.first, item.last, item.count))

@@ -17,17 +17,17 @@ from collections.abc import Iterable, Sequence
 from ottla.shares.partition.acks import check, runs
 from ottla.shares.partition.handout import Handout
 from ottla.shares.partition.lanes import Lanes
-from ottla.shares.partition.ranges import Lot, Range, Ranges
+from ottla.shares.partition.ranges import Lot, RecordRange, RecordRanges
 from ottla.shares.partition.terms import (
     Ack,
     AckType,
-    Acquired,
+    AcquiredRange,
     Dead,
+    FetchedBatch,
+    GiveUpReason,
     Ready,
-    Reason,
     RecordState,
     Rules,
-    Span,
     Transition,
     Want,
 )
@@ -38,7 +38,7 @@ class SharePartition:
     def __init__(self, start_offset: int, rules: Rules) -> None:
         self.start_offset = start_offset
         self.rules = rules
-        self.ranges = Ranges()
+        self.ranges = RecordRanges()
         self.lanes = Lanes()
         self.scanned = start_offset  # where rules want records looked at: all below were
         self.open = 0  # records with a state that is not final, or not yet stored
@@ -46,7 +46,7 @@ class SharePartition:
         self.done = 0  # records with a final state above the start
         self._low = start_offset  # nothing below is available
         self._tokens = 0
-        self._pending: dict[int, list[Range]] = {}
+        self._pending: dict[int, list[RecordRange]] = {}
         self._buried: list[StateBatch] = []
 
     @classmethod
@@ -62,10 +62,12 @@ class SharePartition:
                 pause_ms = rules.backoff(batch.delivery_count) if batch.delivery_count else 0
                 until_ms = now_ms + pause_ms if pause_ms else 0
                 lot = Lot(first, batch.last_offset)
-                item = Range(first, batch.last_offset, RecordState.AVAILABLE, batch.delivery_count, "", until_ms, lot)
+                item = RecordRange(
+                    first, batch.last_offset, RecordState.AVAILABLE, batch.delivery_count, "", until_ms, lot
+                )
                 self.open += item.size
             else:
-                item = Range(first, batch.last_offset, state, batch.delivery_count)
+                item = RecordRange(first, batch.last_offset, state, batch.delivery_count)
                 self.done += item.size
             self.ranges.add(item)
         self._forward()
@@ -105,7 +107,7 @@ class SharePartition:
         """Whether records may be handed out if there are any: some that came back, or new ones if there is room."""
         return self.room > 0 or self.next_offset(now_ms) < self.end_offset
 
-    def acquire(self, spans: Iterable[Span], offset: int, want: Want, now_ms: int) -> list[Acquired]:
+    def acquire(self, spans: Iterable[FetchedBatch], offset: int, want: Want, now_ms: int) -> list[AcquiredRange]:
         """Hands out what `spans`, the batches of the log from `offset` on, hold, until there is enough."""
         handout = Handout(want, self.rules, self.ranges, now_ms)
         for span in spans:
@@ -127,7 +129,7 @@ class SharePartition:
         """Hands out what may be of [first, last]."""
         holes = self.ranges.holes(first, last)
         if holes == [(first, last)]:  # the usual case: nobody had them yet
-            item = Range(first, last, RecordState.AVAILABLE)
+            item = RecordRange(first, last, RecordState.AVAILABLE)
             size = handout.share(item, item.size)
             if size:
                 item.last = first + size - 1
@@ -136,7 +138,7 @@ class SharePartition:
                 self.ranges.append_or_add(item)
             return
         for hole_first, hole_last in holes:
-            self.ranges.add(Range(hole_first, hole_last, RecordState.AVAILABLE))
+            self.ranges.add(RecordRange(hole_first, hole_last, RecordState.AVAILABLE))
             self.open += hole_last - hole_first + 1
         for item in self.ranges.items[self.ranges.find(first) :]:
             if item.first > last or handout.full:
@@ -160,7 +162,7 @@ class SharePartition:
                 self.open -= item.size
                 self.ranges.remove(item)
 
-    def _lend(self, item: Range, handout: Handout, want: Want, now_ms: int) -> None:
+    def _lend(self, item: RecordRange, handout: Handout, want: Want, now_ms: int) -> None:
         if item.count == 0 and item.until_ms:
             self.delayed -= item.size
         item.state = RecordState.ACQUIRED
@@ -183,7 +185,7 @@ class SharePartition:
             self.bury(self.scanned, first - 1)
         if records is None:
             for low, high in self.ranges.holes(first, last):
-                self.ranges.append_or_add(Range(low, high, RecordState.AVAILABLE))
+                self.ranges.append_or_add(RecordRange(low, high, RecordState.AVAILABLE))
                 self.open += high - low + 1
             self.scanned = max(self.scanned, last + 1)
             return
@@ -198,7 +200,7 @@ class SharePartition:
             items = self.ranges.items
             if index == len(items) or items[index].first > offset:
                 until_ms = due_ms if due_ms > now_ms else 0
-                self.ranges.append_or_add(Range(offset, offset, RecordState.AVAILABLE, 0, "", until_ms))
+                self.ranges.append_or_add(RecordRange(offset, offset, RecordState.AVAILABLE, 0, "", until_ms))
                 self.open += 1
                 self.delayed += 1 if until_ms else 0
             elif items[index].terminal:
@@ -235,7 +237,7 @@ class SharePartition:
                         found.append((offset, offset))
         return Ready(found, handout.full or handout.left <= 0)
 
-    def take(self, runs: Iterable[tuple[int, int]], want: Want, now_ms: int) -> list[Acquired]:
+    def take(self, runs: Iterable[tuple[int, int]], want: Want, now_ms: int) -> list[AcquiredRange]:
         """Hands out what `ready` named, except what was buried since."""
         handout = Handout(want, self.rules, self.ranges, now_ms)
         for first, last in runs:
@@ -283,7 +285,7 @@ class SharePartition:
         """Takes back what was kept for too long."""
         return self._release([item for item in self.ranges if item.until_ms <= now_ms], now_ms)
 
-    def _release(self, items: list[Range], now_ms: int) -> Transition | None:
+    def _release(self, items: list[RecordRange], now_ms: int) -> Transition | None:
         items = [item for item in items if item.state is RecordState.ACQUIRED and not item.write]
         if not items:
             return None
@@ -310,7 +312,7 @@ class SharePartition:
         )
 
     def _become(
-        self, item: Range, kind: AckType, token: int, now_ms: int, dead: list[Dead], *, pause: bool = True
+        self, item: RecordRange, kind: AckType, token: int, now_ms: int, dead: list[Dead], *, pause: bool = True
     ) -> None:
         if kind is AckType.RENEW:
             item.until_ms = now_ms + self.rules.lock_ms
@@ -330,7 +332,7 @@ class SharePartition:
             item.state = RecordState.ARCHIVED
             self.done += item.size
             if kind is not AckType.GAP:
-                reason = Reason.REJECTED if kind is AckType.REJECT else Reason.DELIVERY_LIMIT
+                reason = GiveUpReason.REJECTED if kind is AckType.REJECT else GiveUpReason.DELIVERY_LIMIT
                 dead.append(Dead(item.first, item.last, item.count, reason))
         self._pending[token].append(item)
 
@@ -381,7 +383,7 @@ class SharePartition:
         if first > last:
             return
         for hole_first, hole_last in self.ranges.holes(first, last):
-            self.ranges.append_or_add(Range(hole_first, hole_last, RecordState.ARCHIVED))
+            self.ranges.append_or_add(RecordRange(hole_first, hole_last, RecordState.ARCHIVED))
             self.done += hole_last - hole_first + 1
             self._buried.append(StateBatch(hole_first, hole_last, int(RecordState.ARCHIVED), 0))
         index = self.ranges.find(first)

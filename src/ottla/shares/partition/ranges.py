@@ -1,4 +1,4 @@
-"""Ranges: the offsets of a share-partition that have a state, as runs of neighbours in the same state.
+"""RecordRanges: the offsets of a share-partition that have a state, as runs of neighbours in the same state.
 
 Sorted and disjoint. What lies between two runs, or beyond the last, was never handed out. A consumer that acknowledges
 what it was given keeps the list very short; one that picks single records makes it as long as the records in flight.
@@ -28,7 +28,7 @@ class Lot:
         return self.last - self.first + 1
 
 
-class Range:
+class RecordRange:
     """Consecutive offsets in the same state.
 
     `until_ms` ends the lock of ACQUIRED records, and for AVAILABLE ones the time before which nobody gets them.
@@ -70,7 +70,7 @@ class Range:
         """Of AVAILABLE records: whether they may be handed out now."""
         return not self.write and self.until_ms <= now_ms
 
-    def like(self, other: Range) -> bool:
+    def like(self, other: RecordRange) -> bool:
         return (
             self.state is other.state
             and self.write == other.write == 0
@@ -88,12 +88,12 @@ class Range:
         return f"{self.first}-{self.last} {self.state.name.lower()} {self.count}{pending}"
 
 
-class Ranges:
+class RecordRanges:
     def __init__(self) -> None:
-        self.items: list[Range] = []
+        self.items: list[RecordRange] = []
         self._firsts: list[int] = []
 
-    def __iter__(self) -> Iterator[Range]:
+    def __iter__(self) -> Iterator[RecordRange]:
         return iter(self.items)
 
     def __len__(self) -> int:
@@ -108,7 +108,7 @@ class Ranges:
         index = bisect_right(self._firsts, offset) - 1
         return index if index >= 0 and self.items[index].last >= offset else index + 1
 
-    def add(self, new: Range) -> None:
+    def add(self, new: RecordRange) -> None:
         """Into a hole."""
         index = bisect_left(self._firsts, new.first)
         assert index == len(self.items) or new.last < self.items[index].first, "ranges are disjoint"
@@ -116,7 +116,7 @@ class Ranges:
         self.items.insert(index, new)
         self._firsts.insert(index, new.first)
 
-    def append_or_add(self, new: Range) -> None:
+    def append_or_add(self, new: RecordRange) -> None:
         """`add`, for what is nearly always beyond the last; joins the last if it is alike."""
         items = self.items
         if items and items[-1].last >= new.first:
@@ -127,7 +127,7 @@ class Ranges:
             items.append(new)
             self._firsts.append(new.first)
 
-    def remove(self, item: Range) -> None:
+    def remove(self, item: RecordRange) -> None:
         index = bisect_left(self._firsts, item.first)
         assert self.items[index] is item, "one of ours"
         del self.items[index], self._firsts[index]
@@ -141,12 +141,12 @@ class Ranges:
         if not found.first < offset <= found.last:
             return
         assert not found.write, "what is being stored stays whole"
-        rest = Range(offset, found.last, found.state, found.count, found.member, found.until_ms, found.lot)
+        rest = RecordRange(offset, found.last, found.state, found.count, found.member, found.until_ms, found.lot)
         found.last = offset - 1
         self.items.insert(index + 1, rest)
         self._firsts.insert(index + 1, offset)
 
-    def between(self, first: int, last: int) -> list[Range]:
+    def between(self, first: int, last: int) -> list[RecordRange]:
         """The ranges within [first, last], cut to fit."""
         self.split(first)
         self.split(last + 1)
@@ -179,13 +179,13 @@ class Ranges:
             else:
                 index += 1
 
-    def drop_below(self, offset: int) -> list[Range]:
+    def drop_below(self, offset: int) -> list[RecordRange]:
         """Takes out everything before `offset`; a range across it keeps its upper part, also if it is being stored."""
         count = bisect_left(self._firsts, offset)
         if count and self.items[count - 1].last >= offset:
             count -= 1
             across = self.items[count]
-            gone = Range(across.first, offset - 1, across.state, across.count, across.member, across.until_ms)
+            gone = RecordRange(across.first, offset - 1, across.state, across.count, across.member, across.until_ms)
             gone.write = across.write
             across.first = self._firsts[count] = offset
             dropped = [*self.items[:count], gone]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ottla.records.batch import BatchHeader
-from ottla.shares.partition.terms import Span
+from ottla.shares.partition.terms import FetchedBatch
 
 
-def spans(headers: Iterable[BatchHeader], aborted: Sequence[tuple[int, int]] = ()) -> Iterator[Span]:
+def spans(headers: Iterable[BatchHeader], aborted: Sequence[tuple[int, int]] = ()) -> Iterator[FetchedBatch]:
     """A span for each batch; `aborted` are the producers and first offsets of transactions that do not count."""
     coming = sorted(aborted, key=lambda entry: entry[1])
     at = 0
@@ -23,4 +23,4 @@ def spans(headers: Iterable[BatchHeader], aborted: Sequence[tuple[int, int]] = (
             open_.discard(header.producer_id)
         elif header.is_transactional and header.producer_id in open_:
             data = False
-        yield Span(header.base_offset, header.last_offset, data)
+        yield FetchedBatch(header.base_offset, header.last_offset, data)

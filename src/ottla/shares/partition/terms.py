@@ -38,7 +38,7 @@ class AckType(IntEnum):
     RENEW = 4
 
 
-class Reason(IntEnum):
+class GiveUpReason(IntEnum):
     """Why a record is given up."""
 
     REJECTED = 0
@@ -53,7 +53,7 @@ class Ack(NamedTuple):
     types: Sequence[int]
 
 
-class Acquired(NamedTuple):
+class AcquiredRange(NamedTuple):
     """Offsets handed out together, and for the how manieth time."""
 
     first: int
@@ -74,7 +74,7 @@ class Dead(NamedTuple):
     first: int
     last: int
     count: int  # type: ignore[assignment]
-    reason: Reason
+    reason: GiveUpReason
 
 
 class Transition(NamedTuple):
@@ -85,7 +85,7 @@ class Transition(NamedTuple):
     dead: tuple[Dead, ...] = ()
 
 
-class Span(NamedTuple):
+class FetchedBatch(NamedTuple):
     """One batch of the log; one without data (a marker, an aborted transaction's) is never handed out."""
 
     first: int

@@ -14,12 +14,12 @@ from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.settings.share import SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT
 from ottla.shares.state.batches import NO_OFFSET, StateBatch, combine
-from ottla.shares.state.partition import NO_COUNT, NO_EPOCH, PartitionState, SharePartitionId
-from ottla.shares.state.view import View
+from ottla.shares.state.partition import NO_COUNT, NO_EPOCH, SharePartitionId, SharePartitionState
+from ottla.shares.state.view import ShareStatesView
 from ottla.wire.journal.share_state import ShareSnapshotKey, ShareUpdateKey, ShareUpdateValue
 
 
-class State(NamedTuple):
+class StoredShareState(NamedTuple):
     """The reply to ReadState."""
 
     state_epoch: int
@@ -47,14 +47,14 @@ class InitializeState:
     state_epoch: int
     start_offset: int = NO_OFFSET
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
         id = SharePartitionId(self.group_id, self.topic_id, self.partition)
         view.check_partition(id)
         before = view.state.partitions.get(id)
         if before is not None:
             _check_epoch(self.state_epoch, before.highest_state_epoch, ErrorCode.FENCED_STATE_EPOCH)
         view.check_exists(id)
-        state = PartitionState(
+        state = SharePartitionState(
             snapshot_epoch=before.snapshot_epoch + 1 if before is not None else 0,
             state_epoch=self.state_epoch,
             leader_epoch=0,
@@ -71,23 +71,23 @@ class InitializeState:
 
 @dataclass(frozen=True, slots=True)
 class ReadState:
-    """What a new leader starts from; from now on it fences the leaders before it. Replies with a State."""
+    """What a new leader starts from; from now on it fences the leaders before it. Replies with a StoredShareState."""
 
     group_id: str
     topic_id: bytes
     partition: int
     leader_epoch: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
         id = SharePartitionId(self.group_id, self.topic_id, self.partition)
         view.check_partition(id)
         state = view.known(id, "Read")
         _check_epoch(self.leader_epoch, state.highest_leader_epoch, ErrorCode.FENCED_LEADER_EPOCH)
         view.check_exists(id)
-        reply = State(state.state_epoch, state.start_offset, state.delivery_complete_count, state.batches)
+        reply = StoredShareState(state.state_epoch, state.start_offset, state.delivery_complete_count, state.batches)
         if self.leader_epoch in (NO_EPOCH, state.highest_leader_epoch):
             return Result(reply=reply)
-        change = Change(self.leader_epoch, state.start_offset, state.delivery_complete_count, ())
+        change = ShareStateChange(self.leader_epoch, state.start_offset, state.delivery_complete_count, ())
         return Result([_change(view, id, state, change, now_ms)], reply)
 
 
@@ -104,7 +104,7 @@ class WriteState:
     delivery_complete_count: int
     batches: tuple[StateBatch, ...]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
         id = SharePartitionId(self.group_id, self.topic_id, self.partition)
         view.check_partition(id)
         state = view.known(id, "Write")
@@ -112,7 +112,7 @@ class WriteState:
         _check_epoch(self.state_epoch, state.highest_state_epoch, ErrorCode.FENCED_STATE_EPOCH)
         view.check_exists(id)
         # A write does not announce a leader, only a read does: so the epoch stays that of the last reader.
-        change = Change(state.leader_epoch, self.start_offset, self.delivery_complete_count, self.batches)
+        change = ShareStateChange(state.leader_epoch, self.start_offset, self.delivery_complete_count, self.batches)
         return Result([_change(view, id, state, change, now_ms)])
 
 
@@ -124,7 +124,7 @@ class DeleteState:
     topic_id: bytes
     partition: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
         id = SharePartitionId(self.group_id, self.topic_id, self.partition)
         view.check_partition(id)
         view.check_exists(id)
@@ -139,7 +139,7 @@ class ReadSummary:
     topic_id: bytes
     partition: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
         id = SharePartitionId(self.group_id, self.topic_id, self.partition)
         view.check_partition(id)
         view.check_exists(id)
@@ -151,7 +151,7 @@ class ReadSummary:
         )
 
 
-class Change(NamedTuple):
+class ShareStateChange(NamedTuple):
     """What an update says."""
 
     leader_epoch: int
@@ -165,7 +165,9 @@ def tombstone(id: SharePartitionId) -> Entry:
     return Entry(ShareSnapshotKey(**id._asdict()), None)
 
 
-def _change(view: View, id: SharePartitionId, state: PartitionState, change: Change, now_ms: int) -> Entry:
+def _change(
+    view: ShareStatesView, id: SharePartitionId, state: SharePartitionState, change: ShareStateChange, now_ms: int
+) -> Entry:
     """An update, or when there were enough of them a snapshot, so that the updates can be pruned."""
     batches = combine(change.batches, change.start_offset)
     value = ShareUpdateValue(

@@ -13,24 +13,24 @@ from ottla.machine.keyed import Entry, Marker
 from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result
 from ottla.shares.state import upkeep
 from ottla.shares.state.batches import combine
-from ottla.shares.state.partition import PartitionState, SharePartitionId, batches_of, of_snapshot
-from ottla.shares.state.view import View
+from ottla.shares.state.partition import SharePartitionId, SharePartitionState, batches_of, of_snapshot
+from ottla.shares.state.view import ShareStatesView
 from ottla.wire.journal.share_state import ShareUpdateKey, ShareUpdateValue
 
 
-class Command(Protocol):
+class ShareStateCommand(Protocol):
     """Anything that a handler, a timer or an observer asks of the coordinator."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]: ...
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]: ...
 
 
 class SharesMachine(OneByOne):
     """Runs on one partition of `__share_group_state`."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: ShareStatesView) -> None:
         self.view = view
 
-    def decide(self, command: Command | Loaded, now_ms: int) -> Result[Entry]:
+    def decide(self, command: ShareStateCommand | Loaded, now_ms: int) -> Result[Entry]:
         if isinstance(command, Loaded):
             return upkeep.begin(self.view, now_ms)
         return command.decide(self.view, now_ms)
@@ -59,9 +59,9 @@ class SharesMachine(OneByOne):
         assert isinstance(note, ClockSet), f"the share coordinator has no state without records, but {note!r}"
 
 
-def _first(value: ShareUpdateValue, offset: int) -> PartitionState:
+def _first(value: ShareUpdateValue, offset: int) -> SharePartitionState:
     """An update whose snapshot is missing: as much of the state as it tells."""
-    return PartitionState(
+    return SharePartitionState(
         snapshot_epoch=value.snapshot_epoch,
         state_epoch=0,
         leader_epoch=value.leader_epoch,

@@ -28,7 +28,7 @@ class SharePartitionId(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionState:
+class SharePartitionState:
     """`highest_…`: the greatest epoch ever seen, which fences requests; the others are those of the last record."""
 
     snapshot_epoch: int
@@ -44,7 +44,7 @@ class PartitionState:
     updates: int = 0  # since the snapshot
     snapshot_at: int = 0  # the journal's offset of the snapshot: everything from there on is needed
 
-    def updated(self, value: ShareUpdateValue) -> PartitionState:
+    def updated(self, value: ShareUpdateValue) -> SharePartitionState:
         """The state after an update. Updates do not carry the state epoch: only a snapshot changes it."""
         start_offset = self.start_offset if value.start_offset == NO_OFFSET else value.start_offset
         return replace(
@@ -72,9 +72,9 @@ class PartitionState:
         return Entry(ShareSnapshotKey(**id._asdict()), value)
 
 
-def of_snapshot(value: ShareSnapshotValue, before: PartitionState | None, at: int) -> PartitionState:
+def of_snapshot(value: ShareSnapshotValue, before: SharePartitionState | None, at: int) -> SharePartitionState:
     """The state a snapshot tells; of what was known before, only the highest epochs remain."""
-    return PartitionState(
+    return SharePartitionState(
         snapshot_epoch=value.snapshot_epoch,
         state_epoch=value.state_epoch,
         leader_epoch=value.leader_epoch,

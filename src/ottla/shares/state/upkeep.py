@@ -18,8 +18,8 @@ from ottla.model.settings.share import (
     SHARE_COORDINATOR_STATE_TOPIC_PRUNE_INTERVAL_MS,
 )
 from ottla.shares.state.commands import tombstone
-from ottla.shares.state.partition import PartitionState, SharePartitionId
-from ottla.shares.state.view import View
+from ottla.shares.state.partition import SharePartitionId, SharePartitionState
+from ottla.shares.state.view import ShareStatesView
 
 _COLD_INTERVAL = SHARE_COORDINATOR_COLD_PARTITION_SNAPSHOT_INTERVAL_MS
 _RECORD_BYTES, _RANGE_BYTES = 128, 20  # about what a record takes, and each range of offsets in it
@@ -37,7 +37,7 @@ class PruneBelow:
 class SnapshotCold:
     """Snapshots of what has not been written as a whole for long."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
         interval_ms = view.setting(_COLD_INTERVAL)
         timers = (Timer("cold", now_ms + interval_ms, SnapshotCold()),)
         partitions = view.state.partitions
@@ -53,7 +53,7 @@ class SnapshotCold:
 class Prune:
     """Cut the journal at the oldest record that is still needed."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
         timers = (Timer("prune", now_ms + view.setting(_PRUNE_INTERVAL), Prune()),)
         needed_from = view.state.needed_from
         return Result(timers=timers, effects=(PruneBelow(needed_from),) if needed_from > 0 else ())
@@ -65,14 +65,14 @@ class TopicsDeleted:
 
     topic_ids: frozenset[bytes]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
         gone = (id for id in view.state.partitions if id.topic_id in self.topic_ids)
         portion, is_all = _portion(view, gone)
         timers = () if is_all else (Timer(("deleted", self.topic_ids), now_ms, self),)
         return Result([tombstone(id) for id in portion], timers=timers)
 
 
-def begin(view: View, now_ms: int) -> Result[Entry]:
+def begin(view: ShareStatesView, now_ms: int) -> Result[Entry]:
     """What starts when a journal was read. Topics may have been deleted while nobody looked."""
     topic_ids = {id.topic_id for id in view.state.partitions}
     gone = frozenset(topic_id for topic_id in topic_ids if view.partitions_of(topic_id) == 0)
@@ -87,12 +87,12 @@ def begin(view: View, now_ms: int) -> Result[Entry]:
     )
 
 
-def _again(id: SharePartitionId, state: PartitionState, now_ms: int) -> Entry:
+def _again(id: SharePartitionId, state: SharePartitionState, now_ms: int) -> Entry:
     """The same state, written as a whole."""
     return replace(state, snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms).snapshot(id)
 
 
-def _portion(view: View, ids: Iterable[SharePartitionId]) -> tuple[list[SharePartitionId], bool]:
+def _portion(view: ShareStatesView, ids: Iterable[SharePartitionId]) -> tuple[list[SharePartitionId], bool]:
     """As many as may be written at once, and whether those are all."""
     size_bytes = 0
     portion: list[SharePartitionId] = []

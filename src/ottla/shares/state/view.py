@@ -1,4 +1,4 @@
-"""View: what a command of the share coordinator may read while it decides."""
+"""ShareStatesView: what a command of the share coordinator may read while it decides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.setting import Setting
-from ottla.shares.state.partition import PartitionState, SharePartitionId
+from ottla.shares.state.partition import SharePartitionId, SharePartitionState
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ class SharesState:
     __slots__ = ("journal_end", "partitions")
 
     def __init__(self, journal_start: int = 0) -> None:
-        self.partitions: dict[SharePartitionId, PartitionState] = {}
+        self.partitions: dict[SharePartitionId, SharePartitionState] = {}
         self.journal_end = journal_start  # one after the last record that was applied
 
     @property
@@ -30,7 +30,7 @@ class SharesState:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ShareStatesView:
     """The state, the sizes of the topics (0: there is none of this id), and the broker's settings as they are now."""
 
     state: SharesState
@@ -40,7 +40,7 @@ class View:
     def setting(self, setting: Setting[T]) -> T:
         return self.broker()[setting]
 
-    def known(self, id: SharePartitionId, operation: str) -> PartitionState:
+    def known(self, id: SharePartitionId, operation: str) -> SharePartitionState:
         """Its state; refuses partitions that were not initialised."""
         state = self.state.partitions.get(id)
         if state is None:

@@ -13,9 +13,9 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.txns.commands.timeouts import first_look
 from ottla.txns.effects import Sweeping
-from ottla.txns.states import AT_REST, PREPARED, State
+from ottla.txns.states import AT_REST, PREPARED, TxnState
 from ottla.txns.transaction import Transaction
-from ottla.txns.view import View
+from ottla.txns.view import TxnsView
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,16 @@ class AddPartitions:
     partitions: tuple[TopicPartition, ...]
     client_version: int = 0
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         found = _of_producer(view, self.transactional_id, self.producer_id, self.epoch)
         new = set(self.partitions).difference(found.partitions)
-        if found.state == State.ONGOING and not new:
+        if found.state == TxnState.ONGOING and not new:
             return Result()
         if len(found.partitions) + len(new) > limits.PARTITIONS_PER_TRANSACTION_MAX:
             # As a record is answered that is too large for the journal.
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The transaction would have too many partitions.")
         added = found.to(
-            State.ONGOING,
+            TxnState.ONGOING,
             now_ms,
             partitions=(*found.partitions, *(each for each in dict.fromkeys(self.partitions) if each in new)),
             started_ms=now_ms if found.state in AT_REST else found.started_ms,
@@ -60,13 +60,13 @@ class VerifyPartitions:
     epoch: int
     partitions: tuple[TopicPartition, ...]
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         found = _of_producer(view, self.transactional_id, self.producer_id, self.epoch)
         joined = frozenset(found.partitions)
         return Result(reply=[each for each in self.partitions if each not in joined])
 
 
-def _of_producer(view: View, transactional_id: str, producer_id: int, epoch: int) -> Transaction:
+def _of_producer(view: TxnsView, transactional_id: str, producer_id: int, epoch: int) -> Transaction:
     found = view.known(transactional_id)
     if found.producer_id != producer_id:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.txns.states import State
+from ottla.txns.states import TxnState
 from ottla.txns.transaction import Transaction
-from ottla.txns.view import View
+from ottla.txns.view import TxnsView
 
 
 @dataclass(frozen=True, slots=True)
 class Describe:
     transactional_id: str
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         found = view.state.transactions.get(self.transactional_id)
         if found is None:
             raise ApiError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
@@ -27,15 +27,15 @@ class Describe:
 class ListAll:
     """Replies with all transactions there are."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         return Result(reply=list(view.state.transactions.values()))
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class TxnFilter:
     """None, or a negative duration, lets everything through."""
 
-    states: frozenset[State] | None
+    states: frozenset[TxnState] | None
     producer_ids: frozenset[int] | None
     longer_than_ms: int
 

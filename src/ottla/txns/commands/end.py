@@ -14,16 +14,16 @@ from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import INT16_MAX
-from ottla.txns.commands.init_producer import Producer
+from ottla.txns.commands.init_producer import ProducerIdentity
 from ottla.txns.effects import LastEpoch, markers_of
-from ottla.txns.states import AT_REST, PREPARED, State
+from ottla.txns.states import AT_REST, PREPARED, TxnState
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE, NO_PRODUCER_ID, Transaction
-from ottla.txns.view import View
+from ottla.txns.view import TxnsView
 
 
 @dataclass(frozen=True, slots=True)
 class EndTransaction:
-    """Replies with the `Producer` of the next transaction."""
+    """Replies with the `ProducerIdentity` of the next transaction."""
 
     transactional_id: str
     producer_id: int
@@ -31,7 +31,7 @@ class EndTransaction:
     commit: bool
     client_version: int = 0
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         found = view.known(self.transactional_id)
         bumps = self.client_version >= EPOCH_BUMPS_SINCE
         repeated = bumps and self._is_repetition(found)
@@ -39,9 +39,9 @@ class EndTransaction:
             raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if not repeated and (found.epoch != self.epoch or (bumps and found.state in PREPARED)):
             raise ApiError(ErrorCode.PRODUCER_FENCED)
-        if repeated and found.state not in (*PREPARED, State.COMPLETE_COMMIT, State.COMPLETE_ABORT):
+        if repeated and found.state not in (*PREPARED, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT):
             raise ApiError(ErrorCode.PRODUCER_FENCED)
-        if found.state == State.ONGOING:
+        if found.state == TxnState.ONGOING:
             return self._prepare(found, view, now_ms)
         if found.state in AT_REST and bumps and not repeated and not self.commit:
             return self._prepare(found._replace(started_ms=now_ms), view, now_ms)
@@ -53,8 +53,8 @@ class EndTransaction:
         overflowed = self.epoch == INT16_MAX - 1 and found.epoch == 0
         return overflowed and found.previous_producer_id == self.producer_id
 
-    def _prepare(self, found: Transaction, view: View, now_ms: int) -> Result[Entry]:
-        state = State.PREPARE_COMMIT if self.commit else State.PREPARE_ABORT
+    def _prepare(self, found: Transaction, view: TxnsView, now_ms: int) -> Result[Entry]:
+        state = TxnState.PREPARE_COMMIT if self.commit else TxnState.PREPARE_ABORT
         if self.client_version >= EPOCH_BUMPS_SINCE:
             prepared = found.to(
                 state,
@@ -73,30 +73,30 @@ class EndTransaction:
             reply=_next_producer(prepared),
         )
 
-    def _again(self, found: Transaction, repeated: bool, view: View) -> Result[Entry]:
+    def _again(self, found: Transaction, repeated: bool, view: TxnsView) -> Result[Entry]:
         """The end of what has ended, or is about to: as wanted, or not.
 
         Without KIP-890 the state alone tells, and it may be an old one: a coordinator that was paused, and has a
         successor, knows only the transaction before. So the state is written once more, and the answer leaves when that
         is committed: never where another leads.
         """
-        if not repeated or found.state == State.EMPTY or self.commit != _commits(found.state):
+        if not repeated or found.state == TxnState.EMPTY or self.commit != _commits(found.state):
             raise ApiError(ErrorCode.INVALID_TXN_STATE)
         if found.state in PREPARED:
             raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
         known = [] if self.client_version >= EPOCH_BUMPS_SINCE else [view.entry(found)]
-        return Result(records=known, reply=Producer(found.producer_id, found.epoch))
+        return Result(records=known, reply=ProducerIdentity(found.producer_id, found.epoch))
 
 
-def _commits(state: State) -> bool:
-    return state in (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
+def _commits(state: TxnState) -> bool:
+    return state in (TxnState.PREPARE_COMMIT, TxnState.COMPLETE_COMMIT)
 
 
-def _next_producer(prepared: Transaction) -> Producer:
+def _next_producer(prepared: Transaction) -> ProducerIdentity:
     """Who writes the next transaction: another id when the epochs have run out."""
     if prepared.bumps_epochs and prepared.next_producer_id != NO_PRODUCER_ID:
-        return Producer(prepared.next_producer_id, 0)
-    return Producer(prepared.producer_id, prepared.epoch)
+        return ProducerIdentity(prepared.next_producer_id, 0)
+    return ProducerIdentity(prepared.producer_id, prepared.epoch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class MarkersWritten:
     producer_id: int
     epoch: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         found = view.state.transactions.get(self.transactional_id)
         if (
             found is None
@@ -117,7 +117,7 @@ class MarkersWritten:
             return Result()  # somebody was told twice
         producer = _next_producer(found)
         complete = found.to(
-            State.COMPLETE_COMMIT if found.state == State.PREPARE_COMMIT else State.COMPLETE_ABORT,
+            TxnState.COMPLETE_COMMIT if found.state == TxnState.PREPARE_COMMIT else TxnState.COMPLETE_ABORT,
             now_ms,
             producer_id=producer.producer_id,
             epoch=producer.epoch,

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from ottla.model.limits import INT16_MAX
-from ottla.txns.states import State
+from ottla.txns.states import TxnState
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE, NO_EPOCH, NO_PRODUCER_ID, Transaction
-from ottla.txns.view import View
+from ottla.txns.view import TxnsView
 
 
-def fenced(found: Transaction, view: View, now_ms: int) -> Transaction:
+def fenced(found: Transaction, view: TxnsView, now_ms: int) -> Transaction:
     """The transaction, about to be aborted."""
-    assert found.state == State.ONGOING
+    assert found.state == TxnState.ONGOING
     version = view.version()
     bumps = version >= EPOCH_BUMPS_SINCE
     return found.to(
-        State.PREPARE_ABORT,
+        TxnState.PREPARE_ABORT,
         now_ms,
         epoch=min(found.epoch + 1, INT16_MAX),
         last_epoch=NO_EPOCH,

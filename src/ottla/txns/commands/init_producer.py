@@ -17,12 +17,12 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.settings.transactions import TRANSACTION_MAX_TIMEOUT_MS
 from ottla.txns.commands.fence import fenced
 from ottla.txns.effects import LastEpoch, markers_of
-from ottla.txns.states import PREPARED, State
+from ottla.txns.states import PREPARED, TxnState
 from ottla.txns.transaction import NO_EPOCH, NO_PRODUCER_ID, NO_TIME, Transaction, is_exhausted
-from ottla.txns.view import View
+from ottla.txns.view import TxnsView
 
 
-class Producer(NamedTuple):
+class ProducerIdentity(NamedTuple):
     """Who the producer is from now on."""
 
     producer_id: int
@@ -33,9 +33,9 @@ class Producer(NamedTuple):
 class InitProducer:
     transactional_id: str
     timeout_ms: int
-    expected: Producer | None = None  # who the producer says it is
+    expected: ProducerIdentity | None = None  # who the producer says it is
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         if not 0 < self.timeout_ms <= view.setting(TRANSACTION_MAX_TIMEOUT_MS):
             raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         found = view.state.transactions.get(self.transactional_id)
@@ -45,7 +45,7 @@ class InitProducer:
             raise ApiError(ErrorCode.PRODUCER_FENCED)
         if found.state in PREPARED:
             raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
-        if found.state == State.ONGOING:
+        if found.state == TxnState.ONGOING:
             aborting = fenced(found, view, now_ms)
             return Result(
                 records=[view.entry(aborting)],
@@ -56,10 +56,10 @@ class InitProducer:
         return Result(
             records=[view.entry(begun)],
             notes=[LastEpoch(begun.transactional_id, begun.last_epoch)],
-            reply=Producer(begun.producer_id, begun.epoch),
+            reply=ProducerIdentity(begun.producer_id, begun.epoch),
         )
 
-    def _begun(self, found: Transaction, view: View, now_ms: int) -> Transaction:
+    def _begun(self, found: Transaction, view: TxnsView, now_ms: int) -> Transaction:
         expected = self.expected
         if found.exhausted and (expected is None or expected.epoch == found.epoch):
             producer_id, epoch = view.next_producer_id(), 0
@@ -73,7 +73,7 @@ class InitProducer:
         else:
             raise ApiError(ErrorCode.PRODUCER_FENCED)
         return found.to(
-            State.EMPTY,
+            TxnState.EMPTY,
             now_ms,
             producer_id=producer_id,
             epoch=epoch,
@@ -85,7 +85,7 @@ class InitProducer:
         )
 
 
-def _may_continue(found: Transaction, expected: Producer) -> bool:
+def _may_continue(found: Transaction, expected: ProducerIdentity) -> bool:
     """The id is new (its state was lost), or is the producer's own, or was until its epochs ran out."""
     return (
         found.epoch == NO_EPOCH

@@ -16,7 +16,7 @@ from ottla.txns.commands.fence import fenced
 from ottla.txns.effects import Sweeping, markers_of
 from ottla.txns.states import AT_REST
 from ottla.txns.transaction import Transaction, tombstone
-from ottla.txns.view import View
+from ottla.txns.view import TxnsView
 
 _TIMEOUTS = "timeouts"
 _EXPIRY = "expiry"
@@ -26,7 +26,7 @@ _EXPIRY = "expiry"
 class AbortTimedOut:
     """Comes by every `transaction.abort.timed.out.transaction.cleanup.interval.ms` while any transaction is open."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         ongoing = [view.state.transactions[id] for id in view.state.ongoing]
         late = [each for each in ongoing if _deadline_ms(view, each) < now_ms]
         aborting = [fenced(each, view, now_ms) for each in late[:TRANSACTIONS_PER_SWEEP_MAX]]
@@ -47,7 +47,7 @@ class AbortTimedOut:
 class ForgetUnused:
     """Comes by every `transaction.remove.expired.transaction.cleanup.interval.ms`."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         before_ms = now_ms - view.setting(TRANSACTIONAL_ID_EXPIRATION_MS)
         unused = [
             each.transactional_id
@@ -60,18 +60,18 @@ class ForgetUnused:
         return Result(records=[tombstone(id) for id in unused[:TRANSACTIONS_PER_SWEEP_MAX]], timers=[timer])
 
 
-def _deadline_ms(view: View, transaction: Transaction) -> int:
+def _deadline_ms(view: TxnsView, transaction: Transaction) -> int:
     """Its start is written down by the time of day. If that was set since, the transaction is no older for it."""
     set_ms = view.state.clock_set_ms.get(transaction.transactional_id, 0)
     return transaction.started_ms + set_ms + transaction.timeout_ms
 
 
-def first_look(view: View, now_ms: int) -> Timer:
+def first_look(view: TxnsView, now_ms: int) -> Timer:
     """The next time that open transactions are looked at."""
     interval_ms = view.setting(TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS)
     return Timer(_TIMEOUTS, now_ms + interval_ms, AbortTimedOut())
 
 
-def next_expiry(view: View, now_ms: int) -> Timer:
+def next_expiry(view: TxnsView, now_ms: int) -> Timer:
     interval_ms = view.setting(TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS)
     return Timer(_EXPIRY, now_ms + interval_ms, ForgetUnused())

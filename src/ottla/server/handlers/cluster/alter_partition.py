@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, IsrOutcome, Member
+from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, IsrMember, IsrOutcome
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.server.api.context import Context
@@ -46,10 +46,10 @@ def alter_partition(request: AlterPartitionRequest, context: Context) -> Answer[
     )
 
 
-def _members(asked: _Asked, version: int) -> tuple[Member, ...]:
+def _members(asked: _Asked, version: int) -> tuple[IsrMember, ...]:
     if version < _FIRST_WITH_EPOCHS:
-        return tuple(map(Member, asked.new_isr))
-    return tuple(Member(each.broker_id, each.broker_epoch) for each in asked.new_isr_with_epochs)
+        return tuple(map(IsrMember, asked.new_isr))
+    return tuple(IsrMember(each.broker_id, each.broker_epoch) for each in asked.new_isr_with_epochs)
 
 
 def _response(outcomes: list[IsrOutcome]) -> AlterPartitionResponse:

@@ -5,14 +5,14 @@ v1 upgrade types and validate-only instead of allow_downgrade   v2 one answer fo
 
 from __future__ import annotations
 
-from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
+from ottla.cluster.commands.update_features import FeatureUpdate, FeatureUpgrade, UpdateFeatures
 from ottla.model.errors import ApiError
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import Answer, Later
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-_KNOWN = frozenset(Upgrade)
+_KNOWN = frozenset(FeatureUpgrade)
 
 
 @handles(UpdateFeaturesRequest, on="both", forwarded=True, few=True)
@@ -38,7 +38,7 @@ def update_features(request: UpdateFeaturesRequest, context: Context) -> Answer[
     return made.soonest()
 
 
-def _direction(update: UpdateFeaturesRequest.FeatureUpdateKey, version: int) -> Upgrade:
+def _direction(update: UpdateFeaturesRequest.FeatureUpdateKey, version: int) -> FeatureUpgrade:
     if version == 0:
-        return Upgrade.SAFE_DOWNGRADE if update.allow_downgrade else Upgrade.UPGRADE
-    return Upgrade(update.upgrade_type) if update.upgrade_type in _KNOWN else Upgrade.UNKNOWN
+        return FeatureUpgrade.SAFE_DOWNGRADE if update.allow_downgrade else FeatureUpgrade.UPGRADE
+    return FeatureUpgrade(update.upgrade_type) if update.upgrade_type in _KNOWN else FeatureUpgrade.UNKNOWN

@@ -5,7 +5,7 @@ v1 the kind of each member
 
 from __future__ import annotations
 
-from ottla.groups.consumer.describe import DescribeConsumerGroup, Described, DescribedMember
+from ottla.groups.consumer.describe import ConsumerGroupDescription, ConsumerMemberDescription, DescribeConsumerGroup
 from ottla.model import limits
 from ottla.model.java import table_order
 from ottla.server.api.context import Context
@@ -33,7 +33,7 @@ def consumer_group_describe(
     return describe_groups(request, context, _FORM)
 
 
-def _fields(group: Described, context: Context) -> dict[str, object]:
+def _fields(group: ConsumerGroupDescription, context: Context) -> dict[str, object]:
     members = table_order(group.members, lambda one: one.member.member_id)
     return {
         "group_state": group.state,
@@ -52,7 +52,7 @@ _FORM = DescribeForm(
 )
 
 
-def _member(described: DescribedMember, context: Context) -> Group.Member:
+def _member(described: ConsumerMemberDescription, context: Context) -> Group.Member:
     member = described.member
     return Group.Member(
         member_id=member.member_id,

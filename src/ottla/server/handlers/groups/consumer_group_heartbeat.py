@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ottla.groups.consumer.checks import check_heartbeat
 from ottla.groups.consumer.draft import assignor_names
-from ottla.groups.consumer.heartbeat import Heard, Heartbeat
-from ottla.groups.consumer.leave import Leave
+from ottla.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatReply
+from ottla.groups.consumer.leave import ConsumerLeave
 from ottla.groups.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from ottla.model.errors import ApiError
 from ottla.model.settings.groups import GROUP_CONSUMER_ASSIGNORS
@@ -36,7 +36,7 @@ def consumer_group_heartbeat(request: Request, context: Context) -> Answer[Respo
         return _refused(error)
     if request.member_epoch not in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
         return context.groups.ask(request.group_id, heartbeat, _heard, _refused)
-    leave = Leave(request.group_id, request.member_id, request.member_epoch, request.instance_id)
+    leave = ConsumerLeave(request.group_id, request.member_id, request.member_epoch, request.instance_id)
     epoch = request.member_epoch
 
     def left(member_id: str) -> Response:
@@ -45,14 +45,14 @@ def consumer_group_heartbeat(request: Request, context: Context) -> Answer[Respo
     return context.groups.ask(request.group_id, leave, left, _refused)
 
 
-def _heartbeat(request: Request, context: Context) -> Heartbeat:
+def _heartbeat(request: Request, context: Context) -> ConsumerHeartbeat:
     owned: dict[bytes, frozenset[int]] | None = None
     if request.topic_partitions is not None:
         owned = {}
         for each in request.topic_partitions:
             owned[each.topic_id] = owned.get(each.topic_id, frozenset()) | frozenset(each.partitions)
     names = request.subscribed_topic_names
-    return Heartbeat(
+    return ConsumerHeartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
         epoch=request.member_epoch,
@@ -68,7 +68,7 @@ def _heartbeat(request: Request, context: Context) -> Heartbeat:
     )
 
 
-def _heard(heard: Heard) -> Response:
+def _heard(heard: ConsumerHeartbeatReply) -> Response:
     assignment = None
     if heard.assignment is not None:
         owned = heard.assignment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.groups.classic.heartbeat import Heartbeat
+from ottla.groups.classic.heartbeat import ClassicHeartbeat
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
@@ -14,7 +14,7 @@ from ottla.wire.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResp
 def heartbeat(request: HeartbeatRequest, context: Context) -> Answer[HeartbeatResponse]:
     if not request.group_id:
         return _response(ErrorCode.INVALID_GROUP_ID)
-    command = Heartbeat(
+    command = ClassicHeartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
         instance_id=request.group_instance_id,

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 
 from ottla.groups.classic.arguments import Leaver
-from ottla.groups.classic.leave import Leave
+from ottla.groups.classic.leave import ClassicLeave
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
@@ -48,7 +48,7 @@ def leave_group(request: LeaveGroupRequest, context: Context) -> Answer[LeaveGro
             return respond([error.code] * len(leavers))
         return LeaveGroupResponse(error_code=error.code)
 
-    return context.groups.ask(request.group_id, Leave(request.group_id, leavers), respond, refuse)
+    return context.groups.ask(request.group_id, ClassicLeave(request.group_id, leavers), respond, refuse)
 
 
 def _members(leavers: Sequence[Leaver], outcomes: Sequence[ErrorCode]) -> list[LeaveGroupResponse.MemberResponse]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from ottla.groups.group import Group, GroupKind
-from ottla.groups.listing import AllGroups, Filter, listed
+from ottla.groups.listing import AllGroups, GroupFilter, listed
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
@@ -25,12 +25,12 @@ def list_groups(request: ListGroupsRequest, context: Context) -> Answer[ListGrou
     states = frozenset(state.lower() for state in request.states_filter)
     # A type nobody has heard of matches no group, which is not the same as no filter.
     kinds = frozenset(_KINDS.get(name.lower()) for name in request.types_filter)
-    wanted = Filter(states or None, kinds or None)
+    wanted = GroupFilter(states or None, kinds or None)
     found = gather([host.ask(AllGroups()) for host in context.groups.coordinators.hosts()])
     return context.services.slices.answer_of(found, lambda replies: _listing(replies, wanted))
 
 
-def _listing(replies: list[list[Group] | ApiError], wanted: Filter) -> Generator[None, None, ListGroupsResponse]:
+def _listing(replies: list[list[Group] | ApiError], wanted: GroupFilter) -> Generator[None, None, ListGroupsResponse]:
     groups: list[ListedGroup] = []
     for reply in replies:
         if isinstance(reply, ApiError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.groups.streams.describe import Described, DescribedMember, DescribeStreamsGroup
+from ottla.groups.streams.describe import DescribeStreamsGroup, StreamsGroupDescription, StreamsMemberDescription
 from ottla.groups.streams.tasks import Tasks, TaskSet, without_epochs
 from ottla.groups.streams.topology import InternalTopic, Subtopology
 from ottla.model import limits
@@ -32,7 +32,7 @@ def streams_group_describe(
     return describe_groups(request, context, _FORM)
 
 
-def _fields(group: Described, _: Context) -> dict[str, object]:
+def _fields(group: StreamsGroupDescription, _: Context) -> dict[str, object]:
     subtopologies = [_subtopology(each) for each in group.subtopologies]
     return {
         "group_state": group.state,
@@ -73,7 +73,7 @@ def _topics(topics: tuple[InternalTopic, ...]) -> list[TopicInfo]:
     ]
 
 
-def _member(described: DescribedMember) -> Group.Member:
+def _member(described: StreamsMemberDescription) -> Group.Member:
     member = described.member
     endpoint = member.endpoint
     return Group.Member(

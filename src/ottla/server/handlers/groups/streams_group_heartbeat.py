@@ -5,9 +5,9 @@ from __future__ import annotations
 from ottla.groups.streams.checks import check_heartbeat, check_topology_names
 from ottla.groups.streams.endpoints import EndpointShare, TopicShare
 from ottla.groups.streams.entries import tasks_of, topology_of
-from ottla.groups.streams.heartbeat import Heard, Heartbeat
-from ottla.groups.streams.leave import Leave
-from ottla.groups.streams.member import LEAVE_EPOCH, Endpoint
+from ottla.groups.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatReply
+from ottla.groups.streams.leave import StreamsLeave
+from ottla.groups.streams.member import LEAVE_EPOCH, UserEndpoint
 from ottla.groups.streams.tasks import Tasks, TaskSet
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
@@ -37,16 +37,16 @@ def streams_group_heartbeat(request: Request, context: Context) -> Answer[Respon
         return _refused(error)
     if request.member_epoch != LEAVE_EPOCH:
         return context.groups.ask(request.group_id, heartbeat, _heard, _refused)
-    leave = Leave(request.group_id, request.member_id, request.shutdown_application)
+    leave = StreamsLeave(request.group_id, request.member_id, request.shutdown_application)
     return context.groups.ask(request.group_id, leave, _left, _refused)
 
 
-def _heartbeat(request: Request, context: Context) -> Heartbeat:
+def _heartbeat(request: Request, context: Context) -> StreamsHeartbeat:
     owned = None
     if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
         owned = TaskSet(tasks_of(request.active_tasks), tasks_of(request.standby_tasks), tasks_of(request.warmup_tasks))
     endpoint, tags = request.user_endpoint, request.client_tags
-    return Heartbeat(
+    return StreamsHeartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
         epoch=request.member_epoch,
@@ -56,7 +56,7 @@ def _heartbeat(request: Request, context: Context) -> Heartbeat:
         topology=None if request.topology is None else topology_of(request.topology),
         owned=owned,
         process_id=request.process_id,
-        endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+        endpoint=None if endpoint is None else UserEndpoint(endpoint.host, endpoint.port),
         client_tags=None if tags is None else tuple({each.key: each.value for each in tags}.items()),
         wants_shutdown=request.shutdown_application,
         client_id=context.client_id,
@@ -80,7 +80,7 @@ def _invalid(text: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, text)
 
 
-def _heard(heard: Heard) -> Response:
+def _heard(heard: StreamsHeartbeatReply) -> Response:
     tasks, endpoints = heard.tasks, heard.endpoints
     response = _response(heard.member_id, heard.epoch)
     response.heartbeat_interval_ms = heard.interval_ms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.groups.share.offsets import Alteration, AlterOffsets
+from ottla.groups.share.offsets import AlterOffsets, ShareOffsetsAlteration
 from ottla.groups.share.state_partitions import SharesInitialized
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -45,7 +45,7 @@ async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, cont
         if any(index < 0 for index in starts):
             # Kafka finds this out too late to name it better.
             return _refused(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "A partition's number cannot be negative."))
-    alteration: Alteration | ApiError = await context.groups.submit(
+    alteration: ShareOffsetsAlteration | ApiError = await context.groups.submit(
         request.group_id, AlterOffsets(request.group_id, asked)
     )
     if isinstance(alteration, ApiError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.groups.share.offsets import DeleteOffsets, Deletion, OffsetsDeleted
+from ottla.groups.share.offsets import DeleteShareOffsets, OffsetsDeleted, ShareOffsetsDeletion
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
@@ -29,7 +29,9 @@ async def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, co
     if not group_id:
         return _refused(ApiError(ErrorCode.INVALID_GROUP_ID))
     names = tuple(dict.fromkeys(topic.topic_name for topic in request.topics))
-    deletion: Deletion | ApiError = await context.groups.submit(group_id, DeleteOffsets(group_id, names))
+    deletion: ShareOffsetsDeletion | ApiError = await context.groups.submit(
+        group_id, DeleteShareOffsets(group_id, names)
+    )
     if isinstance(deletion, ApiError):
         return _refused(deletion)
     answers = [_topic(name, NO_ID, error) for name, error in deletion.errors.items()]

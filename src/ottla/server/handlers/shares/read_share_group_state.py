@@ -11,7 +11,7 @@ from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer
 from ottla.server.shares.coordinators import ask_partitions, is_askable
-from ottla.shares.state.commands import ReadState, State
+from ottla.shares.state.commands import ReadState, StoredShareState
 from ottla.wire.messages.shares.read_share_group_state import ReadShareGroupStateRequest, ReadShareGroupStateResponse
 
 TopicAnswer = ReadShareGroupStateResponse.ReadStateResult
@@ -34,7 +34,7 @@ def read_share_group_state(
     return answers.map(lambda topics: ReadShareGroupStateResponse(results=topics)).soonest()
 
 
-def _respond(partition: int, state: State) -> PartitionAnswer:
+def _respond(partition: int, state: StoredShareState) -> PartitionAnswer:
     return PartitionAnswer(
         partition=partition,
         error_code=ErrorCode.NONE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.groups.share.describe import Described, DescribeShareGroup
+from ottla.groups.share.describe import DescribeShareGroup, ShareGroupDescription
 from ottla.groups.share.member import ShareMember
 from ottla.model import limits
 from ottla.model.java import table_order
@@ -28,7 +28,7 @@ def share_group_describe(request: ShareGroupDescribeRequest, context: Context) -
     return describe_groups(request, context, _FORM)
 
 
-def _fields(group: Described, context: Context) -> dict[str, object]:
+def _fields(group: ShareGroupDescription, context: Context) -> dict[str, object]:
     return {
         "group_state": group.state_name,
         "assignor_name": context.settings[GROUP_SHARE_ASSIGNORS][0],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.groups.assign.spec import Partitions
-from ottla.groups.share.heartbeat import Beat, Heartbeat
+from ottla.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
 from ottla.groups.share.member import JOINING, LEAVING
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -28,7 +28,7 @@ def share_group_heartbeat(request: ShareGroupHeartbeatRequest, context: Context)
     except ApiError as error:
         return _refused(error)
     topics = request.subscribed_topic_names
-    command = Heartbeat(
+    command = ShareHeartbeat(
         request.group_id,
         request.member_id,
         request.member_epoch,
@@ -53,7 +53,7 @@ def _check(request: ShareGroupHeartbeatRequest) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")
 
 
-def _response(beat: Beat) -> ShareGroupHeartbeatResponse:
+def _response(beat: ShareHeartbeatReply) -> ShareGroupHeartbeatResponse:
     return ShareGroupHeartbeatResponse(
         error_code=ErrorCode.NONE,
         member_id=beat.member_id,

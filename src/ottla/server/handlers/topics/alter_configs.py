@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.cluster.commands.alter_configs import Alteration, AlterConfigs, Altered, Op
+from ottla.cluster.commands.alter_configs import AlterConfigs, Altered, ConfigAlteration, Op
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import Resource
@@ -23,7 +23,7 @@ def alter_configs(request: AlterConfigsRequest, context: Context) -> Answer[Alte
     asked = [
         (
             Resource(resource.resource_type, resource.resource_name),
-            tuple(Alteration(each.name, Op.SET, each.value) for each in resource.configs),
+            tuple(ConfigAlteration(each.name, Op.SET, each.value) for each in resource.configs),
         )
         for resource in request.resources
     ]

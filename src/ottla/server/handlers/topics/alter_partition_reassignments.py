@@ -5,7 +5,7 @@ v1 the client may say that the number of replicas has to stay the same
 
 from __future__ import annotations
 
-from ottla.cluster.commands.reassign import Move, Moved, Reassign
+from ottla.cluster.commands.reassign import Moved, Reassign, ReplicaAssignment
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
@@ -30,7 +30,7 @@ def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: Context
 ) -> Answer[AlterPartitionReassignmentsResponse]:
     moves = tuple(
-        Move(topic.name, each.partition_index, None if each.replicas is None else tuple(each.replicas))
+        ReplicaAssignment(topic.name, each.partition_index, None if each.replicas is None else tuple(each.replicas))
         for topic in request.topics
         for each in topic.partitions
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.cluster.commands.delete_topics import DeleteTopics, Deletion, Doomed
+from ottla.cluster.commands.delete_topics import DeleteTopics, DoomedTopic, TopicDeletion
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
@@ -24,17 +24,17 @@ _FIRST_WITH_DISABLED = 3
 def delete_topics(request: DeleteTopicsRequest, context: Context) -> Answer[DeleteTopicsResponse]:
     version = context.request_version
     if version >= _FIRST_WITH_IDS:
-        doomed = tuple(Doomed(topic.name, topic.topic_id) for topic in request.topics)
+        doomed = tuple(DoomedTopic(topic.name, topic.topic_id) for topic in request.topics)
     else:
-        doomed = tuple(Doomed(name) for name in request.topic_names)
+        doomed = tuple(DoomedTopic(name) for name in request.topic_names)
 
     def refuse(error: ApiError) -> DeleteTopicsResponse:
-        return _response([Deletion(name, id, _for_version(error, version)) for name, id in doomed], version)
+        return _response([TopicDeletion(name, id, _for_version(error, version)) for name, id in doomed], version)
 
     return context.controller.ask(DeleteTopics(doomed), lambda deletions: _response(deletions, version), refuse)
 
 
-def _response(deletions: list[Deletion], version: int) -> DeleteTopicsResponse:
+def _response(deletions: list[TopicDeletion], version: int) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(
         responses=[
             DeleteTopicsResponse.DeletableTopicResult(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from ottla.cluster.commands.elect_leaders import Elected, ElectLeaders
+from ottla.cluster.commands.elect_leaders import ElectionOutcome, ElectLeaders
 from ottla.machine.stepped import collected
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -46,7 +46,7 @@ async def _answer(reply: Later[Any], asked: tuple[tuple[str, int], ...] | None, 
     code = ErrorCode.NONE
     topics: tuple[str, ...] = ()
     if isinstance(outcomes, ApiError):
-        code, outcomes = outcomes.code, [Elected(name, partition, outcomes) for name, partition in asked or ()]
+        code, outcomes = outcomes.code, [ElectionOutcome(name, partition, outcomes) for name, partition in asked or ()]
     elif asked is None:
         topics = tuple(services.metadata.state.topics)  # all of them, most of them with nothing
     response = await services.slices.finish(_responding(outcomes, code, topics))
@@ -54,7 +54,7 @@ async def _answer(reply: Later[Any], asked: tuple[tuple[str, int], ...] | None, 
 
 
 def _responding(
-    outcomes: Sequence[Elected], code: ErrorCode, topics: Sequence[str]
+    outcomes: Sequence[ElectionOutcome], code: ErrorCode, topics: Sequence[str]
 ) -> Generator[None, None, ElectLeadersResponse]:
     per_slice = limits.METADATA_RECORDS_PER_SLICE
     listed = yield from collected((_Topic(topic=name, partition_result=[]) for name in topics), per_slice)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.cluster.commands.alter_configs import Alteration, Altered, IncrementalAlterConfigs
+from ottla.cluster.commands.alter_configs import Altered, ConfigAlteration, IncrementalAlterConfigs
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import Resource
@@ -30,7 +30,7 @@ def incremental_alter_configs(
     asked = [
         (
             Resource(resource.resource_type, resource.resource_name),
-            tuple(Alteration(each.name, each.config_operation, each.value) for each in resource.configs),
+            tuple(ConfigAlteration(each.name, each.config_operation, each.value) for each in resource.configs),
         )
         for resource in request.resources
     ]

@@ -10,7 +10,7 @@ from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import Answer
 from ottla.txns.commands.end import EndTransaction
-from ottla.txns.commands.init_producer import Producer
+from ottla.txns.commands.init_producer import ProducerIdentity
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
 from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
 
@@ -22,7 +22,7 @@ _FIRST_VERSION_OF_BUMPS = 5
 def end_txn(request: EndTxnRequest, context: Context) -> Answer[EndTxnResponse]:
     version = context.request_version
 
-    def respond(producer: Producer) -> EndTxnResponse:
+    def respond(producer: ProducerIdentity) -> EndTxnResponse:
         return EndTxnResponse(
             error_code=ErrorCode.NONE, producer_id=producer.producer_id, producer_epoch=producer.epoch
         )

@@ -9,7 +9,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import Answer
-from ottla.txns.commands.init_producer import InitProducer, Producer
+from ottla.txns.commands.init_producer import InitProducer, ProducerIdentity
 from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _NONE = -1
@@ -25,7 +25,7 @@ def init_producer_id(request: InitProducerIdRequest, context: Context) -> Answer
         return context.services.channel.producer_ids.ready().map(lambda problem: _next(problem, context)).soonest()
     if request.transactional_id == "":
         return _refuse(ErrorCode.INVALID_REQUEST)
-    expected = Producer(request.producer_id, request.producer_epoch) if request.producer_id != _NONE else None
+    expected = ProducerIdentity(request.producer_id, request.producer_epoch) if request.producer_id != _NONE else None
     command = InitProducer(request.transactional_id, request.transaction_timeout_ms, expected)
     knows_fenced = context.request_version >= _FIRST_VERSION_OF_FENCED
 
@@ -41,12 +41,12 @@ def _next(problem: ApiError | None, context: Context) -> InitProducerIdResponse:
     if problem is not None:  # a new block of ids could not be had
         return _refuse(problem.code)
     try:
-        return _respond(Producer(context.services.channel.producer_ids.next_producer_id(), 0))
+        return _respond(ProducerIdentity(context.services.channel.producer_ids.next_producer_id(), 0))
     except ApiError as error:  # others were faster
         return _refuse(error.code)
 
 
-def _respond(producer: Producer) -> InitProducerIdResponse:
+def _respond(producer: ProducerIdentity) -> InitProducerIdResponse:
     return InitProducerIdResponse(
         error_code=ErrorCode.NONE, producer_id=producer.producer_id, producer_epoch=producer.epoch
     )

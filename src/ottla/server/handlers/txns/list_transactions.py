@@ -14,7 +14,7 @@ from ottla.model.re2.nodes import RegexError
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import Answer, gather
-from ottla.txns.commands.describe import Filter, ListAll
+from ottla.txns.commands.describe import ListAll, TxnFilter
 from ottla.txns.states import BY_TEXT
 from ottla.txns.transaction import Transaction
 from ottla.wire.messages.txns.list_transactions import ListTransactionsRequest, ListTransactionsResponse
@@ -32,7 +32,7 @@ def list_transactions(request: ListTransactionsRequest, context: Context) -> Ans
         return _refuse(ErrorCode.INVALID_REGULAR_EXPRESSION)
     unknown = [text for text in dict.fromkeys(request.state_filters) if text not in BY_TEXT]
     states = frozenset(BY_TEXT[text] for text in request.state_filters if text in BY_TEXT)
-    wanted = Filter(
+    wanted = TxnFilter(
         states if request.state_filters else None,
         frozenset(request.producer_id_filters) or None,
         request.duration_filter,
