@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from ottla.log.files.disk import StorageError
 from ottla.machine.keyed import types_of
@@ -21,11 +20,9 @@ from ottla.replica.partition import Partition
 from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.coordination.runtime import CoordinatorRuntime
-from ottla.server.loop.later import Later, gather
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.partitions import Partitions
 from ottla.shares.state.machine import SharesMachine
-from ottla.shares.state.partition import SharePartitionId
 from ottla.shares.state.upkeep import PruneBelow
 from ottla.shares.state.view import SharesState, ShareStatesView
 from ottla.wire.journal import share_state
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ShareCoordinators = Coordinators[SharesMachine]
-ResultT = TypeVar("ResultT")
 _FIRST_LEVEL_WITH_SHARES = 1
 _INT = re.compile(r"[+-]?[0-9]+")
 
@@ -79,63 +75,6 @@ async def _prune_below(offset: int, partition: Partition, partitions: Partitions
         log.warning("%s is not pruned now: %s", partition.name, error)
     except StorageError as error:
         partitions.storage_failed(partition, error)
-
-
-Named = tuple[bytes, int]  # a topic's id and a partition
-
-
-def ask_each(
-    submit: Callable[[Any], Later[Any]],
-    commands: dict[Named, Any],
-    respond: Callable[[int, Any], ResultT],
-    refuse: Callable[[int, ApiError], ResultT],
-) -> Later[dict[bytes, list[ResultT]]]:
-    """The answers for all of them, by topic; each is made of the partition's number and the reply."""
-
-    def answer(named: Named) -> Later[ResultT]:
-        _, partition = named
-        return submit(commands[named]).map(
-            lambda value: refuse(partition, value) if isinstance(value, ApiError) else respond(partition, value)
-        )
-
-    def by_topic(results: Iterable[ResultT]) -> dict[bytes, list[ResultT]]:
-        topics: dict[bytes, list[ResultT]] = {}
-        for (topic_id, _), result in zip(commands, results, strict=True):
-            topics.setdefault(topic_id, []).append(result)
-        return topics
-
-    return gather([answer(named) for named in commands]).map(by_topic)
-
-
-def ask_partitions(
-    context: Context,
-    request: Any,
-    command: Callable[[bytes, Any], Any],
-    respond: Callable[[int, Any], Any],
-    refuse: Callable[[int, ApiError], Any],
-    topic_answer: type[Any],
-) -> Later[list[Any]]:
-    """`ask_each` of the coordinators here, for a request that lists topics with partitions: `command(topic id,
-    partition)` for each of them. The answers come in `topic_answer`s, as all of these APIs have them."""
-    shares = context.services.shares
-
-    def submit(command: Any) -> Later[Any]:
-        key = SharePartitionId(command.group_id, command.topic_id, command.partition).coordinator_key
-        return shares.submit(key, command)
-
-    commands = {
-        (topic.topic_id, each.partition): command(topic.topic_id, each)
-        for topic in request.topics
-        for each in topic.partitions
-    }
-    return ask_each(submit, commands, respond, refuse).map(
-        lambda topics: [topic_answer(topic_id=each, partitions=answers) for each, answers in topics.items()]
-    )
-
-
-def is_askable(group_id: str, topics: list[Any]) -> bool:
-    """Kafka answers with nothing at all when the group has no name, or there is no topic or one without partitions."""
-    return bool(group_id) and bool(topics) and all(topic.partitions for topic in topics)
 
 
 def is_share_partition(key: str) -> bool:

@@ -15,8 +15,9 @@ from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.high_watermarks import high_watermarks
 from ottla.server.api.portions import Portions
+from ottla.server.api.share_state_requests import ask_each
 from ottla.server.loop.later import Later
-from ottla.server.shares.coordinators import ask_each, check_enabled
+from ottla.server.shares.coordinators import check_enabled
 from ottla.shares.state.batches import NO_OFFSET
 from ottla.shares.state.commands import ReadSummary, Summary
 from ottla.shares.state.partition import NO_COUNT

@@ -4,43 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.model import limits
-from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.api.portions import Portions
+from ottla.server.api.share_state_requests import STATE_PORTIONS, StateForm, ask_share_coordinators
 from ottla.server.loop.later import Answer
-from ottla.server.shares.coordinators import ask_partitions
 from ottla.shares.state.commands import InitializeState
 from ottla.wire.messages.shares.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
 )
 
-TopicAnswer = InitializeShareGroupStateResponse.InitializeStateResult
-PartitionAnswer = TopicAnswer.PartitionResult
 
-
-@handles(
-    InitializeShareGroupStateRequest,
-    portions=Portions("topics.partitions", "results.partitions", limits.ITEMS_PER_SLICE),
-)
+@handles(InitializeShareGroupStateRequest, portions=STATE_PORTIONS)
 def initialize_share_group_state(
     request: InitializeShareGroupStateRequest, context: Context
 ) -> Answer[InitializeShareGroupStateResponse]:
-    if not request.group_id:
-        return InitializeShareGroupStateResponse(results=[])
-
-    def command(topic_id: bytes, each: Any) -> Any:
-        return InitializeState(request.group_id, topic_id, each.partition, each.state_epoch, each.start_offset)
-
-    answers = ask_partitions(context, request, command, _respond, _refuse, TopicAnswer)
-    return answers.map(lambda topics: InitializeShareGroupStateResponse(results=topics)).soonest()
+    return ask_share_coordinators(request, context, _FORM)
 
 
-def _respond(partition: int, _: Any) -> PartitionAnswer:
-    return PartitionAnswer(partition=partition, error_code=ErrorCode.NONE)
+def _command(group_id: str, topic_id: bytes, asked: Any) -> InitializeState:
+    return InitializeState(group_id, topic_id, asked.partition, asked.state_epoch, asked.start_offset)
 
 
-def _refuse(partition: int, error: ApiError) -> PartitionAnswer:
-    return PartitionAnswer(partition=partition, error_code=error.code, error_message=error.text)
+_TOPIC = InitializeShareGroupStateResponse.InitializeStateResult
+_FORM = StateForm(InitializeShareGroupStateResponse, _TOPIC, _TOPIC.PartitionResult, _command, needs_partitions=False)

@@ -5,49 +5,25 @@ v1 count of delivered records
 
 from __future__ import annotations
 
-from typing import Any
-
-from ottla.model import limits
-from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.api.portions import Portions
+from ottla.server.api.share_state_requests import STATE_PORTIONS, StateForm, ask_share_coordinators
 from ottla.server.loop.later import Answer
-from ottla.server.shares.coordinators import ask_partitions, is_askable
 from ottla.shares.state.batches import StateBatch
 from ottla.shares.state.commands import WriteState
 from ottla.wire.messages.shares.write_share_group_state import WriteShareGroupStateRequest, WriteShareGroupStateResponse
 
-Asked = WriteShareGroupStateRequest.WriteStateData.PartitionData
-TopicAnswer = WriteShareGroupStateResponse.WriteStateResult
-PartitionAnswer = TopicAnswer.PartitionResult
 
-
-@handles(
-    WriteShareGroupStateRequest, portions=Portions("topics.partitions", "results.partitions", limits.ITEMS_PER_SLICE)
-)
+@handles(WriteShareGroupStateRequest, portions=STATE_PORTIONS)
 def write_share_group_state(
     request: WriteShareGroupStateRequest, context: Context
 ) -> Answer[WriteShareGroupStateResponse]:
-    if not is_askable(request.group_id, request.topics):
-        return WriteShareGroupStateResponse(results=[])
-
-    def command(topic_id: bytes, each: Any) -> Any:
-        return _command(request.group_id, topic_id, each)
-
-    answers = ask_partitions(context, request, command, _respond, _refuse, TopicAnswer)
-    return answers.map(lambda topics: WriteShareGroupStateResponse(results=topics)).soonest()
+    return ask_share_coordinators(request, context, _FORM)
 
 
-def _respond(partition: int, _: Any) -> PartitionAnswer:
-    return PartitionAnswer(partition=partition, error_code=ErrorCode.NONE)
-
-
-def _refuse(partition: int, error: ApiError) -> PartitionAnswer:
-    return PartitionAnswer(partition=partition, error_code=error.code, error_message=error.text)
-
-
-def _command(group_id: str, topic_id: bytes, asked: Asked) -> WriteState:
+def _command(
+    group_id: str, topic_id: bytes, asked: WriteShareGroupStateRequest.WriteStateData.PartitionData
+) -> WriteState:
     return WriteState(
         group_id,
         topic_id,
@@ -61,3 +37,7 @@ def _command(group_id: str, topic_id: bytes, asked: Asked) -> WriteState:
             for each in asked.state_batches
         ),
     )
+
+
+_TOPIC = WriteShareGroupStateResponse.WriteStateResult
+_FORM = StateForm(WriteShareGroupStateResponse, _TOPIC, _TOPIC.PartitionResult, _command)

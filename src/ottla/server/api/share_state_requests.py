@@ -1,0 +1,95 @@
+"""What the APIs of the share coordinator have in common: a request names share partitions of one group, topic by topic,
+and each of them is asked about on its own, because each may have another coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api.context import Context
+from ottla.server.api.portions import Portions
+from ottla.server.loop.later import Answer, Later, gather
+from ottla.shares.state.partition import SharePartitionId
+
+ResultT = TypeVar("ResultT")
+TopicIdPartition = tuple[bytes, int]
+
+STATE_PORTIONS = Portions("topics.partitions", "results.partitions", limits.ITEMS_PER_SLICE)
+
+
+def _nothing_more(_: Any) -> dict[str, object]:
+    """Of a reply that only says that it is done."""
+    return {}
+
+
+class StateForm(NamedTuple):
+    """How one of these APIs asks the coordinator, and how it answers."""
+
+    response: Callable[..., Any]  # of `results`
+    topic: Callable[..., Any]
+    partition: Callable[..., Any]
+    command: Callable[[str, bytes, Any], Any]  # of the group's id, a topic's id, and a partition of the request
+    fields: Callable[[Any], Mapping[str, object]] = _nothing_more  # of the reply, but for those that all APIs have
+    blank: Any = None  # the reply whose fields are told with an error
+    needs_partitions: bool = True  # whether a request with an empty topic is answered with nothing
+
+
+def ask_share_coordinators(request: Any, context: Context, form: StateForm) -> Answer[Any]:
+    """Asks the share coordinators here. As with Kafka, the answer is empty if the request names no group, and, but for
+    one API, if it names no topic or one without partitions."""
+    if not request.group_id or (form.needs_partitions and not _names_partitions(request.topics)):
+        return form.response(results=[])
+    coordinators = context.services.shares
+
+    def submit(command: Any) -> Later[Any]:
+        key = SharePartitionId(command.group_id, command.topic_id, command.partition).coordinator_key
+        return coordinators.submit(key, command)
+
+    def respond(partition: int, reply: Any) -> Any:
+        return form.partition(partition=partition, error_code=ErrorCode.NONE, **form.fields(reply))
+
+    def refuse(partition: int, error: ApiError) -> Any:
+        told = form.fields(form.blank)
+        return form.partition(partition=partition, error_code=error.code, error_message=error.text, **told)
+
+    commands = {
+        (topic.topic_id, each.partition): form.command(request.group_id, topic.topic_id, each)
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    answers = ask_each(submit, commands, respond, refuse)
+    return answers.map(
+        lambda topics: form.response(
+            results=[form.topic(topic_id=each, partitions=partitions) for each, partitions in topics.items()]
+        )
+    ).soonest()
+
+
+def _names_partitions(topics: list[Any]) -> bool:
+    return bool(topics) and all(topic.partitions for topic in topics)
+
+
+def ask_each(
+    submit: Callable[[Any], Later[Any]],
+    commands: dict[TopicIdPartition, Any],
+    respond: Callable[[int, Any], ResultT],
+    refuse: Callable[[int, ApiError], ResultT],
+) -> Later[dict[bytes, list[ResultT]]]:
+    """The answers for all of them, by topic; each is made of the partition's number and the reply."""
+
+    def answer(named: TopicIdPartition) -> Later[ResultT]:
+        _, partition = named
+        return submit(commands[named]).map(
+            lambda value: refuse(partition, value) if isinstance(value, ApiError) else respond(partition, value)
+        )
+
+    def by_topic(results: Iterable[ResultT]) -> dict[bytes, list[ResultT]]:
+        topics: dict[bytes, list[ResultT]] = {}
+        for (topic_id, _), result in zip(commands, results, strict=True):
+            topics.setdefault(topic_id, []).append(result)
+        return topics
+
+    return gather([answer(named) for named in commands]).map(by_topic)
