@@ -18,7 +18,7 @@ from ottla.groups.consumer.downgrade import classic_turn, may_downgrade, merged,
 from ottla.groups.consumer.draft import ConsumerDraft
 from ottla.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from ottla.groups.consumer.heartbeat import check_full, replace_static
-from ottla.groups.consumer.leave import ConsumerSessionEnded, check_instance, keep_session, remove
+from ottla.groups.consumer.leave import TIMEOUTS, check_instance, remove
 from ottla.groups.consumer.member import ClassicProtocol, ClassicSide, ConsumerMember, without_epochs
 from ottla.groups.consumer.protocol import by_ids, read_subscription, write_assignment
 from ottla.groups.consumer.regexes import update_regexes
@@ -144,8 +144,8 @@ def _expect_sync(draft: ConsumerDraft, member: ConsumerMember) -> None:
     group_id, member_id = draft.group.group_id, member.member_id
     draft.cancel(("rejoin", group_id, member_id))
     draft.notes.append(Rejoining(group_id, member_id, expected=False))
-    keep_session(draft, member_id, member.classic.session_timeout_ms)
-    draft.after(("sync", group_id, member_id), member.rebalance_timeout_ms, ConsumerSessionEnded(group_id, member_id))
+    TIMEOUTS.keep_session(draft, member_id, member.classic.session_timeout_ms)
+    draft.after(("sync", group_id, member_id), member.rebalance_timeout_ms, TIMEOUTS.end_of(draft, member_id))
 
 
 def _reply(member: ConsumerMember) -> JoinReply:
@@ -174,7 +174,7 @@ def sync(command: SyncArguments, group: ConsumerGroup, view: GroupsView, now_ms:
         _expect_rejoin(draft, member)
         return draft.result(SyncReply(ErrorCode.REBALANCE_IN_PROGRESS))
     draft.cancel(("sync", group.group_id, member.member_id))
-    keep_session(draft, member.member_id, member.classic.session_timeout_ms)
+    TIMEOUTS.keep_session(draft, member.member_id, member.classic.session_timeout_ms)
     assignment = write_assignment(without_epochs(member.assigned), view.topics, protocol.metadata)
     return draft.result(SyncReply(ErrorCode.NONE, command.protocol_type, command.protocol_name, assignment))
 
@@ -184,7 +184,7 @@ def heartbeat(command: HeartbeatArguments, group: ConsumerGroup, view: GroupsVie
     member = _checked(group, command.member_id, command.instance_id, command.generation)
     assert member.classic is not None
     draft = ConsumerDraft(view, group, now_ms)
-    keep_session(draft, member.member_id, member.classic.session_timeout_ms)
+    TIMEOUTS.keep_session(draft, member.member_id, member.classic.session_timeout_ms)
     can_get_more = member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member)
     if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS or can_get_more:
         _expect_rejoin(draft, member)

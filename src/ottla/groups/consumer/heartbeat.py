@@ -14,7 +14,7 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer.draft import ConsumerDraft
 from ottla.groups.consumer.entries import current_entry, member_entry, member_tombstones, target_entry
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.leave import check_instance, keep_session, watch_revocation
+from ottla.groups.consumer.leave import TIMEOUTS, check_instance, watch_revocation
 from ottla.groups.consumer.member import (
     JOIN_EPOCH,
     STATIC_LEAVE_EPOCH,
@@ -74,7 +74,7 @@ class ConsumerHeartbeat:
         new = self._updated(old)
         members = {**draft.group.members, member_id: new} if new is not old else draft.group.members
         new = self._advance(draft, old, new, members)
-        keep_session(draft, member_id, draft.setting(CONSUMER_SESSION_TIMEOUT_MS))
+        TIMEOUTS.keep_session(draft, member_id, draft.setting(CONSUMER_SESSION_TIMEOUT_MS))
         changed = new.assigned is not old.assigned and new.assigned != old.assigned
         return draft.result(
             ConsumerHeartbeatReply(

@@ -1,4 +1,4 @@
-"""How members leave: by themselves, for a while, or because nothing was heard of them in time."""
+"""How members leave a consumer group: by themselves, for a while, or because nothing was heard of them in time."""
 
 from __future__ import annotations
 
@@ -19,33 +19,14 @@ from ottla.groups.consumer.member import (
 )
 from ottla.groups.find import find_group
 from ottla.groups.group import GroupKind
-from ottla.groups.modern.group import MemberState
 from ottla.groups.modern.metadata import metadata_hash
+from ottla.groups.modern.timeouts import MemberTimeouts
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 
-_NOTHING: Result[Entry] = Result()
 _TIMERS = ("session", "revocation", "rejoin", "sync")
-
-
-def keep_session(draft: ConsumerDraft, member_id: str, timeout_ms: int) -> None:
-    """The member was heard of now."""
-    group_id = draft.group.group_id
-    draft.after(("session", group_id, member_id), timeout_ms, ConsumerSessionEnded(group_id, member_id))
-
-
-def watch_revocation(draft: ConsumerDraft, old: ConsumerMember, new: ConsumerMember) -> None:
-    """Who must give partitions back has its rebalance timeout for it."""
-    if new == old or new.classic is not None:
-        return
-    group_id = draft.group.group_id
-    key = ("revocation", group_id, new.member_id)
-    if new.state is MemberState.UNREVOKED_PARTITIONS:
-        draft.after(key, new.rebalance_timeout_ms, ConsumerRevocationEnded(group_id, new.member_id, new.epoch))
-    elif old.state is MemberState.UNREVOKED_PARTITIONS:
-        draft.cancel(key)
 
 
 def remove(draft: ConsumerDraft, members: Sequence[ConsumerMember], reply: Any = None) -> Result[Entry]:
@@ -84,42 +65,25 @@ class ConsumerLeave:
         member = check_instance(group.static_member(self.instance_id), self.member_id, self.instance_id)
         if self.epoch != STATIC_LEAVE_EPOCH:
             return remove(draft, [member], self.member_id)
-        # Whoever comes back in its place begins with low epochs and must be able to commit.
+        # The instance that comes back in its place begins with low epochs and must be able to commit.
         assigned = with_epoch(without_epochs(member.assigned), 0)
         away = replace(member, epoch=STATIC_LEAVE_EPOCH, assigned=assigned, pending_revocation=NO_OWNED)
         draft.records.append(current_entry(group.group_id, member.member_id, away))
         return draft.result(member.member_id)
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerSessionEnded:
-    """Nothing was heard of a member for its session timeout."""
-
-    group_id: str
-    member_id: str
-
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
-        return _fence(view, self.group_id, self.member_id, now_ms)
+TIMEOUTS = MemberTimeouts(
+    ConsumerGroup,
+    "session",
+    "revocation",
+    lambda view, group, member, now_ms: remove(ConsumerDraft(view, group, now_ms), [member]),
+)
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerRevocationEnded:
-    """A member did not confirm in time that it gave partitions back, and others wait for them."""
-
-    group_id: str
-    member_id: str
-    epoch: int
-
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
-        return _fence(view, self.group_id, self.member_id, now_ms, self.epoch)
-
-
-def _fence(view: GroupsView, group_id: str, member_id: str, now_ms: int, epoch: int | None = None) -> Result[Entry]:
-    group = view.state.groups.get(group_id)
-    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-    if not isinstance(group, ConsumerGroup) or member is None or epoch not in (None, member.epoch):
-        return _NOTHING
-    return remove(ConsumerDraft(view, group, now_ms), [member])
+def watch_revocation(draft: ConsumerDraft, old: ConsumerMember, new: ConsumerMember) -> None:
+    """Members of the classic kind give back what they own when they rejoin, which has a timeout of its own."""
+    if new.classic is None:
+        TIMEOUTS.watch_revocation(draft, old, new)
 
 
 def consumer_group(view: GroupsView, group_id: str) -> ConsumerGroup:

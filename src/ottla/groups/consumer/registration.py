@@ -9,7 +9,7 @@ from ottla.groups.consumer.apply import KEYS, apply_entry
 from ottla.groups.consumer.classic_members import Rejoining, note_rejoining
 from ottla.groups.consumer.draft import ConsumerDraft
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.leave import keep_session, watch_revocation
+from ottla.groups.consumer.leave import TIMEOUTS, watch_revocation
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.consumer.regexes import RegexesSeen, note_seen
 from ottla.groups.group import Group
@@ -26,7 +26,7 @@ def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[En
         if isinstance(group, ConsumerGroup):
             draft = ConsumerDraft(view, group, now_ms)
             for member in group.members.values():
-                keep_session(draft, member.member_id, draft.setting(CONSUMER_SESSION_TIMEOUT_MS))
+                TIMEOUTS.keep_session(draft, member.member_id, draft.setting(CONSUMER_SESSION_TIMEOUT_MS))
                 watch_revocation(draft, ConsumerMember(member.member_id), member)
             timers += draft.timers
     return Result(timers=timers)

@@ -15,7 +15,7 @@ from ottla.groups.consumer.downgrade import migration_policy
 from ottla.groups.consumer.draft import ConsumerDraft
 from ottla.groups.consumer.entries import current_entry, epoch_entry, member_entry, target_entry, target_epoch_entry
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.leave import keep_session
+from ottla.groups.consumer.leave import TIMEOUTS
 from ottla.groups.consumer.member import ClassicProtocol, ClassicSide, ConsumerMember, with_epoch, without_epochs
 from ottla.groups.consumer.protocol import by_ids, read_assignment, read_subscription
 from ottla.groups.modern.metadata import metadata_hash
@@ -112,7 +112,7 @@ def _release_waiting(draft: ConsumerDraft, classic: ClassicGroup) -> None:
         if member.is_awaiting_sync:
             answer = SyncReply(ErrorCode.REBALANCE_IN_PROGRESS)
             draft.answers.append(Answer((SYNC, classic.group_id, member.member_id), answer))
-        keep_session(draft, member.member_id, member.session_timeout_ms)
+        TIMEOUTS.keep_session(draft, member.member_id, member.session_timeout_ms)
     turn = Turn(draft.view, classic, draft.now_ms)
     draft.cancel(turn.join_key())
     draft.cancel(turn.sync_key())

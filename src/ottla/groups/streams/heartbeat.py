@@ -17,7 +17,7 @@ from ottla.groups.streams.endpoints import EndpointShare, endpoint_shares
 from ottla.groups.streams.entries import member_entry, topology_entry
 from ottla.groups.streams.group import StreamsGroup, streams_group
 from ottla.groups.streams.internal_topics import ask_for_missing
-from ottla.groups.streams.leave import keep_session, watch_revocation
+from ottla.groups.streams.leave import TIMEOUTS, keep_session
 from ottla.groups.streams.member import JOIN_EPOCH, StreamsMember, UserEndpoint
 from ottla.groups.streams.notes import EndpointsChanged, ShutdownAsked, Waiting
 from ottla.groups.streams.tasks import Tasks, TaskSet, without_epochs
@@ -74,7 +74,7 @@ class StreamsHeartbeat:
         members = {**draft.group.members, new.member_id: new}
         target = draft.assign(epoch, new.member_id, members, configured, wait=_waits(draft))
         after = draft.reconcile(new, target, self.owned)
-        watch_revocation(draft, new, after)
+        TIMEOUTS.watch_revocation(draft, new, after)
         keep_session(draft, self.member_id)
         return draft.result(self._heard(draft, old, after, configured))
 

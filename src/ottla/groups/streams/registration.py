@@ -10,7 +10,7 @@ from ottla.groups.streams import notes
 from ottla.groups.streams.apply import KEYS, apply_entry
 from ottla.groups.streams.draft import StreamsDraft
 from ottla.groups.streams.group import StreamsGroup
-from ottla.groups.streams.leave import keep_session, watch_revocation
+from ottla.groups.streams.leave import TIMEOUTS, keep_session
 from ottla.groups.streams.member import StreamsMember
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
@@ -25,7 +25,7 @@ def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[En
             draft = StreamsDraft(view, group, now_ms)
             for member in group.members.values():
                 keep_session(draft, member.member_id)
-                watch_revocation(draft, StreamsMember(member.member_id), member)
+                TIMEOUTS.watch_revocation(draft, StreamsMember(member.member_id), member)
             timers += draft.timers
     return Result(timers=timers)
 

@@ -1,7 +1,8 @@
 """CoordinatorRuntime: what coordinators of every kind run on.
 
 A coordinator is a machine (`ottla.machine`) on a partition of an internal topic. It needs that partition, clocks,
-timers and turns on the event loop, the cluster's metadata to know what it leads, and somebody to create the topic."""
+timers and turns on the event loop, the cluster's metadata to know what it leads, and somebody to create the topic.
+"""
 
 from __future__ import annotations
 

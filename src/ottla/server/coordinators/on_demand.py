@@ -1,7 +1,8 @@
 """CoordinatorsOnDemand: the coordinators of a node, composed when they are first needed.
 
 A node that only keeps logs never imports them, which saves a good part of its start. Where internal topics exist
-already, coordinators are needed at once: sessions and transactions from before the start go on."""
+already, coordinators are needed at once: sessions and transactions from before the start go on.
+"""
 
 from __future__ import annotations
 

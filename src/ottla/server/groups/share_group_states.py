@@ -1,5 +1,6 @@
 """ShareGroupStates: what share groups ask of the share coordinators: to initialize and delete their partitions'
-state."""
+state.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ A transaction may have very many partitions, and a coordinator that loads or swe
 slice (`server/loop/slices.py`) writes some markers, of each transaction in turn, so that a small transaction never
 waits for a large one. Failed attempts are repeated together, one timer per transaction, and take their turns in the
 slices, too; that is why they do not use `server/loop/retrying.py`. A delivery whose coordinator lost the lead, was
-loaded anew or stops ends between two partitions: the next coordinator begins with all of them."""
+loaded anew or stops ends between two partitions: the next coordinator begins with all of them.
+"""
 
 from __future__ import annotations
 

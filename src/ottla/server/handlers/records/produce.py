@@ -9,7 +9,8 @@ does.
 
 A transactional batch is appended when the gate has admitted it (`server/txns/gate.py`), and one that must be looked
 into when that is done (`server/api/unlooked_batches.py`). Mostly both are at once. A request that names very many
-partitions is handled in portions (`server/api/wide_produce.py`)."""
+partitions is handled in portions (`server/api/wide_produce.py`).
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,76 @@
+"""MemberTimeouts: members that are removed because nothing was heard of them in time.
+
+Consumer and streams groups have the same two timeouts: that of a member's session, and that of a member which was told
+to give partitions (tasks) back and has not confirmed it, while others wait for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from ottla.groups.modern.draft import GroupDraft
+from ottla.groups.modern.group import MemberState, ModernGroup, ModernMember
+from ottla.groups.view import GroupsView
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+
+GroupT = TypeVar("GroupT", bound=ModernGroup[Any, Any])
+
+
+class ReconcilingMember(ModernMember, Protocol):
+    """A member that has to confirm what it gives back."""
+
+    @property
+    def state(self) -> MemberState: ...
+
+    @property
+    def rebalance_timeout_ms(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemberTimeouts(Generic[GroupT]):
+    """The timeouts of one kind of group. `session` and `revocation` name its timers, `remove` removes a member."""
+
+    group_type: type[GroupT]
+    session: str
+    revocation: str
+    remove: Callable[[GroupsView, GroupT, Any, int], Result[Entry]]
+
+    def keep_session(self, draft: GroupDraft[GroupT], member_id: str, timeout_ms: int) -> None:
+        """The member was heard of now."""
+        draft.after((self.session, draft.group.group_id, member_id), timeout_ms, self.end_of(draft, member_id))
+
+    def watch_revocation(self, draft: GroupDraft[GroupT], old: ReconcilingMember, new: ReconcilingMember) -> None:
+        """A member that must give something back has its rebalance timeout for it."""
+        if new == old:
+            return
+        key = (self.revocation, draft.group.group_id, new.member_id)
+        if new.state is MemberState.UNREVOKED_PARTITIONS:
+            draft.after(key, new.rebalance_timeout_ms, self.end_of(draft, new.member_id, new.epoch))
+        elif old.state is MemberState.UNREVOKED_PARTITIONS:
+            draft.cancel(key)
+
+    def end_of(self, draft: GroupDraft[GroupT], member_id: str, epoch: int | None = None) -> MemberTimedOut:
+        """What a timer of the member leads to."""
+        return MemberTimedOut(self, draft.group.group_id, member_id, epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberTimedOut:
+    """The member is removed, if it is still there and, where an `epoch` is given, has come no further."""
+
+    timeouts: MemberTimeouts[Any]
+    group_id: str
+    member_id: str
+    epoch: int | None = None
+
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if not isinstance(group, self.timeouts.group_type):
+            return Result()
+        member = group.members.get(self.member_id)
+        if member is None or self.epoch not in (None, member.epoch):
+            return Result()
+        return self.timeouts.remove(view, group, member, now_ms)
