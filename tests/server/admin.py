@@ -12,6 +12,8 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
+from tests.server.storages import storage_of
+
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.log.files import checkpoint
 from ottla.machine.stepped import in_one_go
@@ -19,14 +21,12 @@ from ottla.model.errors import ApiError
 from ottla.server.api import dispatch
 from ottla.server.api.context import Context, Peer
 from ottla.server.loop.later import Later
-from ottla.server.loop.slices import Slices
-from ottla.server.loop.watches import Watches
+from ottla.server.loop.runtime import Runtime
 from ottla.server.ports.ports import Ports
 from ottla.server.quorum.controller_link import ControllerChannel
 from ottla.server.quorum.quorum_member import Member
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import open_directories
-from ottla.server.storage.partitions import Partitions
 from ottla.sim.world.disk import SimDisk
 from ottla.wire import api, compile
 from ottla.wire.message import Request
@@ -82,17 +82,10 @@ class Admin:
         self.member.start_alone(self.loop)
         self.host = self.member.metadata
         self.configs.follow(self.host.state)
-        self.partitions = Partitions(
-            self.directories,
-            self.configs.log_config,
-            ports.now_ms,
-            1 << 20,
-            all_usable=True,
-            node_id=self.host.node_id,
-            changed=lambda partition: None,
-            watches=Watches(),
-        )
-        in_one_go(self.partitions.changes.loading(self.host.state))
+        self.runtime = Runtime(self.loop, now_ms=ports.now_ms, rng=ports.rng)
+        self.storage = storage_of(self.runtime, self.configs, self.directories)
+        self.partitions = self.storage.partitions
+        in_one_go(self.storage.changes.loading(self.host.state))
         self.changes: list[Any] = []
         self.host.on_change = self._changed
         channel: Any = ControllerChannel(self.loop)
@@ -102,7 +95,9 @@ class Admin:
             configs=self.configs,
             metadata=self.host,
             quorum=self.member.quorum,
-            slices=Slices(self.loop),
+            runtime=self.runtime,
+            storage=self.storage,
+            slices=self.runtime.slices,
             controller=self.member.controller,
             channel=channel,
             executor=None,
@@ -110,7 +105,7 @@ class Admin:
             liveness=SimpleNamespace(heard=lambda broker_id, context: None),
             rng=ports.rng,
             partitions=self.partitions,
-            waiters=SimpleNamespace(notify=lambda key: None),
+            waiters=self.storage.waiters,
             now_ms=ports.now_ms,
             steady_ms=ports.now_ms,
             advertised=lambda listener: advertised,
@@ -121,7 +116,7 @@ class Admin:
     def _changed(self, changes: list[Any]) -> None:
         self.changes.extend(changes)
         self.configs.forget()
-        in_one_go(self.partitions.changes.following(changes))
+        in_one_go(self.storage.changes.following(changes))
 
     def ask(self, request: Request, version: int | None = None) -> Any:
         """The answer in `version`, or in the highest one served."""
@@ -156,6 +151,6 @@ class Admin:
     def stop(self) -> Mapping[str, SimDisk]:
         """A clean stop; the disks for the next start."""
         self.member.close()
-        self.partitions.close()
+        self.storage.close()
         assert all(disk.exists(checkpoint.CLEAN_SHUTDOWN) for disk in self.disks.values())
         return self.disks

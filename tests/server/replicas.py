@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from tests.server.storages import storage_of
 from tests.support.waiting import WAIT_S
 
 from ottla.client.errors import ConnectionLost, NotConnected
@@ -20,24 +21,18 @@ from ottla.cluster.entities import UNASSIGNED_DIRECTORY
 from ottla.cluster.state import ClusterState
 from ottla.machine.stepped import in_one_go
 from ottla.model.ids import TopicPartition
-from ottla.model.settings.replication import REPLICA_LAG_TIME_MAX_MS
 from ottla.records.build import build_batch
 from ottla.replica.partition import Partition
 from ottla.server.api.context import Context, Peer
 from ottla.server.fetch.sessions import Sessions
 from ottla.server.handlers.records.fetch import fetch
 from ottla.server.handlers.records.list_offsets import list_offsets
-from ottla.server.loop.disk_threads import DiskThreads
 from ottla.server.loop.later import Later
-from ottla.server.loop.slices import Slices
-from ottla.server.loop.waiters import Waiters
-from ottla.server.loop.watches import Watches
+from ottla.server.loop.runtime import Runtime
 from ottla.server.quorum.controller_link import ControllerChannel
 from ottla.server.replication.replication import Replication
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import open_directories
-from ottla.server.storage.partitions import Partitions
-from ottla.server.storage.syncing import Syncer
 from ottla.sim.world.disk import SimDisk
 from ottla.wire import api, compile
 from ottla.wire.journal import cluster_metadata as journal
@@ -74,18 +69,11 @@ class Side:
         for number, directory in enumerate(self.directories):
             directory.id = bytes([node_id, number]).ljust(16, b"\2")
         loop = asyncio.get_running_loop()
-        self.waiters, self.watches = Waiters(loop), Watches()
-        self.partitions = Partitions(
-            self.directories,
-            self.configs.log_config,
-            now_ms,
-            1 << 20,
-            all_usable=True,
-            node_id=node_id,
-            changed=self.waiters.notify,
-            watches=self.watches,
-        )
-        in_one_go(self.partitions.changes.loading(state))
+        self.considered: list[Partition] = []
+        self.runtime = Runtime(loop, now_ms=now_ms, rng=random.Random(1))
+        self.storage = storage_of(self.runtime, self.configs, self.directories, self.considered.append)
+        self.partitions, self.waiters = self.storage.partitions, self.storage.waiters
+        in_one_go(self.storage.changes.loading(state))
         self.services: Any = SimpleNamespace(
             node_id=node_id,
             cluster_id="",
@@ -93,12 +81,14 @@ class Side:
             metadata=SimpleNamespace(state=state),
             partitions=self.partitions,
             waiters=self.waiters,
-            storage=SimpleNamespace(watches=self.watches),
-            syncer=Syncer(loop, DiskThreads(None, 1, None), self.partitions, self.waiters.notify),
+            runtime=self.runtime,
+            storage=self.storage,
+            syncer=self.storage.syncer,
+            looking=self.storage.looking,
             sessions=Sessions(100, random.Random(1)),
-            slices=Slices(loop),
+            slices=self.runtime.slices,
             now_ms=now_ms,
-            steady_ms=now_ms,
+            steady_ms=self.runtime.steady_ms,
             advertised=lambda listener: None,
             inter_broker_listener=LISTENER,
             controller=None,
@@ -108,13 +98,6 @@ class Side:
             peers=None,
             liveness=SimpleNamespace(look_at=lambda broker_id: None),
         )
-        self.considered: list[Partition] = []
-        self.partitions.neighbours.attach(
-            state=lambda: state,
-            consider=self.considered.append,
-            lag_ms_max=self.configs.broker[REPLICA_LAG_TIME_MAX_MS],
-            steady_ms=now_ms,
-        )
 
     def handle(self, request: Request, version: int) -> Any:
         context = Context(self.services, Peer(LISTENER, ("127.0.0.1", 1), ("127.0.0.1", 2)))
@@ -123,7 +106,7 @@ class Side:
 
     def changed(self, changes: Sequence[Any]) -> None:
         self.configs.forget()
-        in_one_go(self.partitions.changes.following(changes))
+        in_one_go(self.storage.changes.following(changes))
         if self.services.replication is not None:
             in_one_go(self.services.replication.following(changes))
 

@@ -23,12 +23,13 @@ from ottla.machine.stepped import in_one_go
 from ottla.model.settings.log import NUM_RECOVERY_THREADS_PER_DATA_DIR
 from ottla.model.settings.node import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS, PROCESS_ROLES
 from ottla.model.settings.own import OTTLA_STALL_LIMIT_MS
-from ottla.model.settings.replication import REPLICA_LAG_TIME_MAX_MS
+from ottla.replica.partition import Partition
 from ottla.server.api.context import Intercept, Services
 from ottla.server.api.forwarding import Forwarding
 from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
 from ottla.server.fetch.sessions import Sessions
 from ottla.server.fetch.spark_readers import SparkReaders
+from ottla.server.loop.periodic_jobs import PeriodicJobs
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.slices import Steps
@@ -53,7 +54,6 @@ from ottla.server.settings.start_refusals import check_start
 from ottla.server.storage.directories import DataDirectory, open_directories
 from ottla.server.storage.recovery import Watch, recover
 from ottla.server.storage.storage import Storage
-from ottla.server.storage.upkeep import Upkeep
 from ottla.server.storage.vacancy import check_vacant
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ log = logging.getLogger(__name__)
 
 # Imported when they are first needed.
 _COORDINATORS = "ottla.server.coordinators.all_coordinators"
+
+TIDY_MS = 1_000
+METADATA_MS = 10_000
 
 
 class Node:
@@ -84,6 +87,7 @@ class Node:
         self.addresses: list[tuple[str, int]] = []
         self._client_listeners = 0
         self._stop_requested: asyncio.Event | None = None
+        self.lifecycle: Lifecycle | None = None
         self.storage_lost = False  # why it asked for its own stop
         self._loaded = False  # whether partitions were opened, so that closing them is what makes the stop clean
         self._sockets: dict[ListenerAddress, Any] = {}  # bound, but nobody is let in yet
@@ -153,7 +157,15 @@ class Node:
         for directory in self.directories:
             directory.disk.keep_reserve()
         self._memory = RequestMemory.of(settings)
-        self.storage = Storage(self.runtime, self.configs, self._memory, self.directories, self.metadata.node_id)
+        self.storage = Storage(
+            self.runtime,
+            self.configs,
+            self._memory,
+            self.directories,
+            self.metadata.node_id,
+            isr_may_change=self._isr_may_change,
+            directory_lost=self._directory_lost,
+        )
         self.partitions = self.storage.partitions
         self._steps_back.append(self._close_storage)
         self._steps_back.append(self.peers.close)
@@ -227,15 +239,6 @@ class Node:
         """How other brokers read this one's partitions, and this one theirs."""
         replication = self.services.replication = Replication(loop, self.services, self.ports.executor)
         self._steps_back.append(replication.close)
-        self.partitions.neighbours.attach(
-            state=lambda: self.metadata.state,
-            consider=replication.consider,
-            lag_ms_max=self.configs.broker[REPLICA_LAG_TIME_MAX_MS],
-            steady_ms=self.services.steady_ms,
-            sync=self.services.syncer.request,
-            write=self.services.writer.request,
-            quota=replication.quotas.leader,
-        )
 
     def _load(self, module: str) -> Future[Any] | None:
         """A worker imports what will soon be needed here, which takes a tenth of a second. None: it is there."""
@@ -278,7 +281,7 @@ class Node:
         self._steps_back.append(self.member.quorum.stop)
         self._follow_configs()
         self._loaded = True
-        in_one_go(self.partitions.changes.loading(self.metadata.state))
+        in_one_go(self.storage.changes.loading(self.metadata.state))
         self._recover_logs()
         for endpoint in self._endpoints:
             self._listen(endpoint, loop)
@@ -321,7 +324,6 @@ class Node:
         broker = self.member.broker
         broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
         self.lifecycle = Lifecycle(loop, self.services, broker)
-        self.partitions.on_offline = self._directory_lost
         # A new controller must know whose end it should hear of.
         self.metadata.on_leader = self.lifecycle.new_controller
         self._steps_back.append(self.lifecycle.stop)
@@ -329,7 +331,7 @@ class Node:
         # Now everything is known that was decided before, so what has no place in the metadata has none at all.
         self._follow_configs()
         self._loaded = True
-        in_one_go(self.partitions.changes.loading(self.metadata.state))
+        in_one_go(self.storage.changes.loading(self.metadata.state))
         late = await self._recover(loop)
         for endpoint in endpoints:
             self._listen(endpoint, loop)
@@ -349,7 +351,7 @@ class Node:
         self.metadata.on_reload = self._reloaded
         if self.metadata.state is not loaded:  # a snapshot took its place
             self._follow_configs()
-            in_one_go(self.partitions.changes.loading(self.metadata.state))
+            in_one_go(self.storage.changes.loading(self.metadata.state))
         return late
 
     def _recover_logs(self) -> None:
@@ -363,17 +365,22 @@ class Node:
         limit_ms = self.configs.broker[OTTLA_STALL_LIMIT_MS]
         if self.ports.watch is not None and limit_ms:
             self._steps_back.append(self.ports.watch(loop, self.stalls, limit_ms, request_in_frame))
-        self.partitions.neighbours.on_sealed = self.services.syncer.seal
-        for partition in self.partitions.opened():
-            if partition.log.has_unsynced_segments:  # that recovery read
-                self.services.syncer.seal(partition)
-        self.upkeep = Upkeep(loop, self)
-        self._steps_back.append(self.upkeep.stop)
+        self.storage.start()
+        self._steps_back.append(self.storage.upkeep.stop)
+        self._begin_jobs(loop)
         self.member.controller.start(loop)
         self.metadata.on_change = self._changed if self.is_broker else self._before_loading
         if self.services.replication is not None:
             self.services.replication.start(self.metadata.state)
             self.services.coordinators.start(self.metadata.state)
+
+    def _begin_jobs(self, loop: asyncio.AbstractEventLoop) -> None:
+        """What is done by the clock, beside the upkeep of the storage."""
+        jobs = PeriodicJobs(loop)
+        self._steps_back.append(jobs.stop)
+        jobs.every("spark readers", TIDY_MS, lambda: self.services.spark_readers.commit(self.services))
+        jobs.every("connections", TIDY_MS, lambda: self.door.tidy(loop, self.runtime.slices))
+        jobs.every("metadata", METADATA_MS, lambda: self.metadata.upkeep(self.runtime.now_ms()))
 
     def _bind(self, endpoint: ListenerAddress) -> Any:
         sock = self._sockets[endpoint] = self.ports.net.listen(endpoint.host, endpoint.port)
@@ -402,12 +409,12 @@ class Node:
         """In slices; meanwhile nothing else changes in the metadata."""
         self._before_loading(changes)
         services = self.services
-        assert services.replication is not None, "it is a broker"
+        assert services.replication is not None and self.lifecycle is not None, "it is a broker"
         follow: Callable[[Any], Iterator[None] | None]
         for follow in (
-            self.partitions.changes.following,
+            self.storage.changes.following,
             services.replication.following,
-            self.upkeep.follow,
+            self.storage.upkeep.follow,
             services.coordinators.tell,
             services.contracts.follow,
             self.lifecycle.follow,
@@ -422,16 +429,22 @@ class Node:
         state = self.metadata.state
         self._follow_configs()
         if self.services.replication is not None and self._loaded:
-            changes = self.partitions.changes
+            changes = self.storage.changes
             gone = changes.gone_from(state)
             yield from changes.loading(state)
-            self.upkeep.follow(map(TopicDeleted, gone))
+            self.storage.upkeep.follow(map(TopicDeleted, gone))
             yield from self.services.replication.reloading(state)
             self.services.coordinators.reload(state)
 
     # --- stopping
 
+    def _isr_may_change(self, partition: Partition) -> None:
+        assert self.services.replication is not None, "it is a broker"
+        self.services.replication.consider(partition)
+
     def _directory_lost(self, _: DataDirectory) -> None:
+        if self.lifecycle is None:
+            return  # a node that is alone recovers
         self.lifecycle.hurry()
         if all(directory.offline for directory in self.directories):
             log.error("no data directory of this node works any more: it leaves the cluster until one does")
@@ -467,7 +480,7 @@ class Node:
         if self._loaded:
             for directory in self.directories:
                 directory.broker_epoch = broker.epoch if broker is not None else NOT_CLEAN
-            self.partitions.close()  # ends with the mark of a clean stop, which vouches for the metadata too
+            self.storage.close()  # ends with the mark of a clean stop, which vouches for the metadata too
             return
         for directory in self.directories:  # nothing was touched: what was closed cleanly still is
             if directory.clean:

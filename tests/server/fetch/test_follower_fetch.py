@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -166,7 +167,7 @@ def test_a_high_watermark_wakes_nobody_but_is_told() -> None:
         leader.fetch()
         waiting = leader.fetch({0: 1}, wait_ms=60_000)
         leader.apply(journal.PartitionChangeRecord(partition_id=0, topic_id=topic_id("t"), isr=[LEADER]))
-        leader.side.watches.changed(leader.partition(), hurry=False)
+        leader.side.storage.watches.changed(leader.partition(), hurry=False)
         await asyncio.sleep(0)
         assert not waiting.done
         leader.fetch()
@@ -179,7 +180,7 @@ def test_a_session_ends_with_its_connection() -> None:
     async def test(leader: Leader) -> None:
         leader.create()
         context = leader.context(VERSION)
-        sessions, watching = leader.side.services.sessions, leader.side.watches
+        sessions, watching = leader.side.services.sessions, leader.side.storage.watches
         for _ in range(2):
             fetch(_fetch({0: 0}, replica=FOLLOWER, session=(0, 0)), context)
             assert len(sessions) == 1 and watching.watchers(leader.partition()) == 1
@@ -244,7 +245,7 @@ def test_without_a_session() -> None:
         leader.side.produce()
         answer = await waiting
         assert answer.session_id == 0 and first(answer).records
-        assert not leader.side.watches, "nothing is remembered"
+        assert not leader.side.storage.watches, "nothing is remembered"
 
     on_a_leader(test)
 
@@ -262,7 +263,9 @@ def test_a_throttled_follower_waits_for_its_turn() -> None:
 
     async def test(leader: Leader) -> None:
         leader.begin()
-        quota = leader.side.partitions.neighbours.quota = Quota()
+        quota = Quota()
+        quotas = SimpleNamespace(leader=quota)
+        leader.side.services.replication = SimpleNamespace(quotas=quotas, following=lambda changes: iter(()))
         leader.side.produce()
         assert told(leader.fetch()) != {0: (0, 0)}, "who is in sync is not throttled"
         leader.apply(journal.PartitionChangeRecord(partition_id=0, topic_id=topic_id("t"), isr=[LEADER]))

@@ -59,12 +59,13 @@ def test_two_at_once(offsets: tuple[int, int]) -> None:
         pair.create()
         side, executor = pair.leader, Held()
         side.produce(count=5)
-        checkpoints = side.partitions.checkpoints
+        checkpoints = side.storage.checkpoints
+        checkpoints._executor = executor
         partition = side.partitions.find(*PARTITION)
         log = side.log()
 
         async def delete(offset: int) -> None:
-            await checkpoints.remember_log_starts({partition: offset}, executor)
+            await checkpoints.remember_log_starts({partition: offset})
             log.advance_log_start(offset)
 
         both = [asyncio.ensure_future(delete(offset)) for offset in offsets]
@@ -89,7 +90,7 @@ def test_checkpoints_that_are_being_written_while_their_partition_is_made_anew()
         pair.create()
         side = pair.leader
         side.produce(count=5)
-        directory, checkpoints = side.directories[0], side.partitions.checkpoints
+        directory, checkpoints = side.directories[0], side.storage.checkpoints
         late = checkpoints.collect(directory)
         pair.apply(journal.RemoveTopicRecord(topic_id=topic_id("t")))
         pair.create()
@@ -97,9 +98,9 @@ def test_checkpoints_that_are_being_written_while_their_partition_is_made_anew()
         assert late.write() is None
         assert PARTITION in checkpoint.read_offsets(directory.disk, checkpoint.RECOVERY_POINTS)
         assert directory.disk.exists(f"{PARTITION}/{checkpoint.BEGUN_ANEW}")
-        await checkpoints.write(late, None)
+        await checkpoints.write(late)
         assert directory.disk.exists(f"{PARTITION}/{checkpoint.BEGUN_ANEW}"), "these were the other one's"
-        await checkpoints.write(checkpoints.collect(directory), None)
+        await checkpoints.write(checkpoints.collect(directory))
         assert not directory.disk.exists(f"{PARTITION}/{checkpoint.BEGUN_ANEW}")
         await pair.close()
 

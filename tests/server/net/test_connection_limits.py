@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from tests.server.talk import BROKER, alter
 from tests.support.raw import Closed, RawConnection
 
+from ottla.model import limits
 from ottla.model.node_config import NodeConfig
 from ottla.server.loop.request_memory import RequestMemory
+from ottla.server.loop.slices import Slices
 from ottla.server.net.connection_limits import Door
 from ottla.server.net.listener import Listener
 from ottla.server.settings.configs import SINGLE_NODE
@@ -99,3 +102,28 @@ def test_limits_change_while_the_node_runs(ottla_broker: Broker) -> None:
         alter(first, BROKER, "", max_connections_per_ip=2)
         with RawConnection(ottla_broker.bootstrap) as second:
             second.call(HELLO, 3)
+
+
+def test_connections_are_tidied_some_at_a_time() -> None:
+    """Each may have requests that nobody told of: 2,000 of them took 1.4 s of the event loop."""
+    events: list[str] = []
+
+    class Connection:
+        closed = False
+
+        def tidy(self, now: float, max_idle_s: float) -> None:
+            events.append("tidied")
+
+    async def test() -> None:
+        loop = asyncio.get_running_loop()
+        door = Door(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1))
+        door.connections = dict.fromkeys(cast(Any, Connection()) for _ in range(20))
+        tidying = asyncio.ensure_future(door.tidy(loop, Slices(loop)))
+        while not tidying.done():
+            events.append("another")
+            await asyncio.sleep(0)
+
+    asyncio.run(test())
+    assert events.count("tidied") == 20
+    between = "".join("t" if event == "tidied" else " " for event in events).split()
+    assert max(map(len, between)) <= limits.CONNECTIONS_TIDIED_PER_SLICE

@@ -35,8 +35,8 @@ def terms(leader: int, epoch: int) -> Terms:
 
 
 def services(cuts: list[Partition]) -> Any:
-    partitions = SimpleNamespace(holds=lambda _: True, on_cut=cuts.append)
-    return SimpleNamespace(executor=None, now_ms=lambda: NOW_MS, partitions=partitions)
+    partitions, storage = SimpleNamespace(holds=lambda _: True), SimpleNamespace(cut=cuts.append)
+    return SimpleNamespace(executor=None, now_ms=lambda: NOW_MS, partitions=partitions, storage=storage)
 
 
 def test_it_is_cut_where_the_leader_says(follower: Partition) -> None:

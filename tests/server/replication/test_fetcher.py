@@ -95,7 +95,7 @@ def test_a_follower_cuts_what_another_leader_wrote() -> None:
         lost = pair.follower.partitions.find("t", 0)
         lost.append(build_batch([(None, b"nobody else has this")] * 5, timestamp=now_ms()), now_ms=now_ms())
         cuts: list[Any] = []
-        pair.follower.partitions.on_cut = cuts.append
+        pair.follower.storage.cut = cuts.append  # type: ignore[method-assign]
         pair.elect(LEADER)
         pair.leader.produce(count=2, value=b"what counts")
         assert lost.log.next_offset == 8
@@ -271,7 +271,7 @@ def test_a_durable_follower_acknowledges_when_it_has_synced() -> None:
 def write_slowly(pair: Pair) -> list[Partition]:
     """The follower's disk makes its writers wait from now on; its partitions that asked for a worker."""
     asked: list[Partition] = []
-    pair.follower.partitions.neighbours._write = asked.append
+    pair.follower.storage.writer.request = asked.append  # type: ignore[method-assign]
     pair.follower.disks["data"].faults.slow_writes = True
     return asked
 

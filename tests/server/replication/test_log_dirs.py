@@ -203,7 +203,7 @@ async def stopped_while_moving(pair: Pair) -> str:
     assert move(pair, target) == ErrorCode.NONE
     await eventually(lambda: described(pair.follower).get((target, True), (0, -1))[1] == 0)
     await pair.replication.close()
-    pair.follower.partitions.close()
+    pair.follower.storage.close()
     return target
 
 
@@ -216,7 +216,7 @@ def test_a_restart_goes_on_with_a_move_and_finishes_the_last_step_of_one() -> No
         disks = pair.follower.disks
         again = Side(FOLLOWER, pair.state, disks, {})
         assert [name for directory in again.directories for name in directory.futures] == [NAME]
-        again.partitions.close()
+        again.storage.close()
         # A crash between the last two renames: only the future one is left under a name of its own.
         source = disks["two" if target == "one" else "one"]
         source.rename("t-0", "t-0.00-delete")
@@ -264,8 +264,7 @@ def test_a_move_of_a_topic_that_is_gone_is_not_gone_on_with_by_its_namesake(monk
         pair.replication.start(pair.state)
         await pair.same()
         turn.set()
-        moves = pair.replication.moves
-        await eventually(lambda: moves is None or not moves.is_moving(NAME))
+        await eventually(lambda: NAME not in pair.follower.partitions.moving)
         await pair.same()
         await pair.close()
 

@@ -33,13 +33,13 @@ def notes(directory: DataDirectory) -> list[TopicPartition]:
 
 async def make_anew(pair: Pair) -> DataDirectory:
     """The directory in which checkpoints speak of others of their names."""
-    directory, checkpoints = pair.leader.directories[0], pair.leader.partitions.checkpoints
+    directory, checkpoints = pair.leader.directories[0], pair.leader.storage.checkpoints
     for is_anew in (False, True):
         pair.create(partitions=len(PARTITIONS))
         for each in PARTITIONS:
             pair.leader.produce(index=each.partition)
         if not is_anew:
-            await checkpoints.write(checkpoints.collect(directory), None)
+            await checkpoints.write(checkpoints.collect(directory))
             pair.apply(journal.RemoveTopicRecord(topic_id=topic_id("t")))
     assert notes(directory) == PARTITIONS
     return directory
@@ -52,7 +52,7 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 def test_the_loop_removes_none(worker: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         pair = Pair()
-        directory, checkpoints = await make_anew(pair), pair.leader.partitions.checkpoints
+        directory, checkpoints = await make_anew(pair), pair.leader.storage.checkpoints
         removing: list[threading.Thread] = []
         honest = SimDisk.remove
 
@@ -61,7 +61,8 @@ def test_the_loop_removes_none(worker: ThreadPoolExecutor, monkeypatch: pytest.M
             honest(self, path)
 
         monkeypatch.setattr(SimDisk, "remove", remove)
-        await checkpoints.write(checkpoints.collect(directory), worker)
+        checkpoints._executor = worker
+        await checkpoints.write(checkpoints.collect(directory))
         assert notes(directory) == [] and not directory.begun
         assert len(removing) >= len(PARTITIONS) and threading.current_thread() not in removing
         await pair.close()
@@ -72,7 +73,7 @@ def test_the_loop_removes_none(worker: ThreadPoolExecutor, monkeypatch: pytest.M
 def test_one_that_resists_is_tried_again(worker: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         pair = Pair()
-        directory, checkpoints = await make_anew(pair), pair.leader.partitions.checkpoints
+        directory, checkpoints = await make_anew(pair), pair.leader.storage.checkpoints
         honest = SimDisk.remove
 
         def remove(self: SimDisk, path: str) -> None:
@@ -82,9 +83,11 @@ def test_one_that_resists_is_tried_again(worker: ThreadPoolExecutor, monkeypatch
 
         with monkeypatch.context() as patch:
             patch.setattr(SimDisk, "remove", remove)
-            assert await checkpoints.write(checkpoints.collect(directory), worker) is None
+            checkpoints._executor = worker
+            assert await checkpoints.write(checkpoints.collect(directory)) is None
         assert notes(directory) == list(directory.begun) == [PARTITIONS[1]]
-        await checkpoints.write(checkpoints.collect(directory), worker)
+        checkpoints._executor = worker
+        await checkpoints.write(checkpoints.collect(directory))
         assert notes(directory) == []
         await pair.close()
 
@@ -96,7 +99,7 @@ def test_one_that_is_made_meanwhile_stays() -> None:
 
     async def test() -> None:
         pair = Pair()
-        directory, checkpoints = await make_anew(pair), pair.leader.partitions.checkpoints
+        directory, checkpoints = await make_anew(pair), pair.leader.storage.checkpoints
         collection = checkpoints.collect(directory)
         remove_notes = checkpoints.written(collection, collection.write())
         assert remove_notes is not None

@@ -194,7 +194,7 @@ def test_what_takes_the_place_of_what_was_clean_is_dirty(broker: Broker, connect
 
     def cut() -> None:
         partition.truncate_to(10)
-        node.partitions.on_cut(partition)
+        node.storage.cut(partition)
         done.set()
 
     loop.call_soon_threadsafe(cut)

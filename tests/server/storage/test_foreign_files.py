@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any, cast
 
 import pytest
+from tests.server.admin import StillLoop
+from tests.server.storages import storage_of
 from tests.server.talk import create, delete, eventually, produce
 from tests.support.raw import RawConnection
 
@@ -21,7 +24,8 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
 from ottla.records.record import Record
-from ottla.server.loop.watches import Watches
+from ottla.server.loop.runtime import Runtime
+from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.directory_choice import settle_futures
 from ottla.server.storage.formatting import format_directories
@@ -56,20 +60,14 @@ def joined(disk: SimDisk, clock: list[int]) -> Partitions:
     """A broker of a cluster of two, which just came back."""
     directories = [DataDirectory("/data", disk)]
     settle_futures(directories)
-    partitions = Partitions(
-        directories,
-        lambda _: LogConfig(),
-        lambda: clock[0],
-        1 << 20,
-        all_usable=True,
-        node_id=1,
-        changed=lambda partition: None,
-        watches=Watches(),
-    )
+    runtime = Runtime(cast(Any, StillLoop()), now_ms=lambda: clock[0], rng=random.Random(1))
+    configs = Configs({"log.dirs": "/data", "log.segment.delete.delay.ms": "60000"})
+    storage = storage_of(runtime, configs, directories)
+    partitions = storage.partitions
     state = ClusterState()
     for node_id in (1, 2):
         state.brokers[node_id] = Broker(node_id, 0, ID, (), (), None, fenced=False)
-    in_one_go(partitions.changes.loading(state))
+    in_one_go(storage.changes.loading(state))
     return partitions
 
 
@@ -156,7 +154,7 @@ def test_what_could_not_be_made_to_its_end_is_taken_up_again() -> None:
     partitions = joined(disk, clock)
     (directory,) = partitions.directories
     name = TopicPartition("t", 0)
-    partitions.checkpoints.begin_anew(directory, name)
+    partitions.pending_checkpoints.begin_anew(directory, name)
     put(disk, "t-0/00000000000000000000.log")
     assert partitions._settle_home(directory, name, ID) is False
     directory.forget(name)

@@ -232,8 +232,8 @@ def test_a_cut_lowers_the_checkpoint_at_once(broker: Broker, tmp_path: Path) -> 
 
     def cut() -> None:
         partition.truncate_to(3)
-        node.partitions.on_cut(partition)
-        asked.append(node.upkeep._too_high.is_set())
+        node.storage.cut(partition)
+        asked.append(node.storage.upkeep._too_high.is_set())
 
     broker._loop.call_soon_threadsafe(cut)
     eventually(lambda: checkpointed(tmp_path / "data") <= 3, "the checkpoint is lowered")

@@ -23,7 +23,7 @@ def pieces(pair: Pair, records: Sequence[Any], done: list[Any]) -> list[int]:
     changes = [change for record in records for change in pair.state.apply(record)]
     pair.leader.configs.forget()
     found = []
-    for _ in pair.leader.partitions.changes.following(changes):
+    for _ in pair.leader.storage.changes.following(changes):
         found.append(len(done))
         done.clear()
     return [*found, len(done)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +12,7 @@ from tests.support.raw import RawConnection
 from ottla.log.log import Log
 from ottla.model import limits
 from ottla.replica.partition import Partition
-from ottla.server.loop.slices import Slices
 from ottla.server.storage.partitions import Partitions
-from ottla.server.storage.upkeep import Upkeep
 from ottla.testing.broker import Broker
 
 Factory = Callable[..., Broker]
@@ -80,30 +76,3 @@ def test_many_changed_settings_are_one_change(ottla_broker: Broker, monkeypatch:
         alter(connection, BROKER, "", log_retention_ms=5_000_000, log_roll_ms=5_000_000)
         assert len(configured) == 10
         assert {partition.log.config.retention_ms for partition in configured} == {1_000_000}
-
-
-def test_connections_are_tidied_some_at_a_time() -> None:
-    """Each may have requests that nobody told of: 2,000 of them took 1.4 s of the event loop."""
-    events: list[str] = []
-
-    class Connection:
-        closed = False
-
-        def tidy(self, now: float, max_idle_s: float) -> None:
-            events.append("tidied")
-
-    async def test() -> None:
-        loop = asyncio.get_running_loop()
-        door = SimpleNamespace(connections=dict.fromkeys(Connection() for _ in range(20)), max_idle_s=600)
-        upkeep: Any = SimpleNamespace(
-            _loop=loop, _node=SimpleNamespace(door=door, services=SimpleNamespace(slices=Slices(loop)))
-        )
-        tidying = asyncio.ensure_future(Upkeep._tidy_connections(upkeep))
-        while not tidying.done():
-            events.append("another")
-            await asyncio.sleep(0)
-
-    asyncio.run(test())
-    assert events.count("tidied") == 20
-    between = "".join("t" if event == "tidied" else " " for event in events).split()
-    assert max(map(len, between)) <= limits.CONNECTIONS_TIDIED_PER_SLICE

@@ -79,6 +79,8 @@ class _Fetch:
         self._max_bytes = min(request.max_bytes, context.partitions.fetch_max_bytes)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._found: dict[Key, tuple[Wanted, PartitionData]] = {}
+        replication = context.services.replication
+        self._quota = None if replication is None else replication.quotas.leader
         self._size_bytes = 0
         self._is_urgent = False
         self._cold_tries = 0
@@ -199,14 +201,14 @@ class _Fetch:
 
     def _is_held_back(self, partition: Partition) -> bool:
         """Replication of those who are in sync is never throttled: that would throw them out."""
-        quota = self._context.partitions.neighbours.quota
+        quota = self._quota
         if quota is None or partition.in_sync is None or self._replica_id in partition.in_sync.isr:
             return False
         return quota.holds_back(partition.topic, partition.index)
 
     def _respond(self) -> FetchResponse:
         session = self._session
-        quota = self._context.partitions.neighbours.quota
+        quota = self._quota
         news = []
         for key, (wanted, data) in self._found.items():
             if wanted.news(data) or self._is_full:

@@ -7,6 +7,7 @@ have taken the descriptors that are theirs: the data directories need the others
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from ottla.model.settings.network import (
     SOCKET_REQUEST_MAX_BYTES,
 )
 from ottla.server.loop.request_memory import RequestMemory
+from ottla.server.loop.slices import Slices
 
 if TYPE_CHECKING:
     from ottla.server.net.connection import Connection
@@ -80,6 +82,15 @@ class Door:
             waiting, self._waiting = self._waiting, []
             for resume in waiting:
                 resume()
+
+    async def tidy(self, loop: asyncio.AbstractEventLoop, slices: Slices) -> None:
+        """Looks at every connection, some at each turn of the loop: one that is looked at may have requests to be
+        handled."""
+        for number, connection in enumerate(tuple(self.connections), start=1):
+            if not connection.closed:
+                connection.tidy(loop.time(), self.max_idle_s)
+            if number % limits.CONNECTIONS_TIDIED_PER_SLICE == 0:
+                await slices.turn()
 
     def close(self) -> None:
         """Everybody out."""

@@ -22,7 +22,7 @@ def is_long_cut(partition: Partition, epoch: int, end_offset: int) -> bool:
 
 def cut_now(partition: Partition, epoch: int, end_offset: int, services: Services) -> None:
     partition.truncate_for(epoch, end_offset, now_ms=services.now_ms())
-    services.partitions.on_cut(partition)
+    services.storage.cut(partition)
 
 
 async def cut_long(partition: Partition, epoch: int, end_offset: int, services: Services) -> None:
@@ -35,4 +35,4 @@ async def cut_long(partition: Partition, epoch: int, end_offset: int, services: 
     if not is_same or partition.is_leader or partition.leader_epoch != leader_epoch:
         raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, "the leader changed meanwhile")
     partition.truncate_for(epoch, end_offset, now_ms=services.now_ms(), producers=producers)
-    services.partitions.on_cut(partition)
+    services.storage.cut(partition)

@@ -163,9 +163,6 @@ class LogDirs:
     def futures_in(self, directory: DataDirectory) -> list[Move]:
         return [move for move in self._moves.values() if move.target is directory]
 
-    def is_moving(self, name: TopicPartition) -> bool:
-        return name in self._moves
-
     def is_leaving(self, key: Key) -> bool:
         """Whether the controller knows better where the replica will be."""
         return any(move.key == key and move.is_leaving for move in self._moves.values())
@@ -202,6 +199,7 @@ class LogDirs:
             target.disk, path, present.config, now_ms=now_ms, log_start_offset=start, clean=False, topic_id=topic_id
         )
         self._moves[name] = Move(name, Key(topic_id, name.partition), partition, source, target, copy)
+        self._services.partitions.moving.add(name)
         log.info("%s moves to %s", name, target.path)
         if self._task is None:
             self._task = self._loop.create_task(self._make_moves())
@@ -210,6 +208,7 @@ class LogDirs:
         if self._moves.get(move.name) is not move:
             return
         del self._moves[move.name]
+        self._services.partitions.moving.discard(move.name)
         try:
             mark_deleted(move.copy.directory, move.key.topic_id)
         except StorageError as error:
@@ -346,6 +345,7 @@ class LogDirs:
         copy.next_offset = source.next_offset
         self._services.partitions.move(partition, move.target, copy)
         del self._moves[move.name]
+        self._services.partitions.moving.discard(move.name)
         log.info("%s is in %s now", move.name, move.target.path)
         return True
 

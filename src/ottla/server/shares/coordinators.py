@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
 from ottla.log.files.disk import StorageError
@@ -21,7 +20,7 @@ from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.coordination.runtime import CoordinatorRuntime
 from ottla.server.settings.configs import Configs
-from ottla.server.storage.partitions import Partitions
+from ottla.server.storage.storage import Storage
 from ottla.shares.state.machine import SharesMachine
 from ottla.shares.state.upkeep import PruneBelow
 from ottla.shares.state.view import SharesState, ShareStatesView
@@ -52,7 +51,7 @@ def share_coordinators(coordinating: CoordinatorRuntime, configs: Configs) -> Sh
 
     def prune(effect: PruneBelow, host: Host[SharesMachine]) -> None:
         if effect.offset > host.partition.log.log_start_offset:
-            runtime.slices.begin(_prune_below(effect.offset, host.partition, storage.partitions, runtime.executor))
+            runtime.slices.begin(_prune_below(effect.offset, host.partition, storage))
 
     made: ShareCoordinators = coordinating.coordinators(
         SHARE_STATE_TOPIC,
@@ -64,17 +63,17 @@ def share_coordinators(coordinating: CoordinatorRuntime, configs: Configs) -> Sh
     return made
 
 
-async def _prune_below(offset: int, partition: Partition, partitions: Partitions, executor: Executor | None) -> None:
+async def _prune_below(offset: int, partition: Partition, storage: Storage) -> None:
     try:
         start = partition.deletion_point(offset)
         # On disk before it is so: a log start must not go back after a crash.
-        await partitions.checkpoints.remember_log_starts({partition: start}, executor)
-        if partitions.holds(partition):
+        await storage.checkpoints.remember_log_starts({partition: start})
+        if storage.partitions.holds(partition):
             partition.delete_records(start)
     except ApiError as error:
         log.warning("%s is not pruned now: %s", partition.name, error)
     except StorageError as error:
-        partitions.storage_failed(partition, error)
+        storage.partitions.storage_failed(partition, error)
 
 
 def is_share_partition(key: str) -> bool:

@@ -15,20 +15,17 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ottla.log.files import checkpoint
 from ottla.log.files.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.replica.partition import Partition
 from ottla.server.loop.workers import in_worker
 from ottla.server.storage.directories import DataDirectory
-
-if TYPE_CHECKING:
-    from ottla.replica.partition import Partition
-    from ottla.server.storage.partitions import Partitions
-
-Offsets = Mapping[TopicPartition, int]
+from ottla.server.storage.partitions import Partitions
+from ottla.server.storage.pending_checkpoints import Offsets
 
 
 class Collection(NamedTuple):
@@ -51,12 +48,13 @@ class Collection(NamedTuple):
 
 
 class Checkpoints:
-    def __init__(self, partitions: Partitions) -> None:
+    """`executor`: the workers that write them."""
+
+    def __init__(self, partitions: Partitions, executor: Executor | None) -> None:
         self._partitions = partitions
+        self._executor = executor
+        self._pending = partitions.pending_checkpoints
         self._number = 0
-        # Log starts that are about to be, of all who wait for them. Of partitions, not names: one may be made anew.
-        self._coming: list[Mapping[Partition, int]] = []
-        self._collected: dict[str, Offsets] = {}  # by directory: the recovery points that are or will be on disk
         self._replicated: dict[str, Offsets] = {}  # by directory: what was last written of replicated partitions
 
     def collect(self, directory: DataDirectory) -> Collection:
@@ -65,7 +63,7 @@ class Checkpoints:
         for name, partition in self._partitions.opened_in(directory):
             recovery[name] = partition.log.recovery_point
             watermarks[name] = partition.high_watermark
-        self._collected[directory.path] = recovery
+        self._pending.recovery_points[directory.path] = recovery
         offsets: dict[str, Offsets] = {
             checkpoint.RECOVERY_POINTS: recovery,
             checkpoint.LOG_STARTS: self._log_starts(directory),
@@ -89,21 +87,12 @@ class Checkpoints:
         directory = self._partitions.directory_of(name)
         if directory is None:
             return False
-        coming = self._collected.get(directory.path, {}).get(name, 0)
+        coming = self._pending.recovery_points.get(directory.path, {}).get(name, 0)
         return partition.log.recovery_point < max(coming, directory.remembered_recovery_point(name))
-
-    def begin_anew(self, directory: DataDirectory, name: TopicPartition) -> None:
-        """Nothing lies there yet, whatever lay there before."""
-        directory.forget(name)
-        directory.partitions[name] = None
-        directory.own.add(name)
-        coming = (partition.topic_partition for starts in self._coming for partition in starts)
-        if directory.remembers(name) or name in self._collected.get(directory.path, ()) or name in coming:
-            directory.begin_anew(name)
 
     def _log_starts(self, directory: DataDirectory) -> dict[TopicPartition, int]:
         coming: dict[Partition, int] = {}
-        for each in self._coming:
+        for each in self._pending.log_starts:
             for partition, offset in each.items():
                 coming[partition] = max(offset, coming.get(partition, 0))
         starts = dict(directory.log_starts)
@@ -139,13 +128,13 @@ class Checkpoints:
                 if make_last is not None:
                     make_last()
 
-    async def write(self, collection: Collection, executor: Executor | None) -> StorageError | None:
+    async def write(self, collection: Collection) -> StorageError | None:
         """In a worker; why it failed."""
         loop = asyncio.get_running_loop()
-        error = await in_worker(loop, executor, collection.write)
+        error = await in_worker(loop, self._executor, collection.write)
         make_last = self.written(collection, error)
         if make_last is not None:
-            await in_worker(loop, executor, make_last)
+            await in_worker(loop, self._executor, make_last)
         return error
 
     def _coming_starts(self, directory: DataDirectory) -> Collection:
@@ -154,19 +143,19 @@ class Checkpoints:
             return self.collect(directory)
         return self._collection(directory, {checkpoint.LOG_STARTS: self._log_starts(directory)})
 
-    async def remember_log_starts(self, starts: Mapping[Partition, int], executor: Executor | None) -> None:
+    async def remember_log_starts(self, starts: Mapping[Partition, int]) -> None:
         """Puts the coming log starts of these partitions on disk. Raises KAFKA_STORAGE_ERROR.
 
         Who called moves them before anybody else has a turn: from here on the next collection does not know of them.
         """
-        self._coming.append(starts)
+        self._pending.log_starts.append(starts)
         try:
             directories = dict.fromkeys(
                 self._partitions.directory_of(partition.topic_partition) for partition in starts
             )
             for directory in filter(None, directories):
-                error = await self.write(self._coming_starts(directory), executor)
+                error = await self.write(self._coming_starts(directory))
                 if error is not None:
                     raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         finally:
-            self._coming.remove(starts)
+            self._pending.log_starts.remove(starts)

@@ -25,13 +25,14 @@ from ottla.model.settings.cleaner import (
     LOG_CLEANER_IO_MAX_BYTES_PER_SECOND,
 )
 from ottla.replica.partition import Partition
-from ottla.server.loop.workers import in_worker
+from ottla.server.loop.runtime import Runtime
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.partitions import Partitions
 
 if TYPE_CHECKING:
     from ottla.log.compaction.compact import Cleaned
     from ottla.log.files.disk import Directory
     from ottla.log.log import Log
-    from ottla.server.node import Node
 
 log = logging.getLogger(__name__)
 
@@ -41,26 +42,34 @@ _MORE = object()
 
 class Cleaner:
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, node: Node, on_swap: Callable[[Partition], None] = lambda _: None
+        self, runtime: Runtime, configs: Configs, partitions: Partitions, on_swap: Callable[[Partition], None]
     ) -> None:
-        self._loop = loop
-        self._node = node
+        """`on_swap` is told of a partition whose old segments wait for their removal."""
+        self._runtime = runtime
+        self._configs = configs
+        self._partitions = partitions
         self._on_swap = on_swap
-        self._clean_offsets = {directory.path: CleanOffsets(directory.disk) for directory in node.directories}
+        self._clean_offsets = {each.path: CleanOffsets(each.disk) for each in partitions.directories}
         self._saving: dict[CleanOffsets, asyncio.Future[None]] = {}
         self._save_again: set[CleanOffsets] = set()
-        for offsets in self._clean_offsets.values():
-            self._drop(offsets, [name for name in offsets.known() if node.partitions.directory_of(name) is None])
-        for partition in node.partitions.opened():
-            self.cut(partition)  # the last life may have ended between a cut and the checkpoint
         self._uncleanable: set[str] = set()
         self._throttle_bytes = 0.0
         self._throttle = Throttle(1.0)
-        self._task = loop.create_task(self._forever()) if self._setting(LOG_CLEANER_ENABLE) else None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to compact; the partitions are known."""
+        partitions = self._partitions
+        for offsets in self._clean_offsets.values():
+            self._drop(offsets, [name for name in offsets.known() if partitions.directory_of(name) is None])
+        for partition in partitions.opened():
+            self.cut(partition)  # the last run may have ended between a cut and the checkpoint
+        if self._setting(LOG_CLEANER_ENABLE):
+            self._task = self._runtime.loop.create_task(self._forever())
 
     def _setting(self, setting: Setting[T]) -> T:
         """As it is now: most of the cleaner's settings may change while the node runs."""
-        return self._node.configs.broker[setting]
+        return self._configs.broker[setting]
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -92,7 +101,7 @@ class Cleaner:
         if offsets in self._saving:
             self._save_again.add(offsets)
             return
-        future = self._loop.run_in_executor(self._node.ports.executor, offsets.saving())
+        future = self._runtime.loop.run_in_executor(self._runtime.executor, offsets.saving())
         self._saving[offsets] = future
         future.add_done_callback(lambda done: self._saved(offsets, done))
 
@@ -128,17 +137,17 @@ class Cleaner:
             self._uncleanable.add(partition.name)
             log.error("%s cannot be compacted and is left as it is: %s", partition.name, error)
         except StorageError as error:
-            self._node.partitions.storage_failed(partition, error)
+            self._partitions.storage_failed(partition, error)
             return False
         return True
 
     async def _choose(self) -> tuple[Partition, Cleanable] | None:
-        now_ms = self._node.ports.now_ms()
-        partitions = self._node.partitions
+        now_ms = self._runtime.now_ms()
+        partitions = self._partitions
         parts: dict[Partition, Cleanable] = {}
         for number, partition in enumerate(tuple(partitions.opened()), start=1):
             compacted = partition.log.config.compact and partition.name not in self._uncleanable
-            if compacted and partitions.holds(partition) and not self._is_moving(partition):
+            if compacted and partitions.holds(partition) and _key(partition) not in partitions.moving:
                 parts[partition] = cleanable(
                     partition.log,
                     self._offsets_of(partition).get(_key(partition)),
@@ -154,14 +163,8 @@ class Cleaner:
         )
         return (chosen, parts[chosen]) if chosen is not None else None
 
-    def _is_moving(self, partition: Partition) -> bool:
-        """To another directory: what is copied stays as it is meanwhile."""
-        replication = self._node.services.replication
-        moves = None if replication is None else replication.moves
-        return moves is not None and moves.is_moving(_key(partition))
-
     def _offsets_of(self, partition: Partition) -> CleanOffsets:
-        directory = self._node.partitions.directory_of(_key(partition))
+        directory = self._partitions.directory_of(_key(partition))
         assert directory is not None, "it is here"
         return self._clean_offsets[directory.path]
 
@@ -169,7 +172,7 @@ class Cleaner:
         from ottla.log.compaction.compact import Compaction
         from ottla.log.compaction.offset_map import OffsetMap
 
-        now_ms = self._node.ports.now_ms
+        now_ms = self._runtime.now_ms
         compacted = partition.log
         compaction = Compaction(
             compacted,
@@ -193,12 +196,12 @@ class Cleaner:
         """Puts new segments in the place of old ones; whether that was done."""
         try:
             # The topic may be gone by now, or in another directory; its files are then nobody's, and follow it.
-            while self._node.partitions.holds(partition) and partition.log is compacted:
+            while self._partitions.holds(partition) and partition.log is compacted:
                 try:
                     directory = next(steps)
                 except StopIteration as end:
                     return bool(end.value)
-                await in_worker(self._loop, self._node.ports.executor, directory.sync)
+                await self._runtime.in_worker(directory.sync)
             return False
         finally:
             steps.close()
@@ -207,7 +210,7 @@ class Cleaner:
         """Runs a generator step by step in a worker, sleeping as the throttle wants; what it returns."""
         try:
             while True:
-                result, size_bytes = await in_worker(self._loop, self._node.ports.executor, _step, work)
+                result, size_bytes = await self._runtime.in_worker(_step, work)
                 if result is not _MORE:
                     return result
                 await asyncio.sleep(self._pause_ms(size_bytes) / 1000)
@@ -219,7 +222,7 @@ class Cleaner:
         if bytes_per_second != self._throttle_bytes:
             self._throttle_bytes = bytes_per_second
             self._throttle = Throttle(bytes_per_second)
-        return max(self._throttle.wait_ms(size_bytes, self._loop.time() * 1000), 0.0)
+        return max(self._throttle.wait_ms(size_bytes, self._runtime.loop.time() * 1000), 0.0)
 
 
 def _step(work: Iterator[int]) -> tuple[Any, int]:

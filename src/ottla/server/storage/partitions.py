@@ -29,14 +29,12 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.replica.partition import Partition
 from ottla.replica.terms import Terms
-from ottla.server.loop.watches import Watches
-from ottla.server.storage.checkpoints import Checkpoints
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.directory_choice import identity_of
 from ottla.server.storage.neighbours import NodeNeighbours
 from ottla.server.storage.opening import Opening
+from ottla.server.storage.pending_checkpoints import PendingCheckpoints
 from ottla.server.storage.removal import Doomed, Removal, Retirement, mark_deleted, set_aside
-from ottla.server.storage.replica_changes import ReplicaChanges
 
 log = logging.getLogger(__name__)
 
@@ -62,13 +60,12 @@ class Partitions:
         *,
         all_usable: bool,
         node_id: int,
-        changed: Callable[[Partition], None],
-        watches: Watches,
-        cordoned: Callable[[], Sequence[bytes]] = tuple,
+        neighbours: NodeNeighbours,
+        cordoned: Callable[[], Sequence[bytes]],
+        directory_lost: Callable[[DataDirectory], None],
     ) -> None:
-        """`changed` is told of a partition that was deleted or got another role or settings: whoever waits for it must
-        look again, and `watches` which followers read it. `cordoned` gives the ids of directories that take no new
-        replicas."""
+        """`cordoned` gives the ids of directories that take no new replicas; `directory_lost` is told of one that went
+        offline."""
         self.directories = directories
         self.all_usable = all_usable  # whether every directory of the configuration is among them
         self.fetch_max_bytes = fetch_max_bytes
@@ -80,20 +77,19 @@ class Partitions:
         self.by_id: dict[bytes, Held] = {}
         self.place: dict[TopicPartition, DataDirectory] = {}  # of the replicas that are here and can be used
         self.unopened: dict[TopicPartition, None] = {}
-        self.recovers_late = False  # whether somebody looks after `unrecovered`: the loop does not recover by itself
+        self._recovers_late = False
         self.unrecovered: dict[TopicPartition, None] = {}
         self.flushed_by_time: dict[Partition, None] = {}  # opened ones with a flush.ms
-        self.neighbours = NodeNeighbours(changed, watches)
+        self.moving: set[TopicPartition] = set()  # which are being copied into another directory, and stay as they are
+        self.neighbours = neighbours
         self.preferred: dict[TopicPartition, DataDirectory] = {}  # where replicas that will come were told to go
         self.removal = Removal()
         self.retirement = Retirement(self.removal)
-        self.checkpoints = Checkpoints(self)
-        self.changes = ReplicaChanges(self)
-        self.changed = changed
+        self.pending_checkpoints = PendingCheckpoints()
+        # A partition was deleted or got another role or settings: whoever waits for it must look again.
+        self.changed = neighbours.moved
         self.cordoned = cordoned
-        # Told of one whose end another leader's history took the place of.
-        self.on_cut: Callable[[Partition], None] = _ignore
-        self.on_offline: Callable[[DataDirectory], None] = _ignore
+        self._directory_lost = directory_lost
 
     # Finding
 
@@ -157,6 +153,10 @@ class Partitions:
 
     # Opening
 
+    def recover_late(self) -> None:
+        """The loop serves: from now on a log that needs recovery is noted in `unrecovered` and opened by a worker."""
+        self._recovers_late = True
+
     def unclean(self) -> dict[DataDirectory, list[TopicPartition]]:
         """What is not open yet and lies in directories that were not closed cleanly."""
         found: dict[DataDirectory, list[TopicPartition]] = {}
@@ -176,7 +176,7 @@ class Partitions:
     def _open(self, held: Held, index: int) -> Partition:
         name = TopicPartition(held.topic.name, index)
         place = self.place.get(name)
-        if self.recovers_late and place is not None and not place.clean and place.disk.exists(str(name)):
+        if self._recovers_late and place is not None and not place.clean and place.disk.exists(str(name)):
             self.unrecovered[name] = None
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} has yet to be recovered")
         opening = self.opening(name)
@@ -215,7 +215,7 @@ class Partitions:
             set_aside(home, identity or NO_ID)
             identity = None
         if not directory.disk.exists(str(name)):
-            self.checkpoints.begin_anew(directory, name)
+            self.pending_checkpoints.begin_anew(directory, name)
             return False
         directory.heed_note(name)
         if identity is None and home.list() and not (name in directory.own and is_partition(home)):
@@ -316,7 +316,7 @@ class Partitions:
             self.unopened.pop(name, None)
         for _, partition in gone:
             self.gone(partition)
-        self.on_offline(directory)
+        self._directory_lost(directory)
 
     def offline_directories(self) -> list[bytes]:
         """The ids of directories that failed since the start."""
@@ -349,8 +349,8 @@ class Partitions:
         self.changed(partition)
         self.neighbours.grew(partition, hurry=True)
 
-    def close(self) -> None:
-        """A clean stop: everything flushed, checkpointed, and marked so. Deleted topics go at the next start."""
+    def close_logs(self) -> list[DataDirectory]:
+        """A clean stop: every log is flushed and closed; the directories in which that worked."""
         self.retirement.finish()
         closed = []
         for directory in self.directories:
@@ -361,10 +361,4 @@ class Partitions:
                 closed.append(directory)
             except StorageError as error:
                 directory.fail(error)
-        self.checkpoints.write_now()
-        for directory in closed:
-            directory.mark_clean({name for name, _ in self.opened_in(directory)})
-
-
-def _ignore(_: object) -> None:
-    """Until the node is listening."""
+        return closed

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ottla.cluster.entities import (
     Change,
@@ -27,10 +26,8 @@ from ottla.model.ids import TopicPartition
 from ottla.model.resources import ResourceType
 from ottla.server.loop.slices import Steps, Tally
 from ottla.server.storage.directory_choice import assigned_directory, choose_directory, set_stray_aside, settle_futures
+from ottla.server.storage.partitions import Held, Partitions
 from ottla.server.storage.removal import Doomed
-
-if TYPE_CHECKING:
-    from ottla.server.storage.partitions import Held, Partitions
 
 log = logging.getLogger(__name__)
 

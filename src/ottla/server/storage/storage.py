@@ -1,17 +1,19 @@
 """Storage: the data directories of a node, the partitions in them, and the work that goes on for them in threads.
 
-- `partitions`: the replicas this node holds;
+- `partitions`: the replicas this node holds; `changes`: how they follow the cluster's metadata;
 - `waiters`: answers that wait until a partition changes; `watches`: followers that read partitions;
 - `syncer`: fsync of what was appended; `writer`: writes to a disk that makes writers wait;
-- `cold`: reads of what is not in the page cache; `looking`: looks into the records of batches.
+- `cold`: reads of what is not in the page cache; `looking`: looks into the records of batches;
+- `checkpoints`: the offsets that the next start begins from; `upkeep`: what is done by the clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ottla.model import limits
 from ottla.model.settings.node import FETCH_MAX_BYTES
+from ottla.model.settings.replication import REPLICA_LAG_TIME_MAX_MS
 from ottla.replica.partition import Partition
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
@@ -19,11 +21,15 @@ from ottla.server.loop.waiters import Waiters
 from ottla.server.loop.watches import Watches
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.batch_looks import Looking
+from ottla.server.storage.checkpoints import Checkpoints
 from ottla.server.storage.cold_reads import ColdReads
 from ottla.server.storage.directories import DataDirectory, cordoned
 from ottla.server.storage.late_writes import Writer
+from ottla.server.storage.neighbours import NodeNeighbours
 from ottla.server.storage.partitions import Partitions
+from ottla.server.storage.replica_changes import ReplicaChanges
 from ottla.server.storage.syncing import Syncer
+from ottla.server.storage.upkeep import Upkeep
 
 
 class Storage:
@@ -34,7 +40,12 @@ class Storage:
         memory: RequestMemory,
         directories: Sequence[DataDirectory],
         node_id: int,
+        *,
+        isr_may_change: Callable[[Partition], None],
+        directory_lost: Callable[[DataDirectory], None],
     ) -> None:
+        """`isr_may_change` is told of a partition that is led here and whose in-sync replicas may have to change,
+        `directory_lost` of a directory that went offline."""
         loop = runtime.loop
         self._configs = configs
         self.directories = directories
@@ -47,9 +58,19 @@ class Storage:
             configs.broker[FETCH_MAX_BYTES],
             all_usable=len(directories) == len(configs.log_dirs()),
             node_id=node_id,
-            changed=self.waiters.notify,
-            watches=self.watches,
+            neighbours=NodeNeighbours(
+                state=lambda: self.partitions.state,
+                lag_ms_max=configs.broker[REPLICA_LAG_TIME_MAX_MS],
+                steady_ms=runtime.steady_ms,
+                changed=self.waiters.notify,
+                watches=self.watches,
+                sync=lambda partition: self.syncer.request(partition),
+                write=lambda partition: self.writer.request(partition),
+                sealed=lambda partition: self.syncer.seal(partition),
+                isr_may_change=isr_may_change,
+            ),
             cordoned=self.cordoned,
+            directory_lost=directory_lost,
         )
         self._threads = [
             runtime.disk_threads(count)
@@ -60,6 +81,9 @@ class Storage:
         self.writer = Writer(loop, for_writes, self.partitions, self.waiters.notify)
         self.syncer = Syncer(loop, for_syncs, self.partitions, self.waiters.notify)
         self.looking = Looking(loop, runtime.executor)
+        self.changes = ReplicaChanges(self.partitions)
+        self.checkpoints = Checkpoints(self.partitions, runtime.executor)
+        self.upkeep = Upkeep(runtime, configs, self.partitions, self.checkpoints, self.syncer, self.waiters.notify)
 
     def cordoned(self) -> list[bytes]:
         """The ids of the directories that take no new replicas (`cordoned.log.dirs`)."""
@@ -72,6 +96,15 @@ class Storage:
         if partition.needs_sync:
             self.syncer.request(partition)
 
+    def cut(self, partition: Partition) -> None:
+        """The end of its log was cut off: another leader's history took its place."""
+        self.upkeep.cut(partition)
+
+    def start(self) -> None:
+        """The partitions are recovered: begins what goes on by itself."""
+        self.syncer.start()
+        self.upkeep.start()
+
     async def finish_work(self) -> None:
         """Waits for the threads. Nothing is looked at, synced or written in them afterwards."""
         await self.looking.close()
@@ -79,3 +112,10 @@ class Storage:
         await self.writer.idle()
         for threads in self._threads:
             threads.close()
+
+    def close(self) -> None:
+        """A clean stop: everything flushed, checkpointed, and marked so. Deleted topics go at the next start."""
+        closed = self.partitions.close_logs()
+        self.checkpoints.write_now()
+        for directory in closed:
+            directory.mark_clean({name for name, _ in self.partitions.opened_in(directory)})

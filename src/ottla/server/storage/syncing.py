@@ -32,7 +32,14 @@ class Syncer(LogWork):
         super().__init__(loop, threads, partitions, changed)
         self._sealed: dict[Partition, None] = {}  # with segments that wait for their turn
         self._sealing: dict[Partition, None] = {}  # of those that are running, the ones nobody waits for
-        self._ends = False
+        self._seals = False  # between `start` and `idle`
+
+    def start(self) -> None:
+        """From now on segments that end are synced, beginning with those that recovery has read."""
+        self._seals = True
+        for partition in self._partitions.opened():
+            if partition.log.has_unsynced_segments:
+                self.seal(partition)
 
     def request(self, partition: Partition) -> None:
         if partition in self._running:
@@ -42,7 +49,7 @@ class Syncer(LogWork):
 
     def seal(self, partition: Partition) -> None:
         """A segment of it ended. The sync begins when the append that ended it is done."""
-        if partition not in self._sealed and not self._ends:
+        if self._seals and partition not in self._sealed:
             self._sealed[partition] = None
             self._loop.call_soon(self._seal_next)
 
@@ -102,7 +109,7 @@ class Syncer(LogWork):
 
     async def idle(self) -> None:
         """Waits until no sync runs any more; none of a segment begins after this, since a stop syncs them all."""
-        self._ends = True
+        self._seals = False
         self._sealed.clear()
         await super().idle()
 

@@ -64,7 +64,7 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[De
 async def _delete_all(starts: dict[Partition, int], context: Context) -> dict[TopicPartition, PartitionAnswer]:
     try:
         # On disk before anyone can see it: a log start must not go back after a crash.
-        await context.partitions.checkpoints.remember_log_starts(starts, context.services.executor)
+        await context.services.storage.checkpoints.remember_log_starts(starts)
     except ApiError as error:
         return {partition.topic_partition: _refusal(partition.topic_partition, error.code) for partition in starts}
     return {partition.topic_partition: _delete(partition, start, context) for partition, start in starts.items()}

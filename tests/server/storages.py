@@ -1,0 +1,31 @@
+"""A real `Storage` over simulated disks, for tests that need no whole node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ottla.replica.partition import Partition
+from ottla.server.loop.request_memory import RequestMemory
+from ottla.server.loop.runtime import Runtime
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.directories import DataDirectory
+from ottla.server.storage.storage import Storage
+
+
+def storage_of(
+    runtime: Runtime,
+    configs: Configs,
+    directories: Sequence[DataDirectory],
+    considered: Callable[[Partition], Any] = lambda partition: None,
+) -> Storage:
+    """`considered` is told of partitions whose in-sync replicas may have to change."""
+    return Storage(
+        runtime,
+        configs,
+        RequestMemory.of(configs.broker),
+        directories,
+        configs.node_id,
+        isr_may_change=considered,
+        directory_lost=lambda directory: None,
+    )
