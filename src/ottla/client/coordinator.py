@@ -23,7 +23,7 @@ from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, 
 
 R = TypeVar("R", bound=Response)
 
-_MANY_KEYS_SINCE = 4  # FindCoordinator takes a list of keys from this version on
+_MANY_KEYS_SINCE = FindCoordinatorRequest.since("coordinator_keys")
 # The end of a transaction is written in the background; what asks too early for the next one needs a moment only.
 _CONCURRENT_WAIT_MS, _CONCURRENT_WAITS = 20, 10
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -37,8 +37,12 @@ class CoordinatorKind(IntEnum):
     SHARE = 2
 
 
-# The first version of FindCoordinator that knows the key type.
-_SINCE = {CoordinatorKind.GROUP: 0, CoordinatorKind.TRANSACTION: 1, CoordinatorKind.SHARE: 6}
+# The first version of FindCoordinator that knows the kind; share coordinators came without a new field (KIP-932).
+_SINCE = {
+    CoordinatorKind.GROUP: 0,
+    CoordinatorKind.TRANSACTION: FindCoordinatorRequest.since("key_type"),
+    CoordinatorKind.SHARE: 6,
+}
 
 
 class Coordinator:

@@ -140,6 +140,17 @@ class MessageType(type):
         """Whether the highest version is still being worked on by Kafka, and so is not to be advertised."""
         return cls._facts.latest_unstable
 
+    def since(cls, field: str) -> int:
+        """The first version that has a field, of those that do not have it from the beginning.
+
+        Meant for constants of modules, so that a field that does not exist, or always does, is found by the import.
+        """
+        mark = cls._marks.get(field)
+        if not isinstance(mark, Mark) or Versions.of(mark.versions).low == 0:
+            problem = "is in every version" if field in cls._annotations else "does not exist"
+            raise ValueError(f"{cls.__qualname__}.{field} {problem}")
+        return Versions.of(mark.versions).low
+
     @property
     def name(cls) -> str:
         """The API's name for a request or response (`Produce`), the class's for anything else."""

@@ -45,7 +45,7 @@ from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 __all__ = ["ConsumedRecord", "Cursor", "Fetched", "Fetcher", "RawBatch", "ReadOptions", "decode_batch"]
 
-_BY_ID_SINCE = 13  # Fetch names topics by id from this version on
+_BY_ID_SINCE = FetchRequest.Topic.since("topic_id")
 _NOWHERE = -1  # the "broker" of cursors whose leader is to be looked for
 # From a replica that does not lead, these only mean that the leader knows better.
 _OF_FOLLOWERS = (

@@ -25,8 +25,8 @@ from ottla.model.ids import NO_ID, TopicPartition
 from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
-_COMMIT_BY_ID_SINCE = 10
-_FETCH_BY_ID_SINCE = 10
+_COMMIT_BY_ID_SINCE = OffsetCommitRequest.Topic.since("topic_id")
+_FETCH_BY_ID_SINCE = OffsetFetchRequest.Group.Topics.since("topic_id")
 _GONE_ON = (
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.UNKNOWN_MEMBER_ID,

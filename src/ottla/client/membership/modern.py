@@ -38,7 +38,7 @@ from ottla.wire.messages.groups.consumer_group_heartbeat import (
 
 log = logging.getLogger(__name__)
 
-_REGEX_SINCE = 1
+_REGEX_SINCE = ConsumerGroupHeartbeatRequest.since("subscribed_topic_regex")
 _FENCED = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 
 

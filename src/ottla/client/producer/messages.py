@@ -12,7 +12,7 @@ from ottla.client.producer.options import ProducerOptions
 from ottla.model.ids import NO_ID
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
-_BY_ID_SINCE = 13
+_BY_ID_SINCE = ProduceRequest.TopicProduceData.since("topic_id")
 TopicData = ProduceRequest.TopicProduceData
 PartitionAnswer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 Sent = list[tuple[PartitionQueue, Batch]]

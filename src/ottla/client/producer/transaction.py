@@ -49,9 +49,14 @@ Offsets = Mapping[TopicPartition, "int | tuple[int, int, str]"]
 Errors = Mapping[TopicPartition, ErrorCode]
 
 _FEATURE, _IMPLICIT_LEVEL = "transaction.version", 2
-# The first versions in which writing is joining, and in which the end returns an epoch.
-IMPLICIT_SINCE: dict[type[Request], int] = {ProduceRequest: 12, TxnOffsetCommitRequest: 5, EndTxnRequest: 5}
-_ADD_PARTITIONS_MAX = 3  # later versions are for brokers
+# The first versions with which a write adds its partition to the transaction (KIP-890; no field tells them), and with
+# which the end returns an epoch.
+IMPLICIT_SINCE: dict[type[Request], int] = {
+    ProduceRequest: 12,
+    TxnOffsetCommitRequest: 5,
+    EndTxnRequest: EndTxnResponse.since("producer_epoch"),
+}
+_ADD_PARTITIONS_MAX = AddPartitionsToTxnRequest.since("transactions") - 1  # later versions are for brokers
 _FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 

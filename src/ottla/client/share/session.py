@@ -29,7 +29,7 @@ _Topic = ShareFetchRequest.FetchTopic
 _AckTopic = ShareAcknowledgeRequest.AcknowledgeTopic
 
 _FINAL_EPOCH = -1
-_RENEW_SINCE = 2
+_RENEW_SINCE = ShareAcknowledgeRequest.since("is_renew_ack")
 
 # A partition by its topic's id, and the acknowledgements of one request by partition.
 IdPartition = tuple[bytes, int]

@@ -8,7 +8,8 @@ from ottla.groups.consumer.heartbeat import ConsumerHeartbeat
 from ottla.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from ottla.model.errors import ApiError, ErrorCode
 
-_MEMBERS_CHOOSE_IDS = 1  # from this version of ConsumerGroupHeartbeat on
+# From this version of ConsumerGroupHeartbeat on, members choose their ids (KIP-1082).
+_MEMBERS_CHOOSE_IDS = 1
 
 
 def check_heartbeat(heartbeat: ConsumerHeartbeat, version: int, assignors: Sequence[str]) -> None:

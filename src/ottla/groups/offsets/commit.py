@@ -17,7 +17,7 @@ from ottla.model.limits import INT64_MAX
 from ottla.model.settings.groups import OFFSET_METADATA_MAX_BYTES
 
 DEFAULT_RETENTION = -1
-# From this OffsetCommit version on a group that does not exist is told by its own error.
+# Clients with an older OffsetCommit do not know the error GROUP_ID_NOT_FOUND.
 _NOT_FOUND_SINCE = 9
 
 

@@ -17,9 +17,9 @@ PartitionData = TopicData.PartitionData
 # What one partition has to say.
 Found = tuple[Wanted, PartitionData]
 
-FIRST_VERSION_BY_ID = 13
-FIRST_VERSION_WITH_REPLICA_STATE = 15
-FIRST_VERSION_WITH_LEADER = 16
+FIRST_VERSION_BY_ID = FetchRequest.Topic.since("topic_id")
+FIRST_VERSION_WITH_REPLICA_STATE = FetchRequest.since("replica_state")
+FIRST_VERSION_WITH_LEADER = FetchResponse.since("node_endpoints")
 # Consumers up to this version do not know KAFKA_STORAGE_ERROR; Kafka tells them what makes them look for the leader.
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 _ANOTHER_LEADS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)

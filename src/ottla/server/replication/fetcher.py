@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 _PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
 
 PURPOSE = "replica"
-_FIRST_VERSION_BY_ID = 13
+_FIRST_VERSION_BY_ID = FetchRequest.Topic.since("topic_id")
 _ANEW = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,

@@ -18,7 +18,7 @@ from ottla.wire.messages.cluster.alter_partition import AlterPartitionRequest, A
 
 _Asked = AlterPartitionRequest.TopicData.PartitionData
 _Topic = AlterPartitionResponse.TopicData
-_FIRST_WITH_EPOCHS = 3
+_FIRST_WITH_EPOCHS = AlterPartitionRequest.TopicData.PartitionData.since("new_isr_with_epochs")
 
 
 @handles(

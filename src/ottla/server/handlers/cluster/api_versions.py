@@ -17,7 +17,9 @@ from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVers
 
 # What Kafka accepts as a client's name and version; versions 0 to 2 do not carry them.
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-FIRST_VERSION_WITH_SOFTWARE = 3
+FIRST_VERSION_WITH_SOFTWARE = ApiVersionsRequest.since("client_software_name")
+# Older clients cannot read a feature whose lowest level is 0.
+_FIRST_VERSION_WITH_LEVEL_0 = 4
 PRODUCE = 0
 # Kafka serves Produce from version 3 but says 0, because librdkafka before 2.11 takes a higher minimum for an old
 # broker that knows no compression (KAFKA-18659). A client that really sends an older version is disconnected.
@@ -41,7 +43,7 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
             ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in SUPPORTED_FEATURES.items()
             # Before version 4 a minimum of 0 could not be told: such features are left out.
-            if low > 0 or context.request_version >= 4
+            if low > 0 or context.request_version >= _FIRST_VERSION_WITH_LEVEL_0
         ],
         finalized_features_epoch=context.metadata.features_epoch,
         finalized_features=[

@@ -13,6 +13,7 @@ from ottla.server.loop.later import Answer, Later
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 _KNOWN = frozenset(FeatureUpgrade)
+_FIRST_WITH_UPGRADE_TYPE = UpdateFeaturesRequest.FeatureUpdateKey.since("upgrade_type")
 
 
 @handles(UpdateFeaturesRequest, on="both", forwarded=True, few=True)
@@ -39,6 +40,6 @@ def update_features(request: UpdateFeaturesRequest, context: Context) -> Answer[
 
 
 def _direction(update: UpdateFeaturesRequest.FeatureUpdateKey, version: int) -> FeatureUpgrade:
-    if version == 0:
+    if version < _FIRST_WITH_UPGRADE_TYPE:
         return FeatureUpgrade.SAFE_DOWNGRADE if update.allow_downgrade else FeatureUpgrade.UPGRADE
     return FeatureUpgrade(update.upgrade_type) if update.upgrade_type in _KNOWN else FeatureUpgrade.UNKNOWN

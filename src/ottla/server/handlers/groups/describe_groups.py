@@ -19,7 +19,7 @@ from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest, De
 Described = DescribeGroupsResponse.DescribedGroup
 Member = Described.DescribedGroupMember
 
-_NOT_FOUND_SINCE = 6
+_NOT_FOUND_SINCE = DescribeGroupsResponse.DescribedGroup.since("error_message")
 _DEAD = "Dead"
 
 

@@ -22,7 +22,8 @@ Coordinator = FindCoordinatorResponse.Coordinator
 GROUP = 0
 TRANSACTION = 1
 SHARE = 2
-_FIRST_VERSION_OF_MANY = 4
+_FIRST_VERSION_OF_MANY = FindCoordinatorRequest.since("coordinator_keys")
+# The first version in which a key may be that of a share partition (KIP-932).
 _FIRST_VERSION_OF_SHARES = 6
 _NOBODY = (-1, "", -1)
 _NO_ERROR = ApiError(ErrorCode.NONE, "")

@@ -20,10 +20,11 @@ from ottla.wire.messages.groups.join_group import JoinGroupRequest, JoinGroupRes
 
 log = logging.getLogger(__name__)
 
-_FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
+_FIRST_VERSION_WITH_REBALANCE_TIMEOUT = JoinGroupRequest.since("rebalance_timeout_ms")
+# From this version on, a new member is given an id and joins again with it (KIP-394).
 _FIRST_VERSION_THAT_NEEDS_AN_ID = 4
-_FIRST_VERSION_WITH_PROTOCOL_TYPE = 7
-_FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = 9
+_FIRST_VERSION_WITH_PROTOCOL_TYPE = JoinGroupResponse.since("protocol_type")
+_FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = JoinGroupResponse.since("skip_assignment")
 
 
 @handles(JoinGroupRequest)

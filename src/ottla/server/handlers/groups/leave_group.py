@@ -20,7 +20,7 @@ from ottla.wire.messages.groups.leave_group import LeaveGroupRequest, LeaveGroup
 
 log = logging.getLogger(__name__)
 
-_FIRST_VERSION_OF_MANY = 3
+_FIRST_VERSION_OF_MANY = LeaveGroupRequest.since("members")
 
 
 @handles(LeaveGroupRequest, portions=Portions("members", "members", limits.LEAVERS_PER_SLICE))

@@ -20,7 +20,7 @@ Topic = OffsetCommitRequest.Topic
 TopicAnswer = OffsetCommitResponse.Topic
 PartitionAnswer = TopicAnswer.Partition
 
-_FIRST_VERSION_BY_ID = 10
+_FIRST_VERSION_BY_ID = OffsetCommitRequest.Topic.since("topic_id")
 
 
 @handles(OffsetCommitRequest, portions=Portions("topics.partitions", "topics.partitions", limits.OFFSETS_PER_SLICE))

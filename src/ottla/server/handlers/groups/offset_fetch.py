@@ -28,9 +28,9 @@ OldTopicAnswer = OffsetFetchResponse.Topic
 OldPartitionAnswer = OldTopicAnswer.Partition
 
 _MANY = limits.OFFSETS_PER_SLICE
-_FIRST_VERSION_OF_MANY = 8
-_FIRST_VERSION_BY_ID = 10
-_FIRST_VERSION_WITH_ERROR = 2
+_FIRST_VERSION_OF_MANY = OffsetFetchRequest.since("groups")
+_FIRST_VERSION_BY_ID = OffsetFetchRequest.Group.Topics.since("topic_id")
+_FIRST_VERSION_WITH_ERROR = OffsetFetchResponse.since("error_code")
 
 
 @handles(OffsetFetchRequest, portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE, changes=False))

@@ -13,7 +13,7 @@ from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
 
-_FIRST_VERSION_WITH_PROTOCOL = 5
+_FIRST_VERSION_WITH_PROTOCOL = SyncGroupRequest.since("protocol_type")
 
 
 @handles(SyncGroupRequest)

@@ -49,7 +49,7 @@ from ottla.server.loop.later import Answer, Large, Later
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 # Consumers since this version tell their rack and may be sent to a follower.
-FIRST_VERSION_WITH_RACK = 11
+FIRST_VERSION_WITH_RACK = FetchRequest.since("rack_id")
 _OPENING = 50  # partitions that can be read from in the time that it takes to open one
 _NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _READ_AGAIN: Any = object()  # what one who waits for thousands of partitions is told

@@ -44,8 +44,8 @@ TopicData = ProduceRequest.TopicProduceData
 TopicResponse = ProduceResponse.TopicProduceResponse
 PartitionResponse = TopicResponse.PartitionProduceResponse
 RecordError = PartitionResponse.BatchIndexAndErrorMessage
-FIRST_VERSION_WITH_LEADER = 10
-FIRST_VERSION_BY_ID = 13
+FIRST_VERSION_WITH_LEADER = ProduceResponse.since("node_endpoints")
+FIRST_VERSION_BY_ID = ProduceRequest.TopicProduceData.since("topic_id")
 
 
 class Pending(NamedTuple):

@@ -22,7 +22,7 @@ from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, Create
 
 TopicAnswer = CreateTopicsResponse.CreatableTopicResult
 
-_FIRST_WITH_CONFIGS = 5
+_FIRST_WITH_CONFIGS = CreateTopicsResponse.CreatableTopicResult.since("configs")
 _TOPIC_WEIGHT = 40  # partitions that cost as much as a topic by itself
 
 

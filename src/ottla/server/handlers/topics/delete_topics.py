@@ -11,7 +11,8 @@ from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
-_FIRST_WITH_IDS = 6
+_FIRST_WITH_IDS = DeleteTopicsRequest.since("topics")
+# Older clients do not know the error TOPIC_DELETION_DISABLED.
 _FIRST_WITH_DISABLED = 3
 
 

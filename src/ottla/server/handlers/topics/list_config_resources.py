@@ -18,11 +18,12 @@ _ALL = (
     ResourceType.CLIENT_METRICS,
     ResourceType.GROUP,
 )
+_FIRST_WITH_TYPES = ListConfigResourcesRequest.since("resource_types")
 
 
 @handles(ListConfigResourcesRequest)
 def list_config_resources(request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
-    if context.request_version == 0:
+    if context.request_version < _FIRST_WITH_TYPES:
         wanted: tuple[int, ...] = (ResourceType.CLIENT_METRICS,)
     else:
         wanted = tuple(dict.fromkeys(request.resource_types)) or _ALL

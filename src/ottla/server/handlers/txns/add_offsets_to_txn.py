@@ -14,6 +14,7 @@ from ottla.server.loop.later import Answer, Later
 from ottla.txns.commands.add_partitions import AddPartitions
 from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
+# Older clients do not know the error PRODUCER_FENCED.
 _FIRST_VERSION_OF_FENCED = 2
 
 

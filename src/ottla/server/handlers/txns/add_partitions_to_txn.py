@@ -29,8 +29,9 @@ TransactionResult = AddPartitionsToTxnResponse.Result
 Reply = ApiError | list[TopicPartition] | None  # partitions that have not joined, of those who only ask
 Respond = Callable[[Sequence[TransactionResult]], AddPartitionsToTxnResponse]
 
+# Older clients do not know the error PRODUCER_FENCED.
 _FIRST_VERSION_OF_FENCED = 2
-_FIRST_VERSION_OF_BROKERS = 4
+_FIRST_VERSION_OF_BROKERS = AddPartitionsToTxnRequest.since("transactions")
 
 
 def _weight(transaction: Transaction) -> int:

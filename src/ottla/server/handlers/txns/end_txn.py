@@ -14,8 +14,9 @@ from ottla.txns.commands.init_producer import ProducerIdentity
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
 from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
 
+# Older clients do not know the error PRODUCER_FENCED.
 _FIRST_VERSION_OF_FENCED = 2
-_FIRST_VERSION_OF_BUMPS = 5
+_FIRST_VERSION_OF_BUMPS = EndTxnResponse.since("producer_epoch")
 
 
 @handles(EndTxnRequest)

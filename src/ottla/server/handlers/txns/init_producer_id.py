@@ -13,6 +13,7 @@ from ottla.txns.commands.init_producer import InitProducer, ProducerIdentity
 from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _NONE = -1
+# Older clients do not know the error PRODUCER_FENCED.
 _FIRST_VERSION_OF_FENCED = 4
 
 
