@@ -75,7 +75,7 @@ def host(node: MeasuredNode, of: str) -> Host[Any]:
         coordinators: dict[str, Coordinators[Any]] = {
             "groups": services.groups.coordinators,
             "txns": services.transactions.coordinators,
-            "shares": services.shares,
+            "shares": services.shares.coordinators,
         }
         return next(coordinators[of].hosts())
 

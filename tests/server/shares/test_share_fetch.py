@@ -336,7 +336,7 @@ def test_what_cannot_be_stored_does_not_count(queue: Queue, monkeypatch: pytest.
         return later
 
     with monkeypatch.context() as patched:
-        patched.setattr(node.services.shares, "submit", refuse)
+        patched.setattr(node.services.shares.coordinators, "submit", refuse)
         assert member.acknowledge((0, 1, [ACCEPT, RELEASE])) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert other.poll() == [], "they are still the member's"
     assert member.acknowledge((0, 1, [ACCEPT, RELEASE])) == 0

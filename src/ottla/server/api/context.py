@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from ottla.server.replication.replication import Replication
     from ottla.server.schemas.contracts import Contracts
     from ottla.server.settings.configs import Configs
-    from ottla.server.shares.coordinators import ShareCoordinators
     from ottla.server.shares.share_partitions import SharePartitions
-    from ottla.server.shares.states import ShareStates
+    from ottla.server.shares.shares import Shares
     from ottla.server.storage.batch_looks import Looking
     from ottla.server.storage.cold_reads import ColdReads
     from ottla.server.storage.late_writes import Writer
@@ -96,16 +95,12 @@ class Services:
         return self.coordinators.all.groups
 
     @property
-    def shares(self) -> ShareCoordinators:
+    def shares(self) -> Shares:
         return self.coordinators.all.shares
 
     @property
-    def share_states(self) -> ShareStates:
-        return self.coordinators.all.share_states
-
-    @property
     def share_partitions(self) -> SharePartitions:
-        return self.coordinators.all.share_partitions
+        return self.coordinators.all.shares.partitions
 
     @property
     def transactions(self) -> Transactions:
@@ -191,6 +186,10 @@ class Context:
     @property
     def transactions(self) -> Transactions:
         return self.services.coordinators.all.transactions
+
+    @property
+    def shares(self) -> Shares:
+        return self.services.coordinators.all.shares
 
     @property
     def contracts(self) -> Contracts:

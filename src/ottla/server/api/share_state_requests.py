@@ -42,7 +42,7 @@ def ask_share_coordinators(request: Any, context: Context, form: StateForm) -> A
     one API, if it names no topic or one without partitions."""
     if not request.group_id or (form.needs_partitions and not _names_partitions(request.topics)):
         return form.response(results=[])
-    coordinators = context.services.shares
+    coordinators = context.shares.coordinators
 
     def submit(command: Any) -> Later[Any]:
         key = SharePartitionId(command.group_id, command.topic_id, command.partition).coordinator_key

@@ -18,9 +18,7 @@ from ottla.server.loop.later import Later
 from ottla.server.peers.peer_requests import PeerRequests
 from ottla.server.quorum.producer_ids import ProducerIds
 from ottla.server.settings.configs import Configs
-from ottla.server.shares.coordinators import share_coordinators
-from ottla.server.shares.share_partitions import SharePartitions
-from ottla.server.shares.states import ShareStates
+from ottla.server.shares.shares import Shares
 from ottla.server.txns.transactions import Transactions
 from ottla.shares.state.upkeep import TopicsDeleted
 
@@ -39,23 +37,14 @@ class AllCoordinators:
         create_topics: Callable[[tuple[NewTopic, ...]], Later[list[TopicOutcome]]],
         dead_letters: DeadLetters,
     ) -> None:
-        self.shares = share_coordinators(coordinating, configs)
-        self.share_states = ShareStates(coordinating, self.shares, requests)
-        self.groups = Groups(coordinating, configs, self.shares, self.share_states, create_topics)
+        self.shares = Shares(coordinating, configs, requests, dead_letters)
+        self.groups = Groups(coordinating, configs, self.shares, create_topics)
         self.transactions = Transactions(
             coordinating, configs, producer_ids, requests, self.groups.coordinators.host_at
         )
-        self.share_partitions = SharePartitions(
-            coordinating.runtime,
-            configs,
-            coordinating.storage,
-            coordinating.metadata,
-            self.share_states,
-            dead_letters,
-        )
         self._all: tuple[Coordinators[Any], ...] = (
             self.groups.coordinators,
-            self.shares,
+            self.shares.coordinators,
             self.transactions.coordinators,
         )
 
@@ -69,7 +58,7 @@ class AllCoordinators:
         for each in self._all:
             each.resign_all()
             each.follow()
-        self.share_partitions.follow()
+        self.shares.partitions.follow()
 
     def tell(self, changes: Sequence[Change]) -> None:
         """Tell the coordinators what changed in the cluster."""
@@ -82,11 +71,11 @@ class AllCoordinators:
             ids = frozenset(topic.id for topic in deleted)
             groups.submit_to_all(ForgetTopics(frozenset(topic.name for topic in deleted)))
             groups.submit_to_all(ForgetShares(ids))
-            self.shares.submit_to_all(TopicsDeleted(ids))
+            self.shares.coordinators.submit_to_all(TopicsDeleted(ids))
         if deleted or any(isinstance(change, PartitionChanged) for change in changes):
-            self.share_partitions.follow()
+            self.shares.partitions.follow()
 
     def close(self) -> None:
-        self.share_partitions.close()
+        self.shares.partitions.close()
         for each in self._all:
             each.close()

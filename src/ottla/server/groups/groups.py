@@ -19,8 +19,7 @@ from ottla.server.groups.share_group_states import ShareGroupStates
 from ottla.server.groups.streams_internal_topics import StreamsInternalTopics
 from ottla.server.loop.later import Later
 from ottla.server.settings.configs import Configs
-from ottla.server.shares.coordinators import ShareCoordinators
-from ottla.server.shares.states import ShareStates
+from ottla.server.shares.shares import Shares
 from ottla.wire.journal import consumer_group, consumer_offsets, share_group, streams_group
 
 # The features by which a cluster allows the protocols.
@@ -40,8 +39,7 @@ class Groups:
         self,
         coordinating: CoordinatorRuntime,
         configs: Configs,
-        shares: ShareCoordinators,
-        share_states: ShareStates,
+        shares: Shares,
         create_topics: Callable[[tuple[NewTopic, ...]], Later[list[TopicOutcome]]],
     ) -> None:
         self._configs = configs
@@ -56,7 +54,7 @@ class Groups:
         )
         self.submit = self.coordinators.submit
         self.ask = self.coordinators.ask
-        self.share_states = ShareGroupStates(coordinating.runtime, self.coordinators, shares, share_states)
+        self.share_states = ShareGroupStates(coordinating.runtime, self.coordinators, shares)
         StreamsInternalTopics(coordinating.runtime, self.coordinators, create_topics)
 
     def _make_machine(self, _: int) -> GroupsMachine:

@@ -23,8 +23,7 @@ from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.loop.later import Later, gather
 from ottla.server.loop.runtime import Runtime
-from ottla.server.shares.coordinators import ShareCoordinators
-from ottla.server.shares.states import ShareStates
+from ottla.server.shares.shares import Shares
 from ottla.shares.state.batches import NO_OFFSET
 from ottla.shares.state.commands import DeleteState, InitializeState
 
@@ -38,14 +37,12 @@ class ShareGroupStates:
     """Also carries out the effect `InitializeShares`, in a new turn of the loop: the replies of the command that wants
     it do not wait for it."""
 
-    def __init__(
-        self, runtime: Runtime, groups: Coordinators[GroupsMachine], shares: ShareCoordinators, states: ShareStates
-    ) -> None:
+    def __init__(self, runtime: Runtime, groups: Coordinators[GroupsMachine], shares: Shares) -> None:
         self._loop = runtime.loop
         self._slices = runtime.slices
         self._groups = groups
-        self._shares = shares
-        self._states = states
+        self._shares = shares.coordinators
+        self._states = shares.states
         groups.on_effect(InitializeShares, self._initialize_soon)
 
     def _initialize_soon(self, effect: InitializeShares, _: Host[GroupsMachine]) -> None:

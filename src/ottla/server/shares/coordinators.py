@@ -1,17 +1,13 @@
-"""The share coordinators: machines on `__share_group_state`, and what others ask of them.
-
-Everything is asked one share partition at a time, because each may have another coordinator.
-"""
+"""The share coordinators: machines on `__share_group_state`, which keep the state of share partitions."""
 
 from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING
 
 from ottla.log.files.disk import StorageError
 from ottla.machine.keyed import types_of
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.errors import ApiError
 from ottla.model.ids import uuid_bytes
 from ottla.model.names import SHARE_STATE_TOPIC
 from ottla.model.settings.share import SHARE_COORDINATOR_WRITE_TIMEOUT_MS
@@ -26,13 +22,9 @@ from ottla.shares.state.upkeep import PruneBelow
 from ottla.shares.state.view import SharesState, ShareStatesView
 from ottla.wire.journal import share_state
 
-if TYPE_CHECKING:
-    from ottla.server.api.context import Context
-
 log = logging.getLogger(__name__)
 
 ShareCoordinators = Coordinators[SharesMachine]
-_FIRST_LEVEL_WITH_SHARES = 1
 _INT = re.compile(r"[+-]?[0-9]+")
 
 
@@ -86,10 +78,3 @@ def is_share_partition(key: str) -> bool:
     except ValueError:
         return False
     return _INT.fullmatch(rest[1]) is not None and -(2**31) <= int(rest[1]) < 2**31
-
-
-def check_enabled(context: Context) -> None:
-    """Refuses everything about share groups in a cluster whose feature `share.version` is off."""
-    if context.metadata.state.features.get("share.version", 0) < _FIRST_LEVEL_WITH_SHARES:
-        code = ErrorCode.UNSUPPORTED_VERSION
-        raise ApiError(code, code.message)

@@ -97,6 +97,6 @@ def _coordinators(key: str, key_type: int, context: Context) -> Coordinators[Any
         return context.transactions.coordinators
     if key_type == SHARE:
         if context.request_version >= _FIRST_VERSION_OF_SHARES and is_share_partition(key):
-            return context.services.shares
+            return context.shares.coordinators
         raise ApiError(ErrorCode.INVALID_REQUEST, "")
     raise ApiError(ErrorCode.INVALID_REQUEST)

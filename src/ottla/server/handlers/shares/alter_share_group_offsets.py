@@ -11,7 +11,6 @@ from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
 from ottla.server.groups.share_group_states import Outcomes
-from ottla.server.shares.coordinators import check_enabled
 from ottla.wire.messages.shares.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
@@ -30,7 +29,7 @@ _UNKNOWN = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPI
 )
 async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, context: Context) -> Response:
     try:
-        check_enabled(context)
+        context.shares.require_enabled()
     except ApiError as error:
         return _refused(error)
     if not request.group_id:

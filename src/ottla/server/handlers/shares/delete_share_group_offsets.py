@@ -9,7 +9,6 @@ from ottla.model.ids import NO_ID
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
-from ottla.server.shares.coordinators import check_enabled
 from ottla.wire.messages.shares.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
@@ -23,7 +22,7 @@ TopicAnswer = Response.Topic
 async def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, context: Context) -> Response:
     group_id = request.group_id
     try:
-        check_enabled(context)
+        context.shares.require_enabled()
     except ApiError as refusal:
         return _refused(refusal)
     if not group_id:

@@ -17,7 +17,6 @@ from ottla.server.api.high_watermarks import high_watermarks
 from ottla.server.api.portions import Portions
 from ottla.server.api.share_state_requests import ask_each
 from ottla.server.loop.later import Later
-from ottla.server.shares.coordinators import check_enabled
 from ottla.shares.state.batches import NO_OFFSET
 from ottla.shares.state.commands import ReadSummary, Summary
 from ottla.shares.state.partition import NO_COUNT
@@ -46,7 +45,7 @@ async def describe_share_group_offsets(
 
 async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context) -> GroupAnswer:
     try:
-        check_enabled(context)
+        context.shares.require_enabled()
     except ApiError as error:
         return _answer(group.group_id, [], error)
     unknown: list[TopicAnswer] = []
@@ -95,7 +94,7 @@ def _summaries(
         (topic_id, index): ReadSummary(group_id, topic_id, index) for topic_id, each in wanted.items() for index in each
     }
     return ask_each(
-        context.services.share_states.submit,
+        context.shares.states.submit,
         commands,
         lambda partition, summary: (partition, summary),
         lambda partition, _: (partition, _NOTHING),

@@ -20,7 +20,7 @@ PartitionData = TopicResponse.PartitionData
 
 @handles(ShareAcknowledgeRequest)
 def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Answer[ShareAcknowledgeResponse]:
-    shares = context.services.share_partitions
+    shares = context.shares.partitions
     try:
         group_id, member_id = check_member(request.group_id, request.member_id)
         if request.share_session_epoch == INITIAL_EPOCH:

@@ -12,7 +12,6 @@ from ottla.server.api.dispatch import handles
 from ottla.server.api.group_descriptions import DescribeForm, describe_groups, named_partitions
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer
-from ottla.server.shares.coordinators import check_enabled
 from ottla.wire.messages.shares.share_group_describe import (
     Assignment,
     ShareGroupDescribeRequest,
@@ -37,7 +36,12 @@ def _fields(group: ShareGroupDescription, context: Context) -> dict[str, object]
 
 
 _FORM = DescribeForm(
-    ShareGroupDescribeResponse, Group, check_enabled, DescribeShareGroup, _fields, blank={"assignor_name": ""}
+    ShareGroupDescribeResponse,
+    Group,
+    lambda context: context.shares.require_enabled(),
+    DescribeShareGroup,
+    _fields,
+    blank={"assignor_name": ""},
 )
 
 

@@ -10,7 +10,6 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import Answer
-from ottla.server.shares.coordinators import check_enabled
 from ottla.wire.messages.shares.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
@@ -23,7 +22,7 @@ Assignment = ShareGroupHeartbeatResponse.Assignment
 @handles(ShareGroupHeartbeatRequest)
 def share_group_heartbeat(request: ShareGroupHeartbeatRequest, context: Context) -> Answer[ShareGroupHeartbeatResponse]:
     try:
-        check_enabled(context)
+        context.shares.require_enabled()
         _check(request)
     except ApiError as error:
         return _refused(error)
