@@ -22,9 +22,9 @@ from ottla.server.api import dispatch
 from ottla.server.api.context import Context, Peer
 from ottla.server.loop.later import Later
 from ottla.server.loop.runtime import Runtime
-from ottla.server.ports.ports import Ports
+from ottla.server.peers.peers import Peers
 from ottla.server.quorum.controller_link import ControllerChannel
-from ottla.server.quorum.quorum_member import Member
+from ottla.server.quorum.quorum_member import QuorumMember
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import open_directories
 from ottla.sim.world.disk import SimDisk
@@ -51,6 +51,10 @@ class StillLoop:
         done.set_result(asyncio.run(work))
         return done
 
+    def run_in_executor(self, executor: Any, work: Any, *args: Any) -> Any:
+        """For a test that runs a loop of its own."""
+        return asyncio.get_running_loop().run_in_executor(executor, work, *args)
+
 
 class Admin:
     def __init__(
@@ -66,28 +70,21 @@ class Admin:
         self.now_ms = 1_700_000_000_000
         values = {"node.id": "1", "log.dirs": ",".join(self.disks), **(properties or {})}
         self.configs = Configs(values)
-        ports: Any = Ports(
-            disk=self.disks.__getitem__,
-            net=SimpleNamespace(),  # type: ignore[arg-type]  # nothing listens here
-            now_ms=lambda: self.now_ms,
-            rng=random.Random(seed),
-            executor=None,
-        )
-        self.directories = open_directories(self.configs.log_dirs(), ports.disk)
+        self.directories = open_directories(self.configs.log_dirs(), self.disks.__getitem__)
         self.loop: Any = StillLoop()
-        self._start(ports, advertised)
+        self.runtime = Runtime(self.loop, now_ms=lambda: self.now_ms, rng=random.Random(seed))
+        self._start(advertised)
 
-    def _start(self, ports: Any, advertised: tuple[str, int] | None) -> None:
-        self.member = Member.open(self.directories, self.configs, ports, None)
-        self.member.start_alone(self.loop)
+    def _start(self, advertised: tuple[str, int] | None) -> None:
+        self.member = QuorumMember(self.runtime, self.configs, self.directories, Peers("admin"))
+        self.member.start_alone()
         self.host = self.member.metadata
         self.configs.follow(self.host.state)
-        self.runtime = Runtime(self.loop, now_ms=ports.now_ms, rng=ports.rng)
         self.storage = storage_of(self.runtime, self.configs, self.directories)
         self.partitions = self.storage.partitions
         in_one_go(self.storage.changes.loading(self.host.state))
         self.changes: list[Any] = []
-        self.host.on_change = self._changed
+        self.host.changes.add(self._changed)
         channel: Any = ControllerChannel(self.loop)
         services: Any = SimpleNamespace(
             node_id=self.host.node_id,
@@ -102,12 +99,12 @@ class Admin:
             channel=channel,
             executor=None,
             replication=None,
-            liveness=SimpleNamespace(heard=lambda broker_id, context: None),
-            rng=ports.rng,
+            liveness=self.member.liveness,
+            rng=self.runtime.rng,
             partitions=self.partitions,
             waiters=self.storage.waiters,
-            now_ms=ports.now_ms,
-            steady_ms=ports.now_ms,
+            now_ms=self.runtime.now_ms,
+            steady_ms=self.runtime.now_ms,
             advertised=lambda listener: advertised,
         )
         channel.services = services

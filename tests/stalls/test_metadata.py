@@ -176,7 +176,7 @@ class TestAClusterOfVeryManyPartitions:
         host, items = large.node.metadata, everything(large)
 
         def load() -> None:
-            steps = host.loading_snapshot(items, host.end_offset, host.epoch)
+            steps = host.loading_snapshot(items, host.end_offset, host.last_epoch)
             loading = large.node.services.slices.finish(steps)
             asyncio.run_coroutine_threadsafe(loading, large.loop).result(120)
 
@@ -185,13 +185,13 @@ class TestAClusterOfVeryManyPartitions:
         assert worst.cpu_ms <= BUDGET_MS, worst
 
     def test_is_written_to_a_snapshot(self, large: MeasuredNode) -> None:
-        host = large.node.metadata
+        host, snapshots = large.node.metadata, large.node.member.snapshots
 
         def write() -> None:
-            host._snapshot_interval_ms, host._snapshot_at_ms = 1, 0
-            large.call(lambda: host.upkeep(1))
+            snapshots._interval_ms, snapshots._next_ms = 1, 0
+            large.call(lambda: snapshots.upkeep(1))
             large.call(lambda: None)
-            eventually(lambda: host._writing is None, "it is written", 120)
+            eventually(lambda: snapshots._writing is None, "it is written", 120)
 
         worst = best_of(lambda: large.cost(write))
         assert large.node.member.quorum.snapshot_offset == host.end_offset

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from functools import cached_property, partial
 from importlib import import_module
@@ -42,9 +42,8 @@ from ottla.server.peers.peer_requests import PeerRequests
 from ottla.server.peers.peers import Peers
 from ottla.server.ports.ports import Ports
 from ottla.server.quorum.broker_lifecycle import Lifecycle, register_controller
-from ottla.server.quorum.broker_liveness import Liveness
 from ottla.server.quorum.controller_link import ControllerChannel
-from ottla.server.quorum.quorum_member import NOT_CLEAN, Member
+from ottla.server.quorum.quorum_member import NOT_CLEAN, QuorumMember
 from ottla.server.replication.replication import Replication
 from ottla.server.schemas.contracts import Contracts
 from ottla.server.settings.configs import Configs
@@ -89,6 +88,7 @@ class Node:
         self._stop_requested: asyncio.Event | None = None
         self.lifecycle: Lifecycle | None = None
         self.storage_lost = False  # why it asked for its own stop
+        self._is_recovering = False
         self._loaded = False  # whether partitions were opened, so that closing them is what makes the stop clean
         self._sockets: dict[ListenerAddress, Any] = {}  # bound, but nobody is let in yet
         self._steps_back: list[Callable[[], Awaitable[None] | None]] = []  # how to undo the start, the last step last
@@ -152,7 +152,7 @@ class Node:
 
             begin_cluster(self.configs, self.directories, ports.now_ms(), ports.rng)
         self.peers = Peers(f"node-{self.configs.node_id}")
-        self.member = Member.open(self.directories, self.configs, ports, self.peers)
+        self.member = QuorumMember(self.runtime, self.configs, self.directories, self.peers)
         self.metadata = self.member.metadata
         for directory in self.directories:
             directory.disk.keep_reserve()
@@ -172,22 +172,19 @@ class Node:
 
     def _compose(self, loop: asyncio.AbstractEventLoop) -> None:
         self.channel = ControllerChannel(loop)
-        self.liveness = Liveness(loop)
         self.services = self._services(loop)
-        self.channel.services = self.liveness.services = self.services
+        self.channel.services = self.services
         self._steps_back.append(self.channel.close)
-        self._steps_back.append(self.liveness.close)
+        self._steps_back.append(self.member.liveness.close)
         self._steps_back.append(self.storage.finish_work)
         self._steps_back.append(self.services.peer_requests.close)
         self._steps_back.append(self.services.coordinators.close)
         self._steps_back.append(self.runtime.slices.close)
-        self.member.quorum.soon = self.runtime.slices.soon
         if self.is_broker:
             self._replicate(loop)
-        self.member.controller.on_active = self.liveness.active
-        self.metadata.on_change = self._before_loading
-        self.metadata.on_reload = self._reloaded
-        self.metadata.on_failure = self.request_stop
+        self.metadata.changes.add(self._settings_changed)
+        self.metadata.reloads.add(self._reloaded)
+        self.metadata.failures.add(self.request_stop)
         self.door = Door(self.configs.broker, self._memory, self.ports.connections_max)
         self._steps_back.append(self.door.close)
 
@@ -208,7 +205,7 @@ class Node:
             controller=self.member.controller,
             channel=self.channel,
             forwarding=Forwarding(self.channel),
-            liveness=self.liveness,
+            liveness=self.member.liveness,
             peers=self.peers,
             peer_requests=peer_requests,
             inter_broker_listener=inter_broker_listener(settings),
@@ -277,7 +274,7 @@ class Node:
     # --- starting alone: all of it in one turn of the loop
 
     def _start_alone(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.member.start_alone(loop)
+        self.member.start_alone()
         self._steps_back.append(self.member.quorum.stop)
         self._follow_configs()
         self._loaded = True
@@ -288,7 +285,6 @@ class Node:
         self.lifecycle = Lifecycle(loop, self.services, self.member.broker)
         self._begin(loop)
         self.lifecycle.registered(self.metadata.state.brokers[self.metadata.node_id].epoch)
-        self.metadata.on_leader = self.lifecycle.new_controller
         self._steps_back.append(self.lifecycle.leave)
         self.member.controller.begin_to_serve()
 
@@ -304,10 +300,10 @@ class Node:
         for endpoint in ours:
             self._bind(endpoint)
         member = self.member
-        member.quorum.start(loop)
+        member.quorum.start()
         self._steps_back.append(member.quorum.stop)
         member.controller.begin_to_serve()
-        member.controller.start(loop)
+        member.controller.start_timers()
         self._follow_configs()
         if not self.is_broker:  # a broker waits for whoever registers it, and not for ever
             await self.metadata.until(lambda: member.quorum.leader_id >= 0)
@@ -324,35 +320,31 @@ class Node:
         broker = self.member.broker
         broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
         self.lifecycle = Lifecycle(loop, self.services, broker)
-        # A new controller must know whose end it should hear of.
-        self.metadata.on_leader = self.lifecycle.new_controller
         self._steps_back.append(self.lifecycle.stop)
         await self.lifecycle.register()
         # Now everything is known that was decided before, so what has no place in the metadata has none at all.
         self._follow_configs()
         self._loaded = True
         in_one_go(self.storage.changes.loading(self.metadata.state))
-        late = await self._recover(loop)
+        await self._recover(loop)
         for endpoint in endpoints:
             self._listen(endpoint, loop)
         self._begin(loop)
-        if late:
-            in_one_go(self._changed(late))
+        in_one_go(self.metadata.changes.release())
         await self.lifecycle.unfence()
         self._steps_back.append(self.lifecycle.leave)
 
-    async def _recover(self, loop: asyncio.AbstractEventLoop) -> list[Any]:
-        """In a worker, which must be alone with the partitions; what changed meanwhile they have yet to hear."""
-        late: list[Any] = []
+    async def _recover(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a worker, which must be alone with the partitions: they hear what changes meanwhile afterwards."""
         loaded = self.metadata.state
-        self.metadata.on_change = late.extend
-        self.metadata.on_reload = late.clear
+        self.metadata.changes.hold()
+        self._is_recovering = True
         await in_worker(loop, self.ports.executor, self._recover_logs)
-        self.metadata.on_reload = self._reloaded
+        self._is_recovering = False
         if self.metadata.state is not loaded:  # a snapshot took its place
+            self.metadata.changes.drop_held()
             self._follow_configs()
             in_one_go(self.storage.changes.loading(self.metadata.state))
-        return late
 
     def _recover_logs(self) -> None:
         threads = self.configs.broker[NUM_RECOVERY_THREADS_PER_DATA_DIR]
@@ -368,9 +360,18 @@ class Node:
         self.storage.start()
         self._steps_back.append(self.storage.upkeep.stop)
         self._begin_jobs(loop)
-        self.member.controller.start(loop)
-        self.metadata.on_change = self._changed if self.is_broker else self._before_loading
+        self.member.controller.start_timers()
         if self.services.replication is not None:
+            assert self.lifecycle is not None, "a broker has one"
+            for follow in (
+                self.storage.changes.following,
+                self.services.replication.following,
+                self.storage.upkeep.follow,
+                self.services.coordinators.tell,
+                self.services.contracts.follow,
+                self.lifecycle.follow,
+            ):
+                self.metadata.changes.add(follow)
             self.services.replication.start(self.metadata.state)
             self.services.coordinators.start(self.metadata.state)
 
@@ -380,7 +381,7 @@ class Node:
         self._steps_back.append(jobs.stop)
         jobs.every("spark readers", TIDY_MS, lambda: self.services.spark_readers.commit(self.services))
         jobs.every("connections", TIDY_MS, lambda: self.door.tidy(loop, self.runtime.slices))
-        jobs.every("metadata", METADATA_MS, lambda: self.metadata.upkeep(self.runtime.now_ms()))
+        jobs.every("metadata", METADATA_MS, lambda: self.member.snapshots.upkeep(self.runtime.now_ms()))
 
     def _bind(self, endpoint: ListenerAddress) -> Any:
         sock = self._sockets[endpoint] = self.ports.net.listen(endpoint.host, endpoint.port)
@@ -401,31 +402,14 @@ class Node:
         self.configs.follow(self.metadata.state)
         self.door.configure(self.configs.broker)
 
-    def _before_loading(self, _: Any) -> None:
+    def _settings_changed(self, _: Any) -> None:
         self.configs.forget()
         self.door.configure(self.configs.broker)
 
-    def _changed(self, changes: Any) -> Steps:
-        """In slices; meanwhile nothing else changes in the metadata."""
-        self._before_loading(changes)
-        services = self.services
-        assert services.replication is not None and self.lifecycle is not None, "it is a broker"
-        follow: Callable[[Any], Iterator[None] | None]
-        for follow in (
-            self.storage.changes.following,
-            services.replication.following,
-            self.storage.upkeep.follow,
-            services.coordinators.tell,
-            services.contracts.follow,
-            self.lifecycle.follow,
-        ):
-            try:
-                yield from follow(changes) or ()
-            except Exception:  # the others have to go on
-                log.exception("a change of the cluster could not be followed")
-
     def _reloaded(self) -> Steps:
         """A snapshot took the place of the state: everybody looks at all of it."""
+        if self._is_recovering:
+            return  # `_recover` does it afterwards
         state = self.metadata.state
         self._follow_configs()
         if self.services.replication is not None and self._loaded:

@@ -220,7 +220,7 @@ def test_describe_quorum(admin: Admin, version: int) -> None:
         return admin.ask(DescribeQuorumRequest(topics=[asked]), version)
 
     (found,) = ask("__cluster_metadata", 0).topics[0].partitions
-    assert (found.error_code, found.leader_id, found.leader_epoch) == (0, 1, admin.host.epoch)
+    assert (found.error_code, found.leader_id, found.leader_epoch) == (0, 1, admin.member.quorum.epoch)
     assert found.high_watermark == admin.host.end_offset
     assert [voter.replica_id for voter in found.current_voters] == [1]
     (found,) = ask("t", 0).topics[0].partitions

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +15,8 @@ from ottla.raft.config import RaftConfig
 from ottla.raft.journal import ReplicaKey
 from ottla.raft.node import RaftNode
 from ottla.raft.voters import Voter, VoterSet
+from ottla.server.loop.runtime import Runtime
+from ottla.server.peers.peers import Peers
 from ottla.server.quorum.quorum import Quorum
 from ottla.sim.world.disk import DiskFaults, SimDisk
 from ottla.sim.world.loop import SimLoop
@@ -54,10 +55,10 @@ class Journal:
             config=RaftConfig(),
             rng=random.Random(seed),
         )
-        ports: Any = SimpleNamespace(executor=ThreadPoolExecutor(1), now_ms=lambda: 2_000)  # it never gets a thread
-        self.quorum = Quorum(node, self.store, ports, None)
-        self.quorum.listener = Listener()
-        self.quorum.start(self.loop)
+        executor = ThreadPoolExecutor(1)  # it never gets a thread
+        runtime = Runtime(self.loop, now_ms=lambda: 2_000, rng=random.Random(seed), executor=executor)
+        self.quorum = Quorum(node, self.store, runtime, Peers("test"), Listener())
+        self.quorum.start()
         self.quorum.begin_to_serve()
 
     def run(self, seconds: float) -> None:

@@ -25,9 +25,10 @@ from ottla.cluster.store import DIRECTORY
 from ottla.log.files.checkpoint import write_clean_shutdown
 from ottla.model import limits
 from ottla.model.resources import Resource
+from ottla.server.loop.runtime import Runtime
+from ottla.server.peers.peers import Peers
 from ottla.server.ports.os_disk import OsDisk
-from ottla.server.ports.ports import Ports
-from ottla.server.quorum.quorum_member import Member
+from ottla.server.quorum.quorum_member import QuorumMember
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import open_directories
 
@@ -37,25 +38,25 @@ DUMP = "org.apache.kafka.tools.DumpLogSegments"
 NOW_MS = 1_700_000_000_000
 
 
-def open_host(path: Path, **properties: str) -> Member:
+def open_host(path: Path, **properties: str) -> QuorumMember:
     configs = Configs({"node.id": "1", "log.dirs": str(path), **properties})
-    ports: Any = Ports(disk=OsDisk, net=None, now_ms=lambda: NOW_MS, rng=random.Random(1), executor=None)  # type: ignore[arg-type]
-    member = Member.open(open_directories(configs.log_dirs(), ports.disk), configs, ports, None)
     loop: Any = StillLoop()
-    member.start_alone(loop)
+    runtime = Runtime(loop, now_ms=lambda: NOW_MS, rng=random.Random(1))
+    member = QuorumMember(runtime, configs, open_directories(configs.log_dirs(), OsDisk), Peers("test"))
+    member.start_alone()
     return member
 
 
-def submit(host: Member, command: Any) -> Any:
+def submit(host: QuorumMember, command: Any) -> Any:
     return host.controller.submit(command).taken()
 
 
-def close_host(host: Member, path: Path) -> None:
+def close_host(host: QuorumMember, path: Path) -> None:
     host.close()
     write_clean_shutdown(OsDisk(str(path)))
 
 
-def fill(host: Member) -> None:
+def fill(host: QuorumMember) -> None:
     """Something of every command."""
     configs = (("retention.ms", "12345"), ("cleanup.policy", "compact"))
     submit(host, CreateTopics((Topic("kept", 3, 1, configs=configs), Topic("gone", 2, 1))))
@@ -74,7 +75,7 @@ def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "data"
     host = open_host(path)
     fill(host)
-    host.metadata.upkeep(NOW_MS + 3_600_000)
+    host.snapshots.upkeep(NOW_MS + 3_600_000)
     close_host(host, path)
     host = open_host(path)
     # Behind the snapshot, so that Kafka has to replay them: one batch of 10,001 records, and a transaction of two
@@ -193,7 +194,7 @@ def test_we_keep_what_only_kafka_uses(tmp_path: Path, java_tools: None, java_com
         kafka.stop()
     assert all(before) and "SCRAM-SHA-256=iterations=4096" in before[1]
     host = open_host(kafka.data_dir)
-    host.metadata.upkeep(NOW_MS + 3_600_000)
+    host.snapshots.upkeep(NOW_MS + 3_600_000)
     close_host(host, kafka.data_dir)
     newest = max((kafka.data_dir / DIRECTORY).glob("*.checkpoint"))
     types = {record["type"] for record in payloads(dump(java_commands, newest))}
@@ -231,7 +232,7 @@ def test_we_take_kafkas_metadata_over(end: str, tmp_path: Path, java_tools: None
         assert [(each.index, each.leader, each.isr) for each in topic.partitions] == [(i, 1, (1,)) for i in range(5)]
         assert state.config(2, topic.name) == {"retention.ms": "777"}
     submit(host, CreateTopics((Topic("ours", 2, 1),)))
-    host.metadata.upkeep(NOW_MS + 3_600_000)
+    host.snapshots.upkeep(NOW_MS + 3_600_000)
     close_host(host, copy)
     again = RealKafka(copy.parent).start()
     try:

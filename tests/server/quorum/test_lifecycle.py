@@ -7,6 +7,7 @@ from typing import Any
 from tests.support.waiting import WAIT_S
 
 from ottla.cluster.entities import Broker
+from ottla.server.loop.subscribers import Subscribers
 from ottla.server.quorum.broker_lifecycle import Lifecycle
 from ottla.server.settings.configs import Configs
 from ottla.wire.messages.cluster.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -23,6 +24,7 @@ class Cluster:
         self.end_offset = 100
         self.beats: list[BrokerHeartbeatRequest] = []
         self.heard = asyncio.Event()
+        self.leaders: Subscribers[[int]] = Subscribers("a new controller")
 
     async def ask(self, request: Any, timeout_ms: int = 0) -> Any:
         if isinstance(request, BrokerRegistrationRequest):
@@ -60,7 +62,7 @@ def test_a_sole_node_that_was_elected_once_more_is_heard() -> None:
             lifecycle.registered(EPOCH)
             await asyncio.sleep(0)
             assert not cluster.beats, "nobody waits for it"
-            lifecycle.new_controller()
+            cluster.leaders.tell(1)
             async with asyncio.timeout(WAIT_S):
                 await cluster.heard.wait()
         finally:

@@ -57,7 +57,7 @@ def test_everything_is_there_after_a_restart() -> None:
     assert again.host.cluster_id == cluster_id
     assert again.host.state.topics["t"] == first  # with the same leader epochs: it stopped in order
     assert again.host.state.configs[Resource(2, "t")] == {"retention.ms": "5"}
-    assert again.host.epoch == admin.host.epoch + 1
+    assert again.member.quorum.epoch == admin.member.quorum.epoch + 1
     assert again.partitions.get("t", 2) is not None
 
 
@@ -207,10 +207,10 @@ def test_snapshots_by_size_and_by_the_clock() -> None:
     assert snapshots()
     admin.create("last")
     end = admin.host.end_offset
-    admin.host.upkeep(admin.now_ms)
-    assert f"{end:020d}-{admin.host.epoch:010d}.checkpoint" not in snapshots()
-    admin.host.upkeep(admin.now_ms + 3_600_000)
-    assert f"{end:020d}-{admin.host.epoch:010d}.checkpoint" in snapshots()
+    admin.member.snapshots.upkeep(admin.now_ms)
+    assert f"{end:020d}-{admin.member.quorum.epoch:010d}.checkpoint" not in snapshots()
+    admin.member.snapshots.upkeep(admin.now_ms + 3_600_000)
+    assert f"{end:020d}-{admin.member.quorum.epoch:010d}.checkpoint" in snapshots()
     again = Admin(admin.stop())
     assert len(again.host.state.topics) == 11
 
@@ -243,7 +243,7 @@ def test_a_record_that_cannot_be_applied_is_the_end() -> None:
 
     for cause in (from_the_journal, by_a_command):
         admin, ends = Admin(), []
-        admin.host.on_failure = lambda ends=ends: ends.append(1)
+        admin.host.failures.add(lambda ends=ends: ends.append(1))
         cause(admin)
         assert ends == [1] and not admin.member.controller.active
         before = admin.host.end_offset
@@ -271,7 +271,7 @@ def test_a_large_snapshot_is_written_while_everything_goes_on(monkeypatch: pytes
         return [name for name in disk.list(DIRECTORY) if name.endswith(".checkpoint")]
 
     async def write() -> None:
-        admin.host.upkeep(admin.now_ms + 10 * 3_600_000)
+        admin.member.snapshots.upkeep(admin.now_ms + 10 * 3_600_000)
         await asyncio.sleep(0)
         assert not snapshots(), "it takes more than one turn of the loop"
         admin.create("meanwhile", 3)

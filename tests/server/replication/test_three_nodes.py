@@ -365,7 +365,7 @@ def test_a_snapshot_that_comes_during_recovery_waits_for_its_end(
                 await until(lambda: late.metadata.end_offset == nodes[1].metadata.end_offset)
                 host = late.metadata
                 items = [Item(at, 1, 0, entry) for at, entry in enumerate(snapshot(host.state.copy()))]
-                in_one_go(host.loading_snapshot(items, host.end_offset, host.epoch))
+                in_one_go(host.loading_snapshot(items, host.end_offset, host.last_epoch))
                 go_on.set()
                 await starting
                 assert late.partitions.topic_id("late") == host.state.topics["late"].id
@@ -406,7 +406,7 @@ def test_settings_come_with_the_start_and_with_snapshots(tmp_path: Path) -> None
             for kind, name, key, value in settings_of(2000, 98, 8):
                 behind.apply(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value))
             items = [Item(at, 1, 0, entry) for at, entry in enumerate(snapshot(behind))]
-            in_one_go(host.loading_snapshot(items, host.end_offset, host.epoch))
+            in_one_go(host.loading_snapshot(items, host.end_offset, host.last_epoch))
             assert limits_of(nodes[2]) == (2000, 98, 8)
 
     run(test)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ottla.cluster.commands.start import Activate
 from ottla.cluster.entities import Change
@@ -33,14 +33,14 @@ from ottla.log.files.disk import StorageError
 from ottla.machine.kit import Moment
 from ottla.machine.stepped import SteppedRunner
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import BitSource
 from ottla.server.loop.later import Answer, Later
+from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.slices import Steps
+from ottla.server.loop.subscribers import Subscribers
 from ottla.server.quorum.metadata_host import MetadataHost
+from ottla.server.quorum.not_controller import NotController
+from ottla.server.quorum.quorum import Quorum
 from ottla.server.settings.configs import Configs
-
-if TYPE_CHECKING:
-    from ottla.server.quorum.quorum import Quorum
 
 log = logging.getLogger(__name__)
 
@@ -48,24 +48,27 @@ T = TypeVar("T")
 
 
 class ActiveController:
-    """Where this node does not lead, `active` is False and everything is refused with NOT_CONTROLLER."""
+    """Where this node does not lead, `active` is False and everything is refused as `NotController`.
+
+    Who subscribes to `activity` hears that this node became the active controller (True), or is it no longer (False).
+    """
 
     def __init__(
         self,
+        runtime: Runtime,
         quorum: Quorum,
         metadata: MetadataHost,
         configs: Configs,
         bootstrap: tuple[MetadataEntry, ...],
-        now_ms: Callable[[], int],
-        rng: BitSource,
     ) -> None:
-        self.on_active: Callable[[bool], None] = _ignore
+        self.activity: Subscribers[[bool]] = Subscribers("a change of the active controller")
+        self._loop = runtime.loop
+        self._rng = runtime.rng
         self._quorum = quorum
         self._metadata = metadata
         self._configs = configs
         self._bootstrap = bootstrap
-        self._now_ms = now_ms
-        self._rng = rng
+        self._now_ms = quorum.clock_ms
         self._runner: SteppedRunner[ClusterCommand, MetadataEntry] | None = None
         self._jobs: deque[_Job] = deque()  # the first one is under way
         self._is_waking = False  # timers that are due are among them
@@ -73,11 +76,11 @@ class ActiveController:
         self._told: bool | None = None  # whether this node leads, as it was told meanwhile
         self._changes: list[Change] = []  # made to the state that is shared, and not told yet
         self._view: MetadataView | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._follows_timers = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
-        metadata.on_lead = self._led
-        metadata.on_committed = self._committed
+        metadata.leaders.add(lambda leader_id: self._led(leader_id == metadata.node_id))
+        metadata.commits.add(self._committed)
 
     @property
     def active(self) -> bool:
@@ -180,9 +183,9 @@ class ActiveController:
 
     # --- for the node
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on timers are followed."""
-        self._loop = loop
+    def start_timers(self) -> None:
+        """From now on what commands asked to be done later is done in time."""
+        self._follows_timers = True
         self._arm()
 
     def begin_to_serve(self) -> None:
@@ -192,7 +195,7 @@ class ActiveController:
 
     def close(self) -> None:
         self._resign()
-        self._loop = None
+        self._follows_timers = False
 
     # --- inside
 
@@ -203,7 +206,7 @@ class ActiveController:
         self._resign()
         if leading:
             self._take_over()
-        self.on_active(leading)
+        self.activity.tell(leading)
 
     def _take_over(self) -> None:
         shares = self._quorum.commits_at_once
@@ -222,19 +225,20 @@ class ActiveController:
         runner.next_offset = self._quorum.end_offset
         runner.committed_offset = self._metadata.end_offset
         self._view, self._runner = view, runner
-        self._metadata.applied = self._take_changes if shares else None
+        if shares:
+            self._metadata.share(self._take_changes)
         self.submit(Activate(self._bootstrap)).then(self._activated)
 
     def _split(self) -> None:
         """What is appended from now on is not committed at once, so there are two states."""
-        if self._metadata.applied is not None and self._view is not None and not self._quorum.commits_at_once:
-            self._metadata.applied = None
+        if self._metadata.is_shared and self._view is not None and not self._quorum.commits_at_once:
+            self._metadata.end_sharing()
             self._view = replace(self._view, state=self._metadata.state.copy())
             assert self._runner is not None, "it has a view"
             self._runner.machine = ClusterMachine(self._view)
 
     def _observe(self, changes: list[Change]) -> None:
-        if self._metadata.applied is not None:
+        if self._metadata.is_shared:
             self._changes.extend(changes)
 
     def _take_changes(self) -> list[Change]:
@@ -242,14 +246,14 @@ class ActiveController:
         return changes
 
     def _activated(self, reply: Any) -> None:
-        if isinstance(reply, ApiError) and reply.code != ErrorCode.NOT_CONTROLLER:
+        if isinstance(reply, ApiError) and not isinstance(reply, NotController):
             log.error("the lead cannot be taken: %s", reply)
 
     def _resign(self) -> None:
         runner, self._runner, self._view = self._runner, None, None
         jobs, self._jobs = self._jobs, deque()
         self._is_waking = False
-        self._metadata.applied = None
+        self._metadata.end_sharing()
         self._changes.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -269,7 +273,7 @@ class ActiveController:
         """A mistake of ours was met after an append: the copy lacks something that the journal has, and is made anew.
         Where there is no copy there is nothing to make one of."""
         if runner.broken and runner is self._runner:
-            if self._metadata.applied is not None:
+            if self._metadata.is_shared:
                 self._metadata.fail()
                 self._resign()
                 return
@@ -277,17 +281,16 @@ class ActiveController:
             self._resign()
             self._quorum.resign()
 
-    def _not_controller(self) -> ApiError:
+    def _not_controller(self) -> NotController:
         leader = self._quorum.leader_id
-        return ApiError(
-            ErrorCode.NOT_CONTROLLER,
-            f"The active controller appears to be node {leader}." if leader >= 0 else "No controller appears active.",
+        return NotController(
+            f"The active controller appears to be node {leader}." if leader >= 0 else "No controller appears active."
         )
 
     # --- timers
 
     def _arm(self) -> None:
-        if self._loop is None or self._runner is None or self._is_waking:
+        if not self._follows_timers or self._runner is None or self._is_waking:
             return
         deadline_ms = self._runner.next_deadline_ms
         if deadline_ms == self._timer_ms:
@@ -350,7 +353,3 @@ def _answer(later: Later[Any], value: Any) -> None:
         later.set(value)
     except Exception:
         log.exception("an answer of the active controller could not be given")
-
-
-def _ignore(_: Any) -> None:
-    """Nobody listens."""

@@ -57,6 +57,7 @@ class Lifecycle:
         self._may_leave = asyncio.Event()
         self._hurry = asyncio.Event()
         self._beating: asyncio.Task[None] | None = None
+        services.metadata.leaders.add(self._leader_changed)
 
     # --- joining
 
@@ -99,10 +100,12 @@ class Lifecycle:
         """Something is to be told that cannot wait: the next heartbeat leaves at once."""
         self._hurry.set()
 
-    def new_controller(self) -> None:
-        """Every broker has a session with it, and must be heard of; also who decided alone before."""
-        self._is_heard = True
-        self.hurry()
+    def _leader_changed(self, leader_id: int) -> None:
+        """A new controller has a session with every broker and expects its heartbeats, also those of a broker that was
+        the sole voter before."""
+        if leader_id >= 0:
+            self._is_heard = True
+            self.hurry()
 
     def follow(self, changes: Iterable[Change]) -> None:
         """A broker that leaves waits until the others know: they say so at once. So does who has more to say than the

@@ -7,16 +7,33 @@ again; everything else comes from the log.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.journal import Item
 from ottla.cluster.store import Store
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE
 from ottla.raft.journal import OffsetAndEpoch
 
-if TYPE_CHECKING:
-    from ottla.server.quorum.quorum import QuorumListener
+
+class QuorumListener(Protocol):
+    """What a state machine over the journal offers the quorum: the host of the cluster's state."""
+
+    def taking(self, entries: Sequence[MetadataEntry], epoch: int, high_watermark: int) -> Iterator[None]:
+        """Applies the next committed records, in slices. The last of them is of `epoch`; `high_watermark` is the offset
+        behind them."""
+        ...
+
+    def loading_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> Iterator[None]:
+        """Begins anew with the state of everything below `offset`, in slices; the items can be read once."""
+        ...
+
+    def lead(self, epoch: int) -> None:
+        """This node leads; everything before its epoch was delivered."""
+
+    def follow(self, leader_id: int, epoch: int) -> None:
+        """Another node leads, or nobody (-1): what was appended and not committed may be lost."""
 
 
 class _Group(NamedTuple):
@@ -30,8 +47,9 @@ class _Group(NamedTuple):
 
 
 class Delivery:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, listener: QuorumListener) -> None:
         self._store = store
+        self._listener = listener
         self.next_offset = 0  # what was delivered ends here
         self.committed_offset = 0  # what there is to deliver ends here
         self._snapshot: OffsetAndEpoch | None = None  # to be delivered before anything else
@@ -52,7 +70,7 @@ class Delivery:
         self._own.clear()
         self._snapshot = snapshot
 
-    def steps(self, listener: QuorumListener) -> Iterator[None]:
+    def steps(self) -> Iterator[None]:
         """Delivers everything committed that was not delivered yet, also what is committed meanwhile.
 
         StorageError: begin again later, nothing is left out.
@@ -61,7 +79,7 @@ class Delivery:
         while True:
             if self._snapshot is not None:
                 snapshot = self._snapshot
-                yield from listener.loading_snapshot(self._store.snapshot_items(), *snapshot)
+                yield from self._listener.loading_snapshot(self._store.snapshot_items(), *snapshot)
                 self.next_offset = snapshot.offset
                 if self._snapshot is snapshot:  # or another one has come meanwhile
                     self._snapshot = None
@@ -70,7 +88,7 @@ class Delivery:
                 return
             group = self._take_own() or (yield from self._read())
             self.last_timestamp = group.timestamp
-            yield from listener.taking(group.entries, group.epoch, group.end)
+            yield from self._listener.taking(group.entries, group.epoch, group.end)
             if self._snapshot is None:
                 self.next_offset = group.end
             records += len(group.entries)

@@ -24,9 +24,14 @@ Then = Callable[[], None]
 
 
 class Flushing:
-    loop: asyncio.AbstractEventLoop
-
-    def __init__(self, store: Store, executor: Executor | None, step: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        store: Store,
+        executor: Executor | None,
+        step: Callable[[Event], None],
+    ) -> None:
+        self._loop = loop
         self._store = store
         self._executor = executor
         self._step = step
@@ -77,7 +82,7 @@ class Flushing:
             self._failed(error)
             return
         self._running = True
-        future = self.loop.run_in_executor(self._executor, _carry_out, work.steps, files)
+        future = self._loop.run_in_executor(self._executor, _carry_out, work.steps, files)
         future.add_done_callback(lambda done: self._finished(done, work, flush, waiting))
 
     def _finished(self, done: asyncio.Future[None], work: JournalWork, flush: bool, waiting: list[Then]) -> None:
@@ -103,7 +108,7 @@ class Flushing:
             self._store.put_back(work)  # as it was: consensus does not wait for a flush that others asked for
             self._is_wanted = self._is_wanted or flush
             self._waiting = waiting + self._waiting
-            self._retry = self.loop.call_later(JOURNAL_PAUSE_MS / 1000, self._try_again)
+            self._retry = self._loop.call_later(JOURNAL_PAUSE_MS / 1000, self._try_again)
 
     def _try_again(self) -> None:
         self._retry = None

@@ -19,23 +19,25 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ottla.client.address import Address
 from ottla.cluster.entry import MetadataEntry
-from ottla.cluster.journal import Control, Item
+from ottla.cluster.journal import Control
 from ottla.cluster.store import Store
 from ottla.log.files.disk import StorageError
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.errors import ApiError
 from ottla.raft import effects, events
 from ottla.raft.describe import ReplicaView, describe
 from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
 from ottla.raft.node import JOURNAL_PAUSE_MS, RaftNode
 from ottla.raft.voters import VoterSet
 from ottla.server.loop.later import Answer, Later
+from ottla.server.loop.runtime import Runtime
 from ottla.server.peers.peers import Peers
-from ottla.server.quorum.delivery import Delivery
+from ottla.server.quorum.delivery import Delivery, QuorumListener
 from ottla.server.quorum.flushing import Flushing
+from ottla.server.quorum.not_controller import NotController
 from ottla.server.quorum.sending import Sending
 from ottla.server.quorum.settings import bootstrap_servers, own_endpoints, raft_config, static_voters
 from ottla.server.settings.configs import Configs
@@ -43,41 +45,21 @@ from ottla.server.storage.identity import Identity
 from ottla.wire.message import Request, Response
 
 if TYPE_CHECKING:
-    from ottla.server.ports.ports import Ports
     from ottla.wire.messages.cluster.update_features import UpdateFeaturesResponse
 
 log = logging.getLogger(__name__)
 
 
-class QuorumListener(Protocol):
-    """Who runs on the journal: the host of the cluster's state."""
-
-    def taking(self, entries: Sequence[MetadataEntry], epoch: int, high_watermark: int) -> Iterator[None]:
-        """Take the next committed records, in slices. The last of them is of `epoch`, `high_watermark` is the offset
-        behind them."""
-        ...
-
-    def loading_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> Iterator[None]:
-        """Begin anew with the state of everything below `offset`, in slices; the items can be read once."""
-        ...
-
-    def lead(self, epoch: int) -> None:
-        """This node leads; everything before its epoch was delivered."""
-
-    def follow(self, leader_id: int, epoch: int) -> None:
-        """Another node leads, or nobody (-1): what was appended and not committed may be lost."""
-
-
 class Quorum:
-    """Use `Quorum.open`, set `listener`, then `start`."""
+    """Use `Quorum.open`, then `start`."""
 
-    listener: QuorumListener
-
-    def __init__(self, node: RaftNode, store: Store, ports: Ports, peers: Peers | None) -> None:
+    def __init__(self, node: RaftNode, store: Store, runtime: Runtime, peers: Peers, listener: QuorumListener) -> None:
         self.node = node
         self.store = store
-        self._ports = ports
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runtime = runtime
+        self._loop = runtime.loop
+        self._listener = listener
+        self._is_started = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0  # when it wakes
         self._stopping = False
@@ -85,12 +67,11 @@ class Quorum:
         self._is_serving = False
         self._held: list[effects.Effect] | None = None  # until what was decided is on disk
         self._events: deque[events.Event] = deque()  # that came meanwhile
-        self._sending = Sending(peers, self._step)
-        self._flushing = Flushing(store, ports.executor, self._step)
-        self._delivery = Delivery(store)
+        self._sending = Sending(runtime.loop, peers, self._step)
+        self._flushing = Flushing(runtime.loop, store, runtime.executor, self._step)
+        self._delivery = Delivery(store, listener)
         self._delivering: Iterator[None] | None = None  # under way, in slices
         self._to_lead: effects.Lead | None = None  # when all of that is delivered
-        self.soon: Callable[[Callable[[], None]], object] | None = None  # for the next slice; the loop's own if None
         self._do: dict[type, Callable[[Any], object]] = {
             effects.Send: self._sending.send,
             effects.Reply: lambda effect: effect.token.set(effect.response),
@@ -103,9 +84,17 @@ class Quorum:
         }
 
     @classmethod
-    def open(cls, identity: Identity, store: Store, configs: Configs, ports: Ports, peers: Peers | None) -> Quorum:
-        """Read everything; nothing happens before `start`."""
-        store.now_ms = ports.now_ms
+    def open(
+        cls,
+        identity: Identity,
+        store: Store,
+        configs: Configs,
+        runtime: Runtime,
+        peers: Peers,
+        listener: QuorumListener,
+    ) -> Quorum:
+        """Reads the journal; nothing is written, sent or told before `start`."""
+        store.now_ms = runtime.now_ms
         store.load()
         for loss in store.losses:
             log.warning("the metadata had to do without something that was damaged: %s", loss)
@@ -116,16 +105,15 @@ class Quorum:
             store,
             static_voters(settings, identity.node_id),
             config=raft_config(settings),
-            rng=ports.rng,
+            rng=runtime.rng,
             bootstrap=bootstrap_servers(settings),
             endpoints=own_endpoints(settings),
         )
-        return cls(node, store, ports, peers)
+        return cls(node, store, runtime, peers, listener)
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Deliver what is known to be committed and take part; a sole voter leads when this returns."""
-        self._loop = loop
-        self._flushing.loop = self._sending.loop = loop
+    def start(self) -> None:
+        """Delivers what is known to be committed and takes part; a sole voter leads when this returns."""
+        self._is_started = True
         if self.store.latest_snapshot is not None:
             self._begin_anew(self.store.latest_snapshot)
         self._step(events.Start())
@@ -138,7 +126,7 @@ class Quorum:
     async def stop(self) -> None:
         """Leave; a leader says so first, that another may follow at once."""
         self._stopping = True
-        if self._loop is not None:
+        if self._is_started:
             if self.is_leader and not self.is_alone:
                 self._step(events.Stop())
                 await self._sending.idle(self.node.config.request_timeout_ms)
@@ -188,7 +176,7 @@ class Quorum:
     @property
     def executor(self) -> Executor | None:
         """For what must not hold up the loop."""
-        return self._ports.executor
+        return self._runtime.executor
 
     @property
     def commits_at_once(self) -> bool:
@@ -226,7 +214,7 @@ class Quorum:
     def append(self, entries: Sequence[MetadataEntry]) -> int:
         """Write entries that take effect together; the offset behind them. StorageError: nothing was written."""
         if not self.is_leader:
-            raise ApiError(ErrorCode.NOT_CONTROLLER, "This node does not lead the metadata quorum.")
+            raise NotController("This node does not lead the metadata quorum.")
         start = self.store.end_offset
         try:
             self.store.write_entries(entries, self.epoch)
@@ -237,7 +225,7 @@ class Quorum:
         end = self.store.end_offset
         if self.commits_at_once:
             self.store.sync(start)
-        self._delivery.remember(entries, start, end, self.epoch, self._ports.now_ms())
+        self._delivery.remember(entries, start, end, self.epoch, self._runtime.now_ms())
         self._step(events.JournalGrew())
         return end
 
@@ -283,8 +271,7 @@ class Quorum:
 
     def next_slice(self, slice_: Callable[[], None]) -> None:
         """Has the next slice of long work on the metadata done when it is its turn."""
-        assert self._loop is not None, "not started"
-        (self.soon or self._loop.call_soon)(slice_)
+        self._runtime.slices.soon(slice_)
 
     # --- the version of the quorum
 
@@ -315,7 +302,7 @@ class Quorum:
         found = describe(self.node, now_ms)
         if found is None:
             return None
-        shift_ms = self._ports.now_ms() - now_ms
+        shift_ms = self._runtime.now_ms() - now_ms
 
         def shifted(view: ReplicaView) -> ReplicaView:
             fetched_ms, caught_up_ms = (at if at < 0 else at + shift_ms for at in (view.fetched_ms, view.caught_up_ms))
@@ -333,7 +320,7 @@ class Quorum:
             self._events.append(event)
 
     def _run(self, event: events.Event) -> None:
-        assert self._loop is not None, "not started"
+        assert self._is_started, "the quorum was not started"
         for each in (event, events.JournalFailed()):
             try:
                 found = self.node.step(each, self.clock_ms())
@@ -364,8 +351,7 @@ class Quorum:
         self._set_timer()
 
     def clock_ms(self) -> int:
-        """Not the time of day: that may jump. What is measured in the cluster is measured with it."""
-        assert self._loop is not None, "not started"
+        """The loop's clock, by which consensus and the controller measure; the time of day may jump."""
         return int(self._loop.time() * 1000)
 
     def _set_timer(self, deadline_ms: int | None = None) -> None:
@@ -375,7 +361,7 @@ class Quorum:
                 return  # it wakes early enough, and looks again
             self._timer.cancel()
             self._timer = None
-        if deadline_ms is not None and self._loop is not None and not self._stopping:
+        if deadline_ms is not None and not self._stopping:
             self._timer_ms = deadline_ms
             # One millisecond more: what is cut off of the loop's time must not make it early.
             self._timer = self._loop.call_at((deadline_ms + 1) / 1000, self._tick)
@@ -393,11 +379,10 @@ class Quorum:
         later."""
         self._delivery.committed_offset = max(self._delivery.committed_offset, high_watermark)
         if self._delivering is None:
-            self._delivering = self._delivery.steps(self.listener)
+            self._delivering = self._delivery.steps()
             self._deliver_some()
 
     def _deliver_some(self) -> None:
-        assert self._loop is not None, "not started"
         try:
             for _ in self._delivering or ():
                 if self.works_in_slices:
@@ -427,14 +412,14 @@ class Quorum:
             return
         if not self.is_alone:
             log.info("this node leads the quorum in epoch %d", effect.epoch)
-        self.listener.lead(effect.epoch)
+        self._listener.lead(effect.epoch)
 
     def _follow(self, effect: effects.Follow) -> None:
         if not self.is_alone:
             log.info("the quorum is led by node %d in epoch %d", effect.leader_id, effect.epoch)
         self._delivery.forget()
         self._to_lead = None
-        self.listener.follow(effect.leader_id, effect.epoch)
+        self._listener.follow(effect.leader_id, effect.epoch)
 
     def _doubt(self, effect: effects.DoubtChanged) -> None:
         if effect.is_over:

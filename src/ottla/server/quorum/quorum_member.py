@@ -1,14 +1,12 @@
-"""Member: this node as a part of the cluster: who it is, its replica of the metadata, its vote, its decisions.
+"""QuorumMember: this node as a member of the cluster: identity, replica of the metadata, vote, decisions.
 
 The sole voter of a cluster that is a broker too writes its own registrations when it starts, so that it is ready when
-`start_alone` returns; everybody else registers through the active controller (see `server/quorum/broker_lifecycle.py`).
+`start_alone` returns; every other node registers with the active controller (see `server/quorum/broker_lifecycle.py`).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cluster import journal
 from ottla.cluster.commands.start import RegisterController, StartBroker
@@ -18,6 +16,7 @@ from ottla.cluster.features import DEFAULT_LEVELS, SUPPORTED_FEATURES
 from ottla.cluster.snapshot import feature
 from ottla.cluster.store import Store, StoreConfig
 from ottla.log.files.disk import Disk, read_all
+from ottla.model.config import Config
 from ottla.model.errors import ApiError
 from ottla.model.ids import random_uuid
 from ottla.model.settings.controller import (
@@ -30,65 +29,62 @@ from ottla.model.settings.controller import (
 )
 from ottla.model.settings.node import BROKER_RACK
 from ottla.model.settings.own import OTTLA_CLUSTER_ID
+from ottla.server.loop.runtime import Runtime
 from ottla.server.peers.peers import Peers
 from ottla.server.quorum.active_controller import ActiveController
+from ottla.server.quorum.broker_liveness import Liveness
 from ottla.server.quorum.metadata_host import MetadataHost
+from ottla.server.quorum.metadata_snapshots import MetadataSnapshots
 from ottla.server.quorum.quorum import Quorum
 from ottla.server.settings.configs import Configs
-from ottla.server.settings.endpoints import broker_endpoints, controller_endpoints
+from ottla.server.settings.endpoints import broker_endpoints, controller_endpoints, inter_broker_listener
 from ottla.server.storage.directories import DataDirectory, cordoned
 from ottla.server.storage.identity import BOOTSTRAP, identify
-
-if TYPE_CHECKING:
-    from ottla.server.ports.ports import Ports
 
 NOT_CLEAN = -1  # in place of the epoch at the last stop
 FEATURES = tuple(SUPPORTED_FEATURES.items())
 
 
-class Member(NamedTuple):
-    """Use `Member.open`, then `quorum.start`."""
+class QuorumMember:
+    """This node as a member of its cluster.
 
-    quorum: Quorum
-    metadata: MetadataHost
-    controller: ActiveController
-    broker: Broker  # what it registers as; fenced, and with the epoch of its last clean stop
-    registration: Controller
-    clean: bool  # whether the last stop was
+    - `metadata`: the committed state of the cluster; `snapshots` writes it down now and then;
+    - `quorum`: this node's part in the consensus about it;
+    - `controller`: decides what changes in the cluster while this node leads the quorum;
+    - `liveness`: notices brokers that are gone while this node is the active controller.
+    """
 
-    @classmethod
-    def open(cls, directories: Sequence[DataDirectory], configs: Configs, ports: Ports, peers: Peers | None) -> Member:
-        """Format what is fresh and read the journal; nothing is written or sent before the quorum is started."""
+    def __init__(self, runtime: Runtime, configs: Configs, directories: Sequence[DataDirectory], peers: Peers) -> None:
+        """Formats directories that are fresh and reads the journal; nothing is sent before `quorum.start`."""
         settings = configs.broker
-        metadata_path = settings[METADATA_LOG_DIR] or configs.log_dirs()[0]
-        clean = all(directory.clean for directory in directories)
-        epochs = {directory.broker_epoch for directory in directories}
+        self.clean = all(directory.clean for directory in directories)  # whether the last stop was
         identity = identify(
             directories,
             configs.node_id,
-            metadata_path,
-            ports.now_ms(),
-            ports.rng,
+            settings[METADATA_LOG_DIR] or configs.log_dirs()[0],
+            runtime.now_ms(),
+            runtime.rng,
             cluster_id=settings[OTTLA_CLUSTER_ID],
             of_voters=settings[CONTROLLER_QUORUM_VOTERS],
         )
-        store_config = StoreConfig(
-            segment_bytes=settings[METADATA_LOG_SEGMENT_BYTES],
-            segment_ms=settings[METADATA_LOG_SEGMENT_MS],
-            bytes_between_snapshots=settings[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS],
+        self._store = _open_store(identity.home, settings, runtime.now_ms())
+        self.metadata = MetadataHost(identity)
+        self.quorum = Quorum.open(identity, self._store, configs, runtime, peers, self.metadata)
+        self.controller = ActiveController(runtime, self.quorum, self.metadata, configs, _bootstrap(identity.home.disk))
+        interval_ms = settings[METADATA_LOG_MAX_SNAPSHOT_INTERVAL_MS]
+        self.snapshots = MetadataSnapshots(runtime, self.quorum, self.metadata, interval_ms)
+        self.liveness = Liveness(
+            runtime.loop, self.quorum, self.metadata, self.controller, inter_broker_listener(settings)
         )
-        home = identity.home
-        store = Store.open(home.disk, store_config, now_ms=ports.now_ms(), clean=home.clean)
-        quorum = Quorum.open(identity, store, configs, ports, peers)
-        metadata = MetadataHost(identity, settings[METADATA_LOG_MAX_SNAPSHOT_INTERVAL_MS], ports.now_ms)
-        metadata.quorum = quorum
-        quorum.listener = metadata
-        controller = ActiveController(quorum, metadata, configs, _bootstrap(home.disk), quorum.clock_ms, ports.rng)
-        registration = Controller(identity.node_id, random_uuid(ports.rng), controller_endpoints(settings), FEATURES)
-        broker = Broker(
+        # What it registers as: a controller, and a broker with the epoch of its last clean stop.
+        self.registration = Controller(
+            identity.node_id, random_uuid(runtime.rng), controller_endpoints(settings), FEATURES
+        )
+        epochs = {directory.broker_epoch for directory in directories}
+        self.broker = Broker(
             id=identity.node_id,
-            epoch=epochs.pop() if clean and len(epochs) == 1 else NOT_CLEAN,
-            incarnation_id=random_uuid(ports.rng),
+            epoch=epochs.pop() if self.clean and len(epochs) == 1 else NOT_CLEAN,
+            incarnation_id=random_uuid(runtime.rng),
             endpoints=broker_endpoints(settings),
             features=FEATURES,
             rack=settings[BROKER_RACK],
@@ -96,16 +92,15 @@ class Member(NamedTuple):
             directories=identity.directory_ids,
             cordoned=tuple(cordoned(directories, settings)),
         )
-        return cls(quorum, metadata, controller, broker, registration, clean)
 
     @property
     def alone(self) -> bool:
-        """The only voter there is, so it decides alone."""
+        """Whether this node is the only voter, so that it decides alone."""
         return self.quorum.is_alone
 
-    def start_alone(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Leads, and has registered itself as controller and broker, when it returns."""
-        self.quorum.start(loop)
+    def start_alone(self) -> None:
+        """When it returns, this node leads and has registered itself as controller and broker."""
+        self.quorum.start()
         for command in (
             RegisterController(self.registration),
             StartBroker(self.broker._replace(epoch=self.quorum.end_offset), self.clean),
@@ -116,8 +111,17 @@ class Member(NamedTuple):
 
     def close(self) -> None:
         self.controller.close()
-        self.metadata.close()
-        self.quorum.store.close()
+        self.snapshots.close()
+        self._store.close()
+
+
+def _open_store(home: DataDirectory, settings: Config, now_ms: int) -> Store:
+    config = StoreConfig(
+        segment_bytes=settings[METADATA_LOG_SEGMENT_BYTES],
+        segment_ms=settings[METADATA_LOG_SEGMENT_MS],
+        bytes_between_snapshots=settings[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS],
+    )
+    return Store.open(home.disk, config, now_ms=now_ms, clean=home.clean)
 
 
 def _bootstrap(disk: Disk) -> tuple[MetadataEntry, ...]:

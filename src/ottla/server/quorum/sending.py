@@ -25,28 +25,27 @@ _READING = (FetchRequest, FetchSnapshotRequest)
 
 
 class Sending:
-    loop: asyncio.AbstractEventLoop
-
-    def __init__(self, peers: Peers | None, step: Callable[[Event], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, peers: Peers, step: Callable[[Event], None]) -> None:
+        self._loop = loop
         self._peers = peers
         self._step = step
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def send(self, effect: Send) -> None:
-        if self._closed or self._peers is None:
+        if self._closed:
             return
-        task = self.loop.create_task(self._ask(self._peers, effect))
+        task = self._loop.create_task(self._ask(effect))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    async def _ask(self, peers: Peers, effect: Send) -> None:
+    async def _ask(self, effect: Send) -> None:
         address = Address(effect.address.host, effect.address.port)
         purpose = "quorum-fetch" if isinstance(effect.request, _READING) else "quorum"
         event: Event = Unanswered(effect.number)
         gone = False
         try:
-            response = await peers.ask(address, effect.request, timeout_ms=effect.timeout_ms, purpose=purpose)
+            response = await self._peers.ask(address, effect.request, timeout_ms=effect.timeout_ms, purpose=purpose)
             event = Answered(effect.number, response)
         except NotConnected as error:
             gone = True

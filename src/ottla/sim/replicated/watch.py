@@ -15,7 +15,7 @@ from ottla.raft.voters import Voter, VoterSet
 from ottla.replica.partition import Partition
 from ottla.server.node import Node
 from ottla.server.quorum.quorum import Quorum
-from ottla.server.quorum.quorum_member import Member
+from ottla.server.quorum.quorum_member import QuorumMember
 from ottla.server.storage.partitions import Partitions
 from ottla.sim.cluster import Machine
 from ottla.sim.replicated.committed_batches import Tape
@@ -111,7 +111,7 @@ class Eye:
         self._replicas: dict[Partition, Replica] = {}
 
     def look(self) -> None:
-        member: Member | None = getattr(self.node, "member", None)  # a node that begins has no parts yet
+        member: QuorumMember | None = getattr(self.node, "member", None)  # a node that begins has no parts yet
         if member is not None:
             if self._quorum is None:
                 self._quorum = Journal(self._watch, self._life, member.quorum)

@@ -12,7 +12,7 @@ from ottla.wire.messages.cluster.broker_heartbeat import BrokerHeartbeatRequest,
 
 @handles(BrokerHeartbeatRequest, on="controller")
 def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) -> Answer[BrokerHeartbeatResponse]:
-    context.services.liveness.heard(request.broker_id, request.broker_epoch, context)
+    context.services.liveness.heard(request.broker_id, request.broker_epoch, context.when_closed)
     command = BrokerHeartbeat(
         request.broker_id,
         request.broker_epoch,
