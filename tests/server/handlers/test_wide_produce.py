@@ -21,9 +21,10 @@ class Served:
 
     def __init__(self, answer: Callable[[Context], Later[Any]]) -> None:
         self.soon: list[Callable[[], None]] = []
-        unused = dict.fromkeys(("configs", "node_id", "cluster_id", "metadata", "controller", "partitions"))
+        unused = dict.fromkeys(("configs", "node_id", "cluster_id", "metadata", "controller", "partitions", "storage"))
         times = dict.fromkeys(("now_ms", "steady_ms"))
-        services: Any = SimpleNamespace(slices=SimpleNamespace(soon=self.soon.append), **unused, **times)
+        runtime = SimpleNamespace(slices=SimpleNamespace(soon=self.soon.append))
+        services: Any = SimpleNamespace(runtime=runtime, **unused, **times)
         self.context = Context(services, Peer("", ("", 0), ("", 0)))
         self.begun = 0
 

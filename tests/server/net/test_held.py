@@ -24,6 +24,7 @@ HELLO = ApiVersionsRequest(client_software_name="x", client_software_version="1"
 LARGE = DeleteTopicsRequest(topic_names=[f"{number}" * 5_000 for number in range(20)], timeout_ms=1)
 CROWDED = DeleteTopicsRequest(topic_names=["t"] * 6_000, timeout_ms=1)
 _UNUSED = ("configs", "node_id", "cluster_id", "metadata", "controller", "partitions", "now_ms", "steady_ms")
+_ROOMS = ("runtime", "storage")
 
 
 class Served:
@@ -38,7 +39,7 @@ class Served:
             self.handled.append(type(request))
             return handlers[type(request)](request, context)
 
-        unused = dict.fromkeys(_UNUSED)
+        unused = dict.fromkeys((*_UNUSED, *_ROOMS))
         services: Any = SimpleNamespace(
             executor=None, intercept=intercept, forwarding=None, slices=self.slices, cold=None, clock_s=float, **unused
         )

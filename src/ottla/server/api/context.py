@@ -140,15 +140,19 @@ class Context:
         "now_ms",
         "partitions",
         "request_version",
+        "runtime",
         "services",
         "steady_ms",
+        "storage",
         "turns_kept",
         "when_closed",
     )
 
     def __init__(self, services: Services, connection: Peer) -> None:
         self.services = services
+        self.runtime = services.runtime
         self.configs = services.configs
+        self.storage = services.storage
         self.node_id = services.node_id
         self.cluster_id = services.cluster_id
         self.metadata = services.metadata

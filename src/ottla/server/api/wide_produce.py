@@ -99,9 +99,9 @@ class _Wide:
             self.appended.fail()
         else:
             if awaited is None:
-                self._context.services.slices.soon(self.begin)
+                self._context.runtime.slices.soon(self.begin)
             else:
-                awaited.then(lambda _: self._context.services.slices.soon(self.begin))
+                awaited.then(lambda _: self._context.runtime.slices.soon(self.begin))
 
     def _append(self, some: list[TopicData]) -> Later[None] | None:
         """None when the portion is appended; otherwise it is on its way (it keeps the request's turn, too)."""

@@ -27,7 +27,7 @@ def list_groups(request: ListGroupsRequest, context: Context) -> Answer[ListGrou
     kinds = frozenset(_KINDS.get(name.lower()) for name in request.types_filter)
     wanted = GroupFilter(states or None, kinds or None)
     found = gather([host.ask(AllGroups()) for host in context.groups.coordinators.hosts()])
-    return context.services.slices.answer_of(found, lambda replies: _listing(replies, wanted))
+    return context.runtime.slices.answer_of(found, lambda replies: _listing(replies, wanted))
 
 
 def _listing(replies: list[list[Group] | ApiError], wanted: GroupFilter) -> Generator[None, None, ListGroupsResponse]:

@@ -47,7 +47,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context) -> Answer[Offset
     state = context.metadata.state
     questions = [_Question(group, version, state) for group in asked]
     known = gather([each.ask(request.require_stable, context) for each in questions])
-    return context.services.slices.answer_of(known, lambda replies: _response(questions, replies, version))
+    return context.runtime.slices.answer_of(known, lambda replies: _response(questions, replies, version))
 
 
 class _Question:

@@ -271,9 +271,9 @@ def _append(
         log_start_offset=appended.log_start_offset,
     )
     if partition.counts_at_once:
-        context.services.waiters.notify(partition)
+        context.storage.waiters.notify(partition)
     if partition.needs_sync:
-        context.services.syncer.request(partition)
+        context.storage.syncer.request(partition)
     if partition.cuts != cuts:
         _turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)  # not even the beginning of a sync was possible
     elif (acks and (acks == ACKS_ALL or partition.durable)) or partition.log.unwritten:
@@ -327,7 +327,7 @@ def _when_durable(
         later.set(response)
         return True
 
-    context.services.waiters.watch(later, [entry.partition for entry in pending], settle, timeout_ms)
+    context.storage.waiters.watch(later, [entry.partition for entry in pending], settle, timeout_ms)
     return later
 
 

@@ -85,7 +85,7 @@ def _answer(
 async def _in_slices(
     questions: Sequence[_Question], context: Context, respond: Respond
 ) -> Large[AddPartitionsToTxnResponse]:
-    slices = context.services.slices
+    slices = context.runtime.slices
     results = []
     for question in questions:
         await slices.turn()

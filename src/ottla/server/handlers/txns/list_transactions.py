@@ -66,7 +66,7 @@ def list_transactions(request: ListTransactionsRequest, context: Context) -> Ans
         )
 
     known = gather([host.ask(ListAll()) for host in context.transactions.coordinators.hosts()])
-    return context.services.slices.answer_of(known, listing)
+    return context.runtime.slices.answer_of(known, listing)
 
 
 def _listed(transaction: Transaction) -> Listed:

@@ -32,9 +32,9 @@ Written = list[tuple[int, TopicPartition, Later[ApiError | None]]]
 @handles(WriteTxnMarkersRequest)
 def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -> Answer[WriteTxnMarkersResponse]:
     """Markers are written in slices, and wait for their replicas all together: a slow partition holds up no other."""
-    written = context.services.slices.answer(_written(request, context.transactions.marker_writer))
+    written = context.runtime.slices.answer(_written(request, context.transactions.marker_writer))
     if isinstance(written, Sliced):
-        return Sliced(_answer(written, context.services.slices), changes=True)
+        return Sliced(_answer(written, context.runtime.slices), changes=True)
     return _outcomes(written).map(lambda errors: in_one_go(_response(written, errors)))
 
 
