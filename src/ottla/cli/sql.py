@@ -39,7 +39,9 @@ def sql(
     try:
         from ottla.sql import Sql, SqlError
     except ImportError as error:
-        raise CommandError(f"SQL needs DuckDB ({error})", "pip install 'ottla[sql]'") from None
+        from ottla.observe.installing import install_command
+
+        raise CommandError(f"SQL needs DuckDB ({error})", install_command("sql")) from None
 
     text = sys.stdin.read() if query == "-" else query
     if not text.strip():

@@ -12,6 +12,8 @@ from tests.support.node import OttlaNode
 from tests.support.spark import Process, environment
 from tests.support.waiting import COMMAND_S
 
+from ottla.observe.installing import install_command
+
 pytestmark = [pytest.mark.spark]
 
 SESSION = """
@@ -66,5 +68,5 @@ def test_without_any_java_the_command_offers_one(no_java: dict[str, str], node: 
         assert done.returncode == 1
         assert done.stderr.splitlines() == [
             "error: Spark needs Java and there is none",
-            "hint: install a JDK 17 or newer, or let pip do it: pip install 'ottla[jdk]'",
+            f"hint: install a JDK 17 or newer, or let pip do it: {install_command('jdk')}",
         ]

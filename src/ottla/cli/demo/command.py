@@ -36,9 +36,9 @@ def demo(
     once: Annotated[bool, typer.Option("--once", envvar="ONCE", help="End after the demo.")] = False,
 ) -> None:
     """Run a shop on the log with a Spark pipeline behind it, kill that once, and check every total."""
+    _need_spark()
     from ottla.cli.demo.running import Demo
 
-    _need_spark()
     stay = sys.stdout.isatty() and not once
     places = (_free_or(listen, DEFAULT_LISTEN), _free_or(registry, "127.0.0.1:8081"))
     if data is not None:
@@ -54,9 +54,14 @@ def _need_spark() -> None:
     from ottla.cli.terminal.plain import CommandError
 
     try:
+        import pyspark  # noqa: F401
+
         from ottla.spark.runtime.java import NoJava, prepare_java
     except ImportError as error:
-        raise CommandError(f"the demo needs Spark ({error})", "pip install 'ottla[spark]'") from None
+        from ottla.observe.installing import install_command
+
+        hint = f"{install_command('spark')} brings it; `ottla up` starts a node without it"
+        raise CommandError(f"the demo needs Spark ({error})", hint) from None
     try:
         prepare_java()
     except NoJava as missing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import threading
 import time
@@ -11,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ottla.cli.demo.shop import SCHEMAS, USERS, Event, Shop
+from ottla.schemas.avro.json_values import AvroValues
 from ottla.schemas.framing import frame
 from ottla.schemas.schema import Source
 
@@ -37,12 +37,10 @@ class Feed:
     """Tells the events of a shop, on a thread of its own; the second half of them when it is told to `go_on`."""
 
     def __init__(self, client: Blocking, shop: Shop, ids: dict[str, int]) -> None:
-        import fastavro
-
         self._client = client
         self._shop = shop
         self._ids = ids
-        self._schemas = {name: fastavro.parse_schema(schema) for name, schema in SCHEMAS.items()}
+        self._values = {name: AvroValues(Source(json.dumps(schema))) for name, schema in SCHEMAS.items()}
         self._thread = threading.Thread(target=self._run, name="shop", daemon=True)
         self._stopping = False
         self._may_go_on = threading.Event()
@@ -93,11 +91,7 @@ class Feed:
             self.told += len(pairs)
 
     def _encode(self, event: Event) -> bytes:
-        import fastavro
-
-        out = io.BytesIO()
-        fastavro.schemaless_writer(out, self._schemas[event.topic], event.value)
-        return frame(self._ids[event.topic], out.getvalue())
+        return frame(self._ids[event.topic], self._values[event.topic].to_payload(event.value))
 
 
 def _chunks(events: Iterator[Event]) -> Iterator[list[Event]]:

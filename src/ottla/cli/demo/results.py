@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.cli.demo.shop import SALES, Sale, Shop
 from ottla.cli.terminal.plain import CommandError
 from ottla.client.consumer.ranges import ReadOptions
+from ottla.schemas.avro.json_values import AvroValues
 from ottla.schemas.framing import unframe
 
 if TYPE_CHECKING:
@@ -67,24 +67,19 @@ def check_sales(client: Blocking, registry_url: str, shop: Shop) -> int:
 
 
 def _read_sales(client: Blocking, registry_url: str) -> list[Sale]:
-    import fastavro
-
     from ottla.client.registry import RegistryOptions, SchemaRegistry
 
     registry = SchemaRegistry(RegistryOptions.of(registry_url))
-    schemas: dict[int, Any] = {}
+    values: dict[int, AvroValues] = {}
     sold = []
     for record in client.read(SALES, options=ReadOptions(read_committed=True)):
         assert record.value is not None
         framed = unframe(record.value)
         assert framed.schema_id is not None
-        if framed.schema_id not in schemas:
-            schemas[framed.schema_id] = fastavro.parse_schema(json.loads(registry.by_id(framed.schema_id).text))
-        row: Any = fastavro.schemaless_reader(
-            io.BytesIO(record.value[framed.payload_begin :]), schemas[framed.schema_id], None
-        )
-        at_ms = round(row["ordered_at"].timestamp() * 1000)
-        sold.append(Sale(row["order_id"], row["country"], row["cents"], at_ms))
+        if framed.schema_id not in values:
+            values[framed.schema_id] = AvroValues(registry.by_id(framed.schema_id))
+        row = values[framed.schema_id].to_json(record.value[framed.payload_begin :])
+        sold.append(Sale(row["order_id"], row["country"], row["cents"], row["ordered_at"]))
     return sold
 
 

@@ -120,7 +120,7 @@ class Demo:
                 _ = feed.done  # raises what stopped it
                 time.sleep(_LOOK_EVERY_S)
 
-        watch("the pipeline runs", lambda sold, windows: sold >= 0.35 * self._shop.orders)
+        watch("the pipeline runs", lambda sold, windows: sold >= 0.25 * self._shop.orders)
         feed.go_on()
         spark.kill()
         self._programs.remove(spark)

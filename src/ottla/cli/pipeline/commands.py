@@ -190,7 +190,9 @@ def _spark_parts() -> Any:
     try:
         from ottla.cli.pipeline import parts as pipeline_parts
     except ImportError as error:
-        raise CommandError(f"pipelines need Spark ({error})", "pip install 'ottla[spark]'") from None
+        from ottla.observe.installing import install_command
+
+        raise CommandError(f"pipelines need Spark ({error})", install_command("spark")) from None
     return pipeline_parts
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,12 +18,13 @@ from ottla.cli.options import (
     parse_duration_ms,
     parse_timestamp_ms,
 )
+from ottla.cli.records.payloads import PayloadDecoder, PayloadType, RegistryUrl, registry_at
 from ottla.cli.terminal.outlet import stop_when_unread
 from ottla.cli.terminal.plain import CommandError, is_coloured
 from ottla.model.limits import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from ottla.client.cluster import Cluster
     from ottla.client.consumer.offsets import Time
@@ -34,9 +36,17 @@ class OutputFormat(StrEnum):
 
     text = "text"
     json = "json"
+    pretty = "pretty"
     hex = "hex"
     raw = "raw"
     template = "template"
+
+
+ValueType = Annotated[
+    PayloadType | None,
+    typer.Option("--value", help="Decode values by the registry's schemas; auto: of whichever type they are."),
+]
+KeyType = Annotated[PayloadType | None, typer.Option("--key", help="Decode keys, in the same way.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -45,41 +55,53 @@ def register(app: typer.Typer) -> None:
 
 def consume(
     topic: Topic,
-    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="From the first record.")] = False,
+    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Start at the first record.")] = False,
     from_offset: Annotated[
-        int | None, typer.Option("--from-offset", "-o", min=0, max=INT64_MAX, help="From this offset.")
+        int | None, typer.Option("--from-offset", "-o", min=0, max=INT64_MAX, help="Start at this offset.")
     ] = None,
     from_timestamp: Annotated[
-        str | None, typer.Option("--from-timestamp", help="Milliseconds since 1970 or 2026-01-31T12:00:00.")
+        str | None,
+        typer.Option("--from-timestamp", help="Start at this time: milliseconds since 1970, or 2026-01-31T12:00:00."),
     ] = None,
-    since: Annotated[str | None, typer.Option("--since", "-s", help="From this long ago: 10m, 2h30m, 1d.")] = None,
+    since: Annotated[str | None, typer.Option("--since", "-s", help="Start this long ago: 10m, 2h30m, 1d.")] = None,
     last: Annotated[
-        int | None, typer.Option("--last", "-l", min=0, help="The last N records of each partition.")
+        int | None,
+        typer.Option("--last", "-l", min=0, help="Start this many records before the end of each partition."),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on when the end is reached.")] = False,
-    max_records: Annotated[int | None, typer.Option("--max", "-n", min=0, help="Stop after so many records.")] = None,
-    partition: Annotated[list[int], typer.Option("--partition", "-p", help="Only these partitions.")] = [],  # noqa: B006
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more records at the end.")] = False,
+    max_records: Annotated[int | None, typer.Option("--max", "-n", min=0, help="Stop after this many records.")] = None,
+    partition: Annotated[
+        list[int], typer.Option("--partition", "-p", help="Only this partition; may be repeated.")
+    ] = [],  # noqa: B006
     fmt: Annotated[OutputFormat, typer.Option("--format", "-F", help="How to show records.")] = OutputFormat.text,
     pattern: Annotated[
-        str | None, typer.Option("--template", "-t", help="'{partition} {offset} {key} {value}\\n'")
+        str | None,
+        typer.Option("--template", "-t", help="Pattern of a record, such as '{partition} {offset} {key} {value}\\n'."),
     ] = None,
-    read_committed: Annotated[bool, typer.Option("--read-committed", help="Leave out aborted records.")] = False,
+    read_committed: Annotated[
+        bool, typer.Option("--read-committed", help="Leave out records of aborted and open transactions.")
+    ] = False,
     group: Annotated[
-        str | None, typer.Option("--group", "-g", help="As a member of this group, committing what was printed.")
+        str | None, typer.Option("--group", "-g", help="Read as a member of this group, and commit what was printed.")
     ] = None,
+    value_type: ValueType = None,
+    key_type: KeyType = None,
+    registry: RegistryUrl = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Print records of a topic.
 
-    Without a place to start: from the beginning to the present end; with --follow: from the present end on. With
-    --group: from where the group left off, until nothing has come for three seconds; a group that has committed nothing
-    begins at the present end, unless told --from-beginning.
+    Without a place to start, the records from the beginning to the present end are printed; with --follow those that
+    come from now on. With --group the group's committed offsets are the start, and the command ends when nothing has
+    come for three seconds; a group that has committed nothing begins at the present end, unless told --from-beginning.
+
+    `--value avro` (or json, protobuf, auto) shows values as JSON, decoded by the schemas that they name.
     """
     if group is not None and (partition or last is not None or from_offset is not None or from_timestamp or since):
         raise typer.BadParameter("a group decides where its members read: --group goes with --from-beginning at most")
     start = _start(from_beginning, from_offset, from_timestamp, since, last, follow)
     stop_when_unread()
-    show = formatter(fmt, pattern)
+    show = _decoding(formatter(fmt, pattern), key_type, value_type, registry, bootstrap)
     try:
         if group is not None:
             from ottla.cli.records.group_reading import Reading, print_group
@@ -87,19 +109,8 @@ def consume(
             reading = Reading(bootstrap, topic, group, from_beginning, follow, max_records, show)
             asyncio.run(print_group(reading, read_committed=read_committed))
             return
-        asyncio.run(
-            _consume(
-                bootstrap,
-                topic,
-                partition,
-                start,
-                last,
-                max_records,
-                show,
-                follow=follow,
-                read_committed=read_committed,
-            )
-        )
+        places = partial(_spans, topic=topic, partitions=partition, start=start, last=last, follow=follow)
+        asyncio.run(_consume(bootstrap, places, max_records, show, read_committed=read_committed))
     except KeyboardInterrupt:
         raise typer.Exit(0) from None  # the usual way to end --follow
 
@@ -128,6 +139,29 @@ def _start(
     return LATEST if follow and not from_beginning else EARLIEST
 
 
+def _decoding(
+    show: Callable[[ConsumedRecord], bytes],
+    key_type: PayloadType | None,
+    value_type: PayloadType | None,
+    url: str | None,
+    bootstrap: str,
+) -> Callable[[ConsumedRecord], bytes]:
+    """Show records with their keys or values decoded by the schemas of a registry, if that is wanted."""
+    if key_type is None and value_type is None:
+        return show
+    client_options(bootstrap)  # a bad address is told before anything is asked
+    registry = registry_at(url, bootstrap)
+    keys = None if key_type is None else PayloadDecoder(registry, key_type, of_key=True)
+    values = None if value_type is None else PayloadDecoder(registry, value_type, of_key=False)
+
+    def decoded(record: ConsumedRecord) -> bytes:
+        key = record.key if keys is None else keys.shown(record)
+        value = record.value if values is None else values.shown(record)
+        return show(record._replace(key=key, value=value))
+
+    return decoded
+
+
 def formatter(fmt: OutputFormat, pattern: str | None) -> Callable[[ConsumedRecord], bytes]:
     """How `--format` and `--template` want a record to look."""
     from ottla.cli.records import text as records
@@ -140,6 +174,8 @@ def formatter(fmt: OutputFormat, pattern: str | None) -> Callable[[ConsumedRecor
         raise typer.BadParameter("--format template needs --template")
     if fmt is OutputFormat.json:
         return records.as_json
+    if fmt is OutputFormat.pretty:
+        return records.as_pretty
     if fmt is OutputFormat.hex:
         return records.as_hex
     if fmt is OutputFormat.raw:
@@ -171,14 +207,10 @@ async def _spans(
 
 async def _consume(
     bootstrap: str,
-    topic: str,
-    partitions: list[int],
-    start: int | Time,
-    last: int | None,
+    spans_of: Callable[[Cluster], Awaitable[list[Span]]],
     max_records: int | None,
     show: Callable[[ConsumedRecord], bytes],
     *,
-    follow: bool,
     read_committed: bool,
 ) -> None:
     from ottla.cli.terminal.output import err, note
@@ -188,7 +220,7 @@ async def _consume(
     out = sys.stdout.buffer
     count = 0
     async with Cluster(client_options(bootstrap)) as cluster:
-        spans = await _spans(cluster, topic, partitions, start, last, follow)
+        spans = await spans_of(cluster)
         async with RangeReader(cluster, spans, ReadOptions(read_committed=read_committed)) as reader:
             async for batch in reader.batches():
                 for record in decode_batch(batch):

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Topic, client_options, parse_pairs
+from ottla.cli.records.payloads import PayloadType, RegistryUrl, SubjectEncoder, registry_at
+from ottla.cli.records.sending import send_all
+from ottla.cli.records.text import Added, PlainEncoder, line_parser
 from ottla.model.limits import INT32_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
     from typing import BinaryIO
 
     from ottla.cli.records.sending import Numbered
-    from ottla.cli.records.text import Outgoing
+    from ottla.cli.records.text import Encoder
     from ottla.client.producer.producer import ProducerOptions
 
 # Of one record, and of a request: a broker takes requests of 100 MiB unless told otherwise.
@@ -51,6 +54,21 @@ class Acks(StrEnum):
     everyone = "all"
 
 
+ValueType = Annotated[
+    PayloadType | None,
+    typer.Option("--value", help="Values are JSON: encode them by the registry's schema of this type, or auto."),
+]
+KeyType = Annotated[
+    PayloadType | None, typer.Option("--key-type", help="Encode keys, in the same way; plain words need no quotes.")
+]
+ValueSubject = Annotated[
+    str | None, typer.Option("--value-subject", help="The subject of the values' schema, if not TOPIC-value.")
+]
+KeySubject = Annotated[
+    str | None, typer.Option("--key-subject", help="The subject of the keys' schema, if not TOPIC-key.")
+]
+
+
 def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Topics and records")(produce)
 
@@ -58,50 +76,68 @@ def register(app: typer.Typer) -> None:
 def produce(
     topic: Topic,
     values: Annotated[
-        list[str] | None, typer.Argument(help="Values to send; without any, records are read from stdin.")
+        list[str] | None, typer.Argument(help="Values to send; without any, records are read from standard input.")
     ] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read records from this file.")] = None,
-    fmt: Annotated[InputFormat, typer.Option("--format", "-F", help="What one line holds.")] = InputFormat.lines,
+    fmt: Annotated[
+        InputFormat, typer.Option("--format", "-F", help="What each line of input holds.")
+    ] = InputFormat.lines,
     key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", "-K", help="Lines are KEY<separator>VALUE.")
+        str | None,
+        typer.Option("--key-separator", "-K", help="This text separates key and value in each line; \\t is a tab."),
     ] = None,
-    null: Annotated[str | None, typer.Option("--null", help="This text stands for no key or no value.")] = None,
-    header: Annotated[list[str], typer.Option("--header", "-H", help="NAME=VALUE for every record.")] = [],  # noqa: B006
+    null: Annotated[
+        str | None, typer.Option("--null", help="This text means no key, or no value (a tombstone).")
+    ] = None,
+    header: Annotated[
+        list[str], typer.Option("--header", "-H", help="Header of every record, NAME=VALUE; may be repeated.")
+    ] = [],  # noqa: B006
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, max=INT32_MAX, help="Always this partition.")
+        int | None, typer.Option("--partition", "-p", min=0, max=INT32_MAX, help="Send all records to this partition.")
     ] = None,
     codec: Annotated[CodecName, typer.Option("--codec", "-z", help="Compression of the batches.")] = CodecName.none,
-    acks: Annotated[Acks, typer.Option("--acks", help="Who must have a record before it counts.")] = Acks.everyone,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print where every record went (JSON).")] = False,
+    acks: Annotated[
+        Acks, typer.Option("--acks", help="Replicas that must have a record before it counts as sent.")
+    ] = Acks.everyone,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print partition and offset of every record, as JSON.")
+    ] = False,
+    value_type: ValueType = None,
+    key_type: KeyType = None,
+    value_subject: ValueSubject = None,
+    key_subject: KeySubject = None,
+    registry: RegistryUrl = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Append records to a topic.
 
-    A line that cannot be sent, or is not acknowledged, ends the command: what was read before it is delivered, and the
-    error names the line, so that it is known where to go on. With `--format json` a line is an object with `value` (or
-    `value_base64`; null must be said) and, if need be, `key`, `headers`, `partition` and `timestamp`.
-    """
-    from ottla.cli.records import text as records
-    from ottla.cli.records.sending import send_all
+    With `--format lines` each line is a value. With `--format json` each line is an object, such as
+    `{"key": "k", "value": "v"}`: `value` (or `value_base64`) is required, and null is a tombstone; `key` (or
+    `key_base64`), `headers` (`{"name": "value"}`), `partition` and `timestamp` may be left out; any other field is
+    refused. A key or value that is not a string is written as compact JSON.
 
+    `--value avro` (or json, protobuf, auto) encodes values, which are JSON then, by the latest schema of the subject
+    TOPIC-value in the schema registry.
+
+    A line that cannot be sent, or is not acknowledged, ends the command: what was read before it is delivered, and the
+    error names the line, so that it is known where to go on.
+    """
     if values and file is not None:
         raise typer.BadParameter("values and --file exclude each other: records come from one place")
     if key is not None and key_separator is not None:
         raise typer.BadParameter("--key and --key-separator exclude each other")
-    separator = _unescaped(key_separator) if key_separator is not None else None
-    marker = null.encode() if null is not None else None
-    extra = tuple((name, value.encode()) for name, value in parse_pairs(header, "--header").items())
+    headers = tuple((name, text.encode()) for name, text in parse_pairs(header, "--header").items())
+    separator = None if key_separator is None else _unescaped(key_separator)
+    client = client_options(bootstrap)
+    keys = _encoder(f"{topic}-key", key_type, key_subject, registry, bootstrap)
+    contents = _encoder(f"{topic}-value", value_type, value_subject, registry, bootstrap)
+    parse = line_parser(fmt is InputFormat.json, separator, null, keys, contents, Added(key, headers, partition))
+    _send(partial(send_all, client, _options(acks, codec), topic, parse, verbose=verbose), values, file)
 
-    def parse(line: bytes) -> Outgoing:
-        found = records.from_json(line) if fmt is InputFormat.json else records.from_line(line, separator, marker)
-        return found._replace(
-            key=found.key if key is None else key.encode(),
-            headers=(*found.headers, *extra),
-            partition=found.partition if partition is None else partition,
-        )
 
-    send = partial(send_all, client_options(bootstrap), _options(acks, codec), topic, parse, verbose=verbose)
+def _send(send: Callable[..., Coroutine[None, None, None]], values: list[str] | None, file: Path | None) -> None:
+    """Send records of whichever source was given."""
     if values:
         asyncio.run(send(_each(enumerate((value.encode() for value in values), 1)), noun="value"))
     elif file is not None:
@@ -111,6 +147,15 @@ def produce(
         asyncio.run(send(_keyboard(), one_by_one=True))
     else:
         asyncio.run(send(_each(_lines(sys.stdin.buffer, lambda _: None))))
+
+
+def _encoder(
+    usual_subject: str, kind: PayloadType | None, subject: str | None, registry: str | None, bootstrap: str
+) -> Encoder:
+    """By a schema, where its type or subject is given."""
+    if kind is None and subject is None:
+        return PlainEncoder()
+    return SubjectEncoder(registry_at(registry, bootstrap), subject or usual_subject, kind or PayloadType.auto)
 
 
 def _options(acks: Acks, codec: CodecName) -> ProducerOptions:

