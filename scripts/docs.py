@@ -26,6 +26,12 @@ def cli() -> str:
     return render()
 
 
+def man() -> str:
+    from ottla.cli.man import render_man
+
+    return render_man()
+
+
 def apis() -> str:
     """The served APIs, from the handlers' own registrations."""
     from ottla.server.api import dispatch
@@ -73,6 +79,7 @@ def served() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings,
     "docs/cli.md": cli,
+    "docs/ottla.1": man,
     "docs/apis.md": apis,
     "src/ottla/server/api/api_table.py": served,
 }

@@ -18,11 +18,13 @@ def register(app: typer.Typer) -> None:
 
 
 def api(
-    missing: Annotated[bool, typer.Option("--missing", "-m", help="Only where node and client differ.")] = False,
+    missing: Annotated[
+        bool, typer.Option("--missing", "-m", help="Only APIs of which node and client serve different versions.")
+    ] = False,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show the APIs and versions that a node serves, beside those this Ottla knows."""
+    """Show the APIs and versions that a node serves, and those that this client knows."""
     from ottla.cli.terminal.output import print_rows
     from ottla.client.admin import Admin
 

@@ -82,7 +82,6 @@ app = typer.Typer(
     cls=_Guarded,
     help="A Kafka-compatible log in Python: one command starts it, any Kafka client talks to it.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},

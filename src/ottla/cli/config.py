@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ottla.client.admin.configs import Change, ConfigEntry
     from ottla.model.resources import Resource
 
-app = typer.Typer(help="Look at and change settings, with their sources and defaults.", no_args_is_help=True)
+app = typer.Typer(help="Show and change settings of topics, brokers, groups and others.", no_args_is_help=True)
 
 
 class Kind(StrEnum):
@@ -31,11 +31,12 @@ class Kind(StrEnum):
 
 
 KindArgument = Annotated[
-    Kind, typer.Argument(help="topic, broker, group, client-metrics or broker-logger.", show_default=False)
+    Kind,
+    typer.Argument(help="Type of resource: topic, broker, group, client-metrics or broker-logger.", show_default=False),
 ]
 NameArgument = Annotated[
     str,
-    typer.Argument(help="Its name; for a broker its id, or 'default' for the default of all brokers."),
+    typer.Argument(help="Name of the resource; for a broker its id, or `default` for all brokers."),
 ]
 
 
@@ -79,12 +80,14 @@ def get(
     kind: KindArgument,
     name: NameArgument,
     keys: Annotated[list[str] | None, typer.Argument(help="Only these settings.", show_default=False)] = None,
-    everything: Annotated[bool, typer.Option("--all", "-a", help="Also what is at its default.")] = False,
-    docs: Annotated[bool, typer.Option("--docs", "-d", help="With an explanation of each.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", "-a", help="Also show settings that have their default value.")
+    ] = False,
+    docs: Annotated[bool, typer.Option("--docs", "-d", help="Show the documentation of each setting.")] = False,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show settings and where their values come from."""
+    """Show settings, and where their values come from."""
     from ottla.cli.terminal.output import note, print_json, print_table
     from ottla.cli.terminal.plain import CommandError
     from ottla.client.admin import Admin
@@ -116,13 +119,20 @@ def get(
 def set_values(
     kind: KindArgument,
     name: NameArgument,
-    settings: Annotated[list[str] | None, typer.Argument(help="NAME=VALUE, any number.", show_default=False)] = None,
-    unset: Annotated[list[str], typer.Option("--unset", "-u", help="Back to the default.")] = [],  # noqa: B006
-    append: Annotated[list[str], typer.Option("--append", help="NAME=VALUE: add to a list.")] = [],  # noqa: B006
-    subtract: Annotated[list[str], typer.Option("--subtract", help="NAME=VALUE: take from a list.")] = [],  # noqa: B006
+    settings: Annotated[list[str] | None, typer.Argument(help="Settings, NAME=VALUE.", show_default=False)] = None,
+    unset: Annotated[
+        list[str],
+        typer.Option("--unset", "-u", help="Remove this setting, so that the default counts; may be repeated."),
+    ] = [],  # noqa: B006
+    append: Annotated[
+        list[str], typer.Option("--append", help="Add VALUE to a list, NAME=VALUE; may be repeated.")
+    ] = [],  # noqa: B006
+    subtract: Annotated[
+        list[str], typer.Option("--subtract", help="Remove VALUE from a list, NAME=VALUE; may be repeated.")
+    ] = [],  # noqa: B006
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Change settings; what is not named stays."""
+    """Change settings; the others stay as they are."""
     apply_changes(bootstrap, _resource(kind, name), settings or [], unset, append, subtract)
 
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
 
 def render() -> str:
     """Every command with its arguments and options, read from the application itself."""
-    from typer.main import get_command
-
-    from ottla.cli.app import app
-
-    root: Any = get_command(app)
+    root = _root()
     lines = [
         "# The command line",
         "",
         "<!-- Made by `make docs` from the CLI itself; do not edit. -->",
         "",
         root.help or "",
+        "",
+        "`ottla --install-completion` completes commands and options in your shell; `man ottla` shows this page.",
         "",
         "Every listing has `--json`. Commands that talk to a broker take `--bootstrap HOST:PORT` (or the environment",
         "variable `OTTLA_BOOTSTRAP`). Exit codes: 0 done, 1 it could not be done (one line says why), 2 wrong usage,",
@@ -34,6 +33,24 @@ def render() -> str:
         else:
             lines += _command(f"ottla {name}", command, "##")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def every_command() -> Iterator[tuple[str, Any]]:
+    """All commands with the words that call them, in the order of the help."""
+    for name, command in _root().commands.items():
+        if hasattr(command, "commands"):
+            for inner, each in command.commands.items():
+                yield f"ottla {name} {inner}", each
+        else:
+            yield f"ottla {name}", command
+
+
+def _root() -> Any:
+    from typer.main import get_command
+
+    from ottla.cli.app import app
+
+    return get_command(app)
 
 
 def _command(path: str, command: Any, heading: str) -> list[str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ottla.client.outcomes import Outcomes
     from ottla.model.ids import TopicPartition
 
-app = typer.Typer(help="Look at groups, how far behind they are, and where they go on.", no_args_is_help=True)
+app = typer.Typer(help="Show groups and their lag, reset and delete their offsets.", no_args_is_help=True)
 
 _TYPES = ("classic", "consumer", "share", "streams")
 _STATES = (
@@ -40,13 +40,22 @@ _STATES = (
 )
 
 Group = Annotated[str, typer.Argument(help="The group.")]
+ToTime = Annotated[str | None, typer.Option("--to-time", help="To the first record since this time.")]
+Back = Annotated[str | None, typer.Option("--back", help="To the first record since this long ago: 2h, 30m.")]
+Shift = Annotated[int | None, typer.Option("--shift", help="Forward by this number of records (back, if negative).")]
+Execute = Annotated[bool, typer.Option("--execute", help="Carry it out; without this option it is only shown.")]
 
 
 @app.command("list")
 def list_groups(
     state: Annotated[list[str], typer.Option("--state", help="Only groups in this state; may be repeated.")] = [],  # noqa: B006
-    kind: Annotated[list[str], typer.Option("--type", help="classic, consumer, share or streams; may repeat.")] = [],  # noqa: B006
-    lag: Annotated[bool, typer.Option("--lag", help="With the lag of each; takes a moment per group.")] = False,
+    kind: Annotated[
+        list[str],
+        typer.Option("--type", help="Only groups of this type: classic, consumer, share or streams; may be repeated."),
+    ] = [],  # noqa: B006
+    lag: Annotated[
+        bool, typer.Option("--lag", help="Show the lag of each group; this takes a moment per group.")
+    ] = False,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -90,9 +99,9 @@ def _total(lags: Iterable[PartitionLag]) -> dict[str, Any]:
 
 @app.command()
 def describe(group: Group, as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Show members of a group, how far it has come, and its lag.
+    """Show members, offsets and lag of a group.
 
-    Before a share group's start everything is finished; of what comes behind it, the lag counts what is not.
+    Of a share group: all records before `start` are finished; the lag counts the unfinished ones from there on.
     """
     from ottla.cli.terminal.output import out, print_json, print_table
     from ottla.client.admin import Admin
@@ -170,15 +179,15 @@ async def _describe(admin: Admin, group: str) -> dict[str, Any]:
 def reset_offsets(
     group: Group,
     topic: Annotated[list[str], typer.Option("--topic", "-t", help="TOPIC or TOPIC:PARTITION; may be repeated.")] = [],  # noqa: B006
-    to: Annotated[str | None, typer.Option("--to", help="earliest, latest, or an offset.")] = None,
-    to_time: Annotated[str | None, typer.Option("--to-time", help="The first record since this time.")] = None,
-    back: Annotated[str | None, typer.Option("--back", help="As far back as this: 2h, 30m.")] = None,
-    shift: Annotated[int | None, typer.Option("--shift", help="So many records on (or back, if negative).")] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")] = False,
+    to: Annotated[str | None, typer.Option("--to", help="To earliest, latest, or an offset.")] = None,
+    to_time: ToTime = None,
+    back: Back = None,
+    shift: Shift = None,
+    execute: Execute = False,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Let a group without members go on from elsewhere. Shows what would happen unless told to --execute."""
+    """Change the offsets of a group without members. Without --execute the change is only shown."""
     from ottla.cli.reset import Move, Target, new_offsets
     from ottla.cli.terminal.each import end_with
     from ottla.cli.terminal.output import done, note, print_rows
@@ -230,7 +239,7 @@ def reset_offsets(
 def delete(
     groups: Annotated[list[str], typer.Argument(help="The groups.")], bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> None:
-    """Delete groups without members, and their offsets."""
+    """Delete groups that have no members, and their offsets."""
     from ottla.cli.terminal.each import tell
     from ottla.client.admin import Admin
 
@@ -247,7 +256,7 @@ def delete_offsets(
     topic: Annotated[list[str], typer.Option("--topic", "-t", help="TOPIC or TOPIC:PARTITION; may be repeated.")],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Forget how far a group has read topics that none of its members reads."""
+    """Delete the offsets of a group for topics that none of its members reads."""
     from ottla.cli.reset import chosen_partitions
     from ottla.cli.terminal.each import tell
     from ottla.client.admin import Admin

@@ -12,7 +12,9 @@ from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json
 from ottla.cli.records.consume import OutputFormat, formatter
 from ottla.cli.terminal.outlet import stop_when_unread
 
-app = typer.Typer(help="Look at share groups, take from their queues, move where they go on.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show share groups, consume their records, reset and delete their offsets.", no_args_is_help=True
+)
 
 # A share group is a group: the commands are the same, and find out by themselves what kind it is.
 app.command("describe")(group.describe)
@@ -35,23 +37,34 @@ def list_groups(
 def consume(
     topic: Annotated[str, typer.Argument(help="The topic.")],
     group: Annotated[str, typer.Option("--group", "-g", help="The share group.")],
-    accept: Annotated[bool, typer.Option("--accept", help="They are dealt with (unless told otherwise).")] = False,
-    release: Annotated[bool, typer.Option("--release", help="Only look: give all back at the end.")] = False,
-    reject: Annotated[bool, typer.Option("--reject", help="Nobody is to get them any more.")] = False,
-    from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="A group that is new begins at the first record.")
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Acknowledge the records as processed; this is the default.")
     ] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on when nothing is left.")] = False,
-    max_records: Annotated[int | None, typer.Option("--max", "-n", help="Stop after so many records.")] = None,
+    release: Annotated[
+        bool, typer.Option("--release", help="Give all records back at the end, so that others get them.")
+    ] = False,
+    reject: Annotated[
+        bool, typer.Option("--reject", help="Reject the records, so that nobody gets them again.")
+    ] = False,
+    from_beginning: Annotated[
+        bool,
+        typer.Option(
+            "--from-beginning",
+            help="Set the group's share.auto.offset.reset to earliest: a new group starts at the first record.",
+        ),
+    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more records at the end.")] = False,
+    max_records: Annotated[int | None, typer.Option("--max", "-n", help="Stop after this many records.")] = None,
     fmt: Annotated[OutputFormat, typer.Option("--format", "-F", help="How to show records.")] = OutputFormat.text,
     pattern: Annotated[
-        str | None, typer.Option("--template", "-t", help="'{partition} {offset} {key} {value}\\n'")
+        str | None,
+        typer.Option("--template", "-t", help="Pattern of a record, such as '{partition} {offset} {key} {value}\\n'."),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Take records from a share group's queue, print them, and acknowledge them.
+    """Consume records as a member of a share group, print them, and acknowledge them.
 
-    Ends when nothing has come for three seconds, unless it is to --follow.
+    The command ends when nothing has come for three seconds, except with --follow.
     """
     from ottla.cli.records.group_reading import Reading, print_share
 

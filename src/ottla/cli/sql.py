@@ -23,18 +23,18 @@ def register(app: typer.Typer) -> None:
 
 def sql(
     query: Annotated[str, typer.Argument(help="\"select … from topic('orders')\"; - reads it from stdin.")],
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON object per row and line.")] = False,
-    max_rows: Annotated[int | None, typer.Option("--max", "-n", min=1, help="At most so many rows.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,
+    max_rows: Annotated[int | None, typer.Option("--max", "-n", min=1, help="At most this many rows.")] = None,
     registry: Annotated[
-        str, typer.Option("--registry", envvar="OTTLA_REGISTRY", help="Schema registry, or off.")
+        str, typer.Option("--registry", envvar="OTTLA_REGISTRY", help="Schema registry: http://HOST:PORT, or off.")
     ] = DEFAULT_URL,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Run a query of DuckDB's SQL over topics: `topic('orders')` is a table.
+    """Run a SQL query (DuckDB) over topics: `topic('orders')` is a table.
 
-    Its columns: topic, partition, "offset" (a word of SQL, so in quotes), timestamp, timestamp_type, key, value,
-    headers. Values are typed where the registry knows them, text otherwise. Conditions on partition, "offset" and
-    timestamp decide what is read.
+    Its columns are topic, partition, "offset" (a reserved word, so in quotes), timestamp, timestamp_type, key, value
+    and headers. Keys and values are typed if the schema registry has a schema for them, else text. Conditions on
+    partition, "offset" and timestamp limit what is read from the log.
     """
     try:
         from ottla.sql import Sql, SqlError

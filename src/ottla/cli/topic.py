@@ -29,13 +29,21 @@ _SCHEMAS = "_schemas"  # where schema registries keep what they know
 def create(
     name: Name,
     partitions: Annotated[
-        int, typer.Option("--partitions", "-p", min=-1, max=INT32_MAX, help="-1: the broker's default.")
+        int,
+        typer.Option(
+            "--partitions", "-p", min=-1, max=INT32_MAX, help="Number of partitions; -1 is the broker's default."
+        ),
     ] = -1,
     replication_factor: Annotated[
-        int, typer.Option("--replication-factor", "-r", min=-1, max=INT16_MAX, help="-1: the default.")
+        int,
+        typer.Option(
+            "--replication-factor", "-r", min=-1, max=INT16_MAX, help="Number of replicas; -1 is the broker's default."
+        ),
     ] = -1,
-    config: Annotated[list[str], typer.Option("--config", "-c", help="NAME=VALUE, may be repeated.")] = [],  # noqa: B006
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An existing topic is no error.")] = False,
+    config: Annotated[
+        list[str], typer.Option("--config", "-c", help="A setting of the topic, NAME=VALUE; may be repeated.")
+    ] = [],  # noqa: B006
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Do nothing if the topic exists.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Create a topic."""
@@ -171,10 +179,17 @@ async def _describe(admin: Admin, topics: Mapping[str, TopicInfo]) -> list[dict[
 @app.command()
 def alter(
     name: Name,
-    settings: Annotated[list[str] | None, typer.Argument(help="NAME=VALUE, any number.", show_default=False)] = None,
-    unset: Annotated[list[str], typer.Option("--unset", "-u", help="Back to the default.")] = [],  # noqa: B006
-    append: Annotated[list[str], typer.Option("--append", help="NAME=VALUE: add to a list.")] = [],  # noqa: B006
-    subtract: Annotated[list[str], typer.Option("--subtract", help="NAME=VALUE: take from a list.")] = [],  # noqa: B006
+    settings: Annotated[list[str] | None, typer.Argument(help="Settings, NAME=VALUE.", show_default=False)] = None,
+    unset: Annotated[
+        list[str],
+        typer.Option("--unset", "-u", help="Remove this setting, so that the default counts; may be repeated."),
+    ] = [],  # noqa: B006
+    append: Annotated[
+        list[str], typer.Option("--append", help="Add VALUE to a list, NAME=VALUE; may be repeated.")
+    ] = [],  # noqa: B006
+    subtract: Annotated[
+        list[str], typer.Option("--subtract", help="Remove VALUE from a list, NAME=VALUE; may be repeated.")
+    ] = [],  # noqa: B006
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Change settings of a topic."""
@@ -188,7 +203,7 @@ def alter(
 def delete(
     names: Annotated[list[str], typer.Argument(help="The topics.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    internal: Annotated[bool, typer.Option("--internal", help="Internal topics (__*, _schemas) as well.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Also delete internal topics (__*, _schemas).")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Delete topics and all their records.
@@ -215,12 +230,10 @@ def delete(
 @app.command("add-partitions")
 def add_partitions(
     name: Name,
-    total: Annotated[
-        int, typer.Argument(min=1, max=INT32_MAX, help="How many partitions the topic is to have in all.")
-    ],
+    total: Annotated[int, typer.Argument(min=1, max=INT32_MAX, help="New number of partitions of the topic.")],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Give a topic more partitions. Keys move: records of one key may then lie in two partitions."""
+    """Add partitions to a topic. Keys are distributed anew: older records of a key stay in their partition."""
     from ottla.cli.terminal.output import done
     from ottla.client.admin import Admin
 
@@ -236,10 +249,13 @@ def add_partitions(
 def delete_records(
     name: Name,
     before_offset: Annotated[
-        int | None, typer.Option("--before-offset", min=0, max=INT64_MAX, help="Keep this offset and later.")
+        int | None, typer.Option("--before-offset", min=0, max=INT64_MAX, help="Keep this offset and all later ones.")
     ] = None,
     before_time: Annotated[
-        str | None, typer.Option("--before-time", help="Milliseconds since 1970 or 2026-01-31T12:00:00.")
+        str | None,
+        typer.Option(
+            "--before-time", help="Keep records since this time: milliseconds since 1970, or 2026-01-31T12:00:00."
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Delete every record.")] = False,
     partition: Annotated[

@@ -14,15 +14,18 @@ if TYPE_CHECKING:
     from ottla.client.admin.transactions import TransactionListing
     from ottla.client.outcomes import Outcomes
 
-app = typer.Typer(help="Look at transactions, and end those that hang.", no_args_is_help=True)
+app = typer.Typer(help="Show transactions, and abort those that hang.", no_args_is_help=True)
 
 _OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
 @app.command("list")
 def list_transactions(
-    state: Annotated[list[str], typer.Option("--state", help="Only those in this state; may be repeated.")] = [],  # noqa: B006
-    running: Annotated[str | None, typer.Option("--running", help="Only those open at least so long: 10m.")] = None,
+    state: Annotated[list[str], typer.Option("--state", help="Only ids in this state; may be repeated.")] = [],  # noqa: B006
+    running: Annotated[
+        str | None,
+        typer.Option("--running", help="Only ids whose transaction has been open for at least this long: 10m."),
+    ] = None,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -52,7 +55,7 @@ def describe(
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show the state of a transactional id, and the partitions of its transaction."""
+    """Show the state of a transactional id and the partitions of its transaction."""
     from ottla.cli.terminal.output import print_json, print_table, time_text
     from ottla.client.admin import Admin
 
@@ -83,16 +86,17 @@ def describe(
 @app.command()
 def abort(
     transactional_id: Annotated[str | None, typer.Argument(help="The transactional id.")] = None,
-    partition: Annotated[str | None, typer.Option("--partition", help="TOPIC:PARTITION it hangs in.")] = None,
+    partition: Annotated[
+        str | None, typer.Option("--partition", help="TOPIC:PARTITION in which the transaction hangs.")
+    ] = None,
     start_offset: Annotated[
-        int | None, typer.Option("--start-offset", min=0, max=INT64_MAX, help="Where it begins there.")
+        int | None, typer.Option("--start-offset", min=0, max=INT64_MAX, help="Offset of its first record there.")
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """End the open transaction of a transactional id, and fence its producer.
+    """Abort the open transaction of a transactional id, and fence its producer.
 
-    A transaction that hangs in a partition although its coordinator knows nothing of it is named by --partition and
-    --start-offset instead.
+    --partition and --start-offset abort a transaction that hangs in a partition and is unknown to its coordinator.
     """
     from ottla.cli.terminal.output import done
     from ottla.client.admin import Admin

@@ -10,7 +10,7 @@ import typer
 from ottla.cli.options import Json
 from ottla.cli.terminal.plain import CommandError
 
-app = typer.Typer(help="The messages of the protocol.", no_args_is_help=True)
+app = typer.Typer(help="Show the messages of Kafka's protocol.", no_args_is_help=True)
 
 
 class Direction(StrEnum):
@@ -23,10 +23,10 @@ class Direction(StrEnum):
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(help="The API: Produce, list-offsets, ...")],
-    version: Annotated[int | None, typer.Argument(help="Its version; the newest unless told.")] = None,
+    version: Annotated[int | None, typer.Argument(help="Version of the message; the newest unless given.")] = None,
     direction: Annotated[Direction, typer.Argument(help="Request or response.")] = Direction.request,
 ) -> None:
-    """Show declaration, byte layout and generated code of a message."""
+    """Show the declaration, byte layout and generated codec of a message."""
     from ottla.cli.terminal.output import out
     from ottla.wire.show import show as describe
 
@@ -45,7 +45,7 @@ def show(
 
 @app.command("list")
 def list_messages(as_json: Json = False) -> None:
-    """List the APIs that this Ottla knows, with their versions."""
+    """List the APIs of the protocol, with their versions."""
     from ottla.cli.terminal.output import print_rows
     from ottla.wire.api import API_NAMES, request_class
 

@@ -30,11 +30,11 @@ app = typer.Typer(
 )
 
 BrokerId = Annotated[int, typer.Argument(min=0, max=INT32_MAX, help="The broker's node id.")]
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Carry it out; without this option the plan is only shown.")]
 Throttle = Annotated[
-    str | None, typer.Option("--throttle", help="Bytes per second and broker that moves may take: 50MiB, 1GB.")
+    str | None, typer.Option("--throttle", help="Limit of the moves, in bytes per second and broker: 50MiB, 1GB.")
 ]
-AtOnce = Annotated[int, typer.Option("--at-once", min=1, help="Partitions that are copied at the same time.")]
+AtOnce = Annotated[int, typer.Option("--at-once", min=1, help="Number of partitions that are copied at the same time.")]
 Data = Annotated[Path, typer.Option("--data", "-d", help="The directory of a local cluster (`ottla up --brokers`).")]
 _ADD_FIRST = "add a broker first (`ottla cluster add-broker`), or keep less (`ottla cluster reassign`)"
 _AT_ONCE = 10
@@ -43,7 +43,7 @@ _SHOWN_PROBLEMS = 20
 
 @app.command()
 def status(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Show brokers, controller, and partitions that are not well. Exit code 1 when something is wrong."""
+    """Show brokers, the controller, and partitions with problems. The exit code is 1 if there are any."""
     from ottla.cli.cluster.throttle import Throttles, left_behind, tell_of
     from ottla.cli.cluster.view import look, status_json
     from ottla.cli.terminal.output import print_json
@@ -97,13 +97,14 @@ def _show_status(view: ClusterView) -> None:
 
 @app.command()
 def elect(
-    partitions: Annotated[list[str] | None, typer.Argument(help="TOPIC:PARTITION; all unless told.")] = None,
+    partitions: Annotated[list[str] | None, typer.Argument(help="TOPIC:PARTITION; all unless given.")] = None,
     unclean: Annotated[
-        bool, typer.Option("--unclean", help="Any replica that lives, for partitions without a leader: LOSES records.")
+        bool,
+        typer.Option("--unclean", help="Elect any live replica of partitions without a leader: this LOSES records."),
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Let the preferred replica (the first of the list) lead again, wherever it is in sync."""
+    """Make the preferred replica (the first of the list) the leader again, wherever it is in sync."""
     from ottla.cli.terminal.output import done
     from ottla.cli.terminal.plain import print_error
     from ottla.client.admin.replicas import Election
@@ -126,12 +127,16 @@ def elect(
 
 @app.command()
 def reassign(
-    moves: Annotated[list[str] | None, typer.Argument(help="TOPIC:PARTITION=1,2,3: the replicas to be.")] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="JSON, as kafka-reassign-partitions takes.")] = None,
-    show: Annotated[bool, typer.Option("--list", help="Show the moves under way.")] = False,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel moves: of TOPIC:PARTITION, or all.")] = False,
+    moves: Annotated[
+        list[str] | None, typer.Argument(help="New replicas of a partition: TOPIC:PARTITION=1,2,3.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Moves as JSON, in the format of kafka-reassign-partitions.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--list", help="List moves that are in progress.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel moves: those of TOPIC:PARTITION, or all.")] = False,
     unthrottle: Annotated[
-        bool, typer.Option("--unthrottle", help="Take off the throttle that an interrupted command left.")
+        bool, typer.Option("--unthrottle", help="Remove the throttle that an interrupted command left behind.")
     ] = False,
     execute: Execute = False,
     throttle: Throttle = None,
@@ -167,20 +172,23 @@ def reassign(
 @app.command()
 def balance(
     execute: Execute = False,
-    leaders_only: Annotated[bool, typer.Option("--leaders-only", help="Copy nothing: only who leads changes.")] = False,
+    leaders_only: Annotated[bool, typer.Option("--leaders-only", help="Change leaders only; copy no data.")] = False,
     sample: Annotated[
         str | None,
-        typer.Option("--sample", help="Measure so long (10s) what is written and read where; spread that, too."),
+        typer.Option("--sample", help="Measure the load for this long (10s) and balance it, too."),
     ] = None,
     capacity: Annotated[
-        list[str], typer.Option("--capacity", help="BROKER=SHARE: a broker's fair share, 1 unless told; may repeat.")
+        list[str],
+        typer.Option(
+            "--capacity", help="Relative capacity of a broker, BROKER=SHARE, 1 unless given; may be repeated."
+        ),
     ] = [],  # noqa: B006
     throttle: Throttle = None,
     at_once: AtOnce = _AT_ONCE,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Spread partitions evenly over the brokers: by racks, replicas, bytes, leaders, and load if measured."""
+    """Distribute partitions evenly over the brokers: by racks, replicas, bytes, leaders, and load if measured."""
     shares = _shares(capacity)
 
     async def plan(admin: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:
@@ -201,7 +209,7 @@ def balance(
 def drain(
     broker: BrokerId,
     leaders_only: Annotated[
-        bool, typer.Option("--leaders-only", help="Only let others lead: for a restart or maintenance.")
+        bool, typer.Option("--leaders-only", help="Move leadership only, for a restart or maintenance.")
     ] = False,
     execute: Execute = False,
     throttle: Throttle = None,
@@ -209,7 +217,7 @@ def drain(
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Move everything off a broker."""
+    """Move all replicas off a broker."""
     from ottla.cli.cluster.brokers import drain_plan
 
     async def plan(_: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:
@@ -222,19 +230,22 @@ def drain(
 @app.command("add-broker")
 def add_broker(
     listen: Annotated[
-        str | None, typer.Option("--listen", "-l", help="HOST:PORT of the new broker: prints its property file.")
+        str | None,
+        typer.Option("--listen", "-l", help="HOST:PORT of a broker on another machine: print its property file."),
     ] = None,
     node_id: Annotated[
-        int | None, typer.Option("--id", min=0, max=INT32_MAX, help="Its node id; the next free one unless told.")
+        int | None,
+        typer.Option("--id", min=0, max=INT32_MAX, help="Node id of the new broker; the next free one unless given."),
     ] = None,
-    rack: Annotated[str | None, typer.Option("--rack", help="Its rack.")] = None,
+    rack: Annotated[str | None, typer.Option("--rack", help="Rack of the new broker.")] = None,
     voter: Annotated[
-        bool, typer.Option("--voter", help="In a local cluster: wait until it is up, and let it vote in the quorum.")
+        bool,
+        typer.Option("--voter", help="In a local cluster: wait until it is up, and make it a voter of the quorum."),
     ] = False,
     data: Data = Path("ottla-data"),
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Define one more broker: in a local cluster, where `ottla up` starts it; or for another machine with --listen."""
+    """Add a broker: to a local cluster, where `ottla up` starts it, or on another machine (--listen)."""
     from ottla.cli.cluster import brokers as cluster_brokers
 
     if listen is not None:
@@ -254,9 +265,9 @@ def remove_broker(
     data: Data = Path("ottla-data"),
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Move a broker's seat in the quorum and its partitions to others, wait until it is stopped, and forget it.
+    """Move a broker's vote and its partitions to others, wait until it is stopped, and unregister it.
 
-    One of a local cluster is stopped by the `ottla up` that runs it.
+    A broker of a local cluster is stopped by the `ottla up` that runs it.
     """
     from ottla.cli.cluster import brokers as cluster_brokers
     from ottla.cli.cluster.seats import hand_over, plan_handover

@@ -26,9 +26,10 @@ def register(app: typer.Typer) -> None:
 
 
 def quorum(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Show the metadata quorum: who leads, who votes or does not yet, who follows, and how far behind each is.
+    """Show the metadata quorum: its leader, voters and observers, and the lag of each.
 
-    The address may be that of a controller, too: it tells, when nobody leads, who does not answer and who is in doubt.
+    The address may also be that of a controller. While there is no leader, a controller tells which voters do not
+    answer and which may have lost their disk.
     """
     from ottla.cli.cluster.view import quorum_of
     from ottla.cli.cluster.voters import advice, in_doubt
@@ -68,12 +69,14 @@ def add_voter(
     node_id: NodeId,
     listen: Annotated[
         str | None,
-        typer.Option("--listen", "-l", help="HOST:PORT where the others reach it; asked for unless told."),
+        typer.Option(
+            "--listen", "-l", help="HOST:PORT where the other voters reach it; as it has registered unless given."
+        ),
     ] = None,
-    listener: Annotated[str, typer.Option("--listener", help="The name of that listener.")] = "CONTROLLER",
+    listener: Annotated[str, typer.Option("--listener", help="Name of that listener.")] = "CONTROLLER",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Let a controller that follows the quorum vote in it (dynamic quorums only)."""
+    """Make a controller that observes the quorum a voter (dynamic quorums only)."""
     from ottla.cli.cluster.seats import let_vote
     from ottla.client.admin.voters import VoterEndpoint
     from ottla.client.options import parse_address
@@ -86,16 +89,18 @@ def add_voter(
 
 
 def remove_voter(node_id: NodeId, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Let a controller no longer vote (dynamic quorums only); it may be stopped then."""
+    """Remove a controller from the voters (dynamic quorums only); it may be stopped then."""
     from ottla.cli.cluster.seats import give_up
 
     run(bootstrap, lambda admin: give_up(admin, node_id))
 
 
 def features(
-    levels: Annotated[list[str] | None, typer.Argument(help="NAME=LEVEL to finalise, any number.")] = None,
-    downgrade: Annotated[bool, typer.Option("--downgrade", help="Levels may go down, if no metadata is lost.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only ask whether the cluster would do it.")] = False,
+    levels: Annotated[list[str] | None, typer.Argument(help="Feature levels to set, NAME=LEVEL.")] = None,
+    downgrade: Annotated[bool, typer.Option("--downgrade", help="Allow lower levels, if no metadata is lost.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only check whether the cluster would accept the change.")
+    ] = False,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:

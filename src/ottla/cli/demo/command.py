@@ -24,18 +24,26 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    data: Annotated[Path | None, typer.Option("--data", "-d", help="Keep everything here (else temporary).")] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", "-d", help="Directory for everything; temporary unless given.")
+    ] = None,
     listen: Annotated[
-        str | None, typer.Option("--listen", "-l", help="HOST:PORT; else 127.0.0.1:9092, or a free port.")
+        str | None,
+        typer.Option("--listen", "-l", help="HOST:PORT of the node; 127.0.0.1:9092 or a free port unless given."),
     ] = None,
     registry: Annotated[
-        str | None, typer.Option("--registry", help="HOST:PORT; else 127.0.0.1:8081, or a free port.")
+        str | None,
+        typer.Option(
+            "--registry", help="HOST:PORT of the schema registry; 127.0.0.1:8081 or a free port unless given."
+        ),
     ] = None,
-    orders: Annotated[int, typer.Option("--orders", help="How many orders the shop gets.", min=1_000)] = 20_000,
-    seed: Annotated[int, typer.Option("--seed", help="Another number, another shop.")] = 1,
-    once: Annotated[bool, typer.Option("--once", envvar="ONCE", help="End after the demo.")] = False,
+    orders: Annotated[int, typer.Option("--orders", help="Number of orders that the shop gets.", min=1_000)] = 20_000,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random shop.")] = 1,
+    once: Annotated[
+        bool, typer.Option("--once", envvar="ONCE", help="Stop the node and the registry when the demo is over.")
+    ] = False,
 ) -> None:
-    """Run a shop on the log with a Spark pipeline behind it, kill that once, and check every total."""
+    """Run a shop whose orders a Spark pipeline processes, kill the pipeline once, and check every total."""
     _need_spark()
     from ottla.cli.demo.running import Demo
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from ottla.log.offline.findings import Finding, Totals
 
-app = typer.Typer(help="Look into the files of a log, ours or a real Kafka's, without a broker.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show and verify the files of a log, of Ottla or of Apache Kafka, without a broker.", no_args_is_help=True
+)
 
 
 def _path(text: str) -> Path:
@@ -29,12 +31,12 @@ def dump(
     path: Annotated[
         Path, typer.Argument(help="A data directory, a partition directory, or one file of it.", parser=_path)
     ],
-    records: Annotated[bool, typer.Option("--records", "-r", help="Every record, not only the batches.")] = False,
+    records: Annotated[bool, typer.Option("--records", "-r", help="Show every record, not only the batches.")] = False,
     from_offset: Annotated[int, typer.Option("--from-offset", "-o", help="Skip batches before this offset.")] = 0,
-    limit: Annotated[int | None, typer.Option("--max", "-n", min=0, help="Stop after so many lines.")] = None,
+    limit: Annotated[int | None, typer.Option("--max", "-n", min=0, help="Stop after this many lines.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what lies in a data directory, a partition or a file."""
+    """Show the contents of a data directory, a partition or a file."""
     from ottla.cli.log import lines as log_lines
     from ottla.cli.terminal.output import print_json, print_table
     from ottla.cli.terminal.plain import CommandError
@@ -86,12 +88,12 @@ def _print_lines(lines: Iterator[dict[str, Any]], limit: int | None, as_json: bo
 @app.command()
 def verify(
     paths: Annotated[list[Path], typer.Argument(help="Data directories, or partition directories.", parser=_path)],
-    quick: Annotated[bool, typer.Option("--quick", "-q", help="Do not look into the records.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", "-q", help="Do not check the records inside of batches.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check every batch, index, snapshot and checkpoint. Exit code 1 when data or answers would be wrong.
+    """Verify every batch, index, snapshot and checkpoint. The exit code is 1 if any of them is damaged.
 
-    Beside a running node, what it is changing at that moment may look wrong.
+    While a node runs on the directory, files that it is changing may look damaged.
     """
     from ottla.cli.terminal.output import print_json
     from ottla.cli.terminal.plain import print_warning

@@ -32,27 +32,45 @@ def register(app: typer.Typer) -> None:
 
 
 def up(
-    listen: Annotated[str, typer.Option("--listen", "-l", help="HOST:PORT; port 0 takes a free one.")] = DEFAULT_LISTEN,
-    data: Annotated[Path, typer.Option("--data", "-d", help="Where the log lives.")] = DEFAULT_DATA,
-    ephemeral: Annotated[bool, typer.Option("--ephemeral", "-e", help="Keep nothing: a temporary directory.")] = False,
-    settings: Annotated[list[str], typer.Option("--set", "-s", help="NAME=VALUE of server.properties.")] = [],  # noqa: B006
+    listen: Annotated[
+        str, typer.Option("--listen", "-l", help="Address for clients, HOST:PORT; port 0 takes a free one.")
+    ] = DEFAULT_LISTEN,
+    data: Annotated[Path, typer.Option("--data", "-d", help="Data directory.")] = DEFAULT_DATA,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", "-e", help="Keep data in a temporary directory, deleted at the end.")
+    ] = False,
+    settings: Annotated[
+        list[str], typer.Option("--set", "-s", help="A setting of server.properties, NAME=VALUE; may be repeated.")
+    ] = [],  # noqa: B006
     registry: Annotated[
         str | None,
-        typer.Option("--registry", "-r", help="HOST:PORT of the schema registry, or `off`; port 8081 unless told."),
+        typer.Option(
+            "--registry",
+            "-r",
+            help="Address of the schema registry, HOST:PORT, or `off`. Default: port 8081 of the node's host.",
+        ),
     ] = None,
     brokers: Annotated[
         int | None,
-        typer.Option("--brokers", "-n", min=1, help="A replicated cluster of so many nodes, from PORT on."),
+        typer.Option(
+            "--brokers", "-n", min=1, help="Start a replicated cluster of this many brokers, on ports from PORT on."
+        ),
     ] = None,
     controllers: Annotated[
         int | None,
-        typer.Option("--controllers", min=1, help="So many controllers of their own beside the brokers."),
+        typer.Option(
+            "--controllers",
+            min=1,
+            help="Number of dedicated controllers; without it, the brokers are controllers, too.",
+        ),
     ] = None,
 ) -> None:
-    """Start the embedded node, with a schema registry beside it, and serve until Ctrl-C.
+    """Start a node with a schema registry beside it, and serve until Ctrl-C.
 
-    With `--brokers 3` a replicated cluster, each node a process of its own. The property files of its nodes are kept in
-    the data directory: the same command finds the same cluster, and `ottla start FILE` starts one node of it.
+    `--brokers 3` starts a replicated cluster, each node in its own process. The property files of its nodes are kept in
+    the data directory: the same command starts the same cluster again, and `ottla start FILE` starts one node of it.
+
+    `group.initial.rebalance.delay.ms` is 0 unless set, so that a new group does not wait for more members.
     """
     from ottla.cli.nodes.start import sets_data
 
@@ -220,16 +238,20 @@ class RecoveryBar:
 
 def start(
     file: Annotated[Path | None, typer.Argument(help="Kafka's server.properties.", show_default=False)] = None,
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="The same, as an option.")] = None,
-    data: Annotated[Path | None, typer.Option("--data", "-d", help="Where the log lives (log.dirs).")] = None,
-    listen: Annotated[str | None, typer.Option("--listen", "-l", help="HOST:PORT (listeners).")] = None,
-    settings: Annotated[list[str], typer.Option("--set", help="NAME=VALUE; overrides the file.")] = [],  # noqa: B006
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="The same file, given as an option.")] = None,
+    data: Annotated[Path | None, typer.Option("--data", "-d", help="Data directory (log.dirs).")] = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", "-l", help="Address for clients, HOST:PORT (listeners).")
+    ] = None,
+    settings: Annotated[
+        list[str], typer.Option("--set", help="A setting, NAME=VALUE; overrides the file; may be repeated.")
+    ] = [],  # noqa: B006
     log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
-    until_eof: Annotated[bool, typer.Option("--until-eof", help="Stop when standard input ends, too.")] = False,
+    until_eof: Annotated[bool, typer.Option("--until-eof", help="Also stop when standard input ends.")] = False,
 ) -> None:
-    """Start a node from a server.properties or from options; prints one `ready` line with its addresses.
+    """Start a node from a server.properties file or from options.
 
-    SIGTERM and SIGINT stop it cleanly.
+    When it serves, it prints one line: `ready` and its addresses. SIGTERM and SIGINT stop it cleanly.
     """
     from ottla.cli.nodes.start import main
 

@@ -19,31 +19,37 @@ def format_(
     config: Annotated[Path, typer.Argument(help="server.properties of the node.")],
     cluster_id: Annotated[
         str | None,
-        typer.Option("--cluster-id", "-t", help="The same for all nodes of the cluster; made up for the first one."),
+        typer.Option("--cluster-id", "-t", help="Id of the cluster, the same for all nodes; a new one unless given."),
     ] = None,
-    standalone: Annotated[bool, typer.Option("--standalone", help="This controller is the first, sole voter.")] = False,
+    standalone: Annotated[
+        bool, typer.Option("--standalone", help="This controller is the first and only voter of the quorum.")
+    ] = False,
     initial_controllers: Annotated[
-        str | None, typer.Option("--initial-controllers", help="The first voters: ID@HOST:PORT:DIRECTORY,...")
+        str | None,
+        typer.Option("--initial-controllers", help="The first voters of the quorum: ID@HOST:PORT:DIRECTORY,..."),
     ] = None,
     no_initial_controllers: Annotated[
-        bool, typer.Option("--no-initial-controllers", help="This node joins a quorum that exists, or is a broker.")
+        bool, typer.Option("--no-initial-controllers", help="This node joins an existing quorum, or is a broker.")
     ] = False,
     release_version: Annotated[
-        str | None, typer.Option("--release-version", "-r", help="Begin with the features of an older release: 4.0.")
+        str | None,
+        typer.Option(
+            "--release-version", "-r", help="Start with the feature levels of this Kafka release, such as 4.0."
+        ),
     ] = None,
     feature: Annotated[
-        list[str] | None, typer.Option("--feature", "-f", help="FEATURE=LEVEL to begin with; as often as needed.")
+        list[str] | None,
+        typer.Option("--feature", "-f", help="Start with this feature level, FEATURE=LEVEL; may be repeated."),
     ] = None,
     ignore_formatted: Annotated[
-        bool, typer.Option("--ignore-formatted", help="Leave directories alone that are formatted already.")
+        bool, typer.Option("--ignore-formatted", help="Skip directories that are already formatted.")
     ] = False,
 ) -> None:
     """Format the data directories of a node by hand.
 
-    Only needed where the voters of the metadata quorum shall be changed while it runs (kraft.version 1), or where a
-    cluster shall begin with the features of an older release: a node that
-    has `controller.quorum.voters`, is alone, or is its own only `controller.quorum.bootstrap.servers`, formats what is
-    fresh when it starts.
+    This is needed for a quorum whose voters can change while it runs (kraft.version 1), and for a cluster that starts
+    with the features of an older release. Other nodes format empty directories when they start: those that have
+    `controller.quorum.voters`, are alone, or are their own only entry in `controller.quorum.bootstrap.servers`.
     """
     if sum((standalone, initial_controllers is not None, no_initial_controllers)) > 1:
         raise typer.BadParameter("--standalone, --initial-controllers and --no-initial-controllers exclude each other")

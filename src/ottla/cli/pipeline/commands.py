@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.run import Runner
     from ottla.spark.pipelines.status import Status
 
-app = typer.Typer(help="Pipelines on Spark.", no_args_is_help=True)
+app = typer.Typer(help="Check, run, show and stop pipelines on Spark.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="The pipeline: a Python file with decorated functions, or a SQL file.")]
 Name = Annotated[str, typer.Argument(help="The pipeline's name.")]
@@ -64,32 +64,32 @@ def run(
     file: File,
     master: Master = None,
     remote: Remote = None,
-    name: Annotated[str | None, typer.Option("--name", help="Its name, if not the file's.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the pipeline, if not that of the file.")] = None,
     checkpoint: Annotated[
-        str | None, typer.Option("--checkpoint", help="Directory (or URL) of checkpoints; else .ottla beside the file.")
+        str | None,
+        typer.Option("--checkpoint", help="Directory or URL of checkpoints; .ottla beside the file unless given."),
     ] = None,
     from_: Annotated[
-        str | None, typer.Option("--from", help="Begin anew: earliest, latest, an offset, a time, how long ago (2h).")
+        str | None,
+        typer.Option("--from", help="Start anew at: earliest, latest, an offset, a time, or how long ago (2h)."),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Process what is there now, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Process the records that are there now, then end.")] = False,
     restarts: Annotated[
         int,
-        typer.Option(
-            "--restarts", min=0, help="How often a query is started again within 10 minutes after errors that may pass."
-        ),
+        typer.Option("--restarts", min=0, help="Restarts of a query within 10 minutes, after errors that may pass."),
     ] = PIPELINE_RESTARTS,
-    force: Annotated[bool, typer.Option("--force", help="Even if it seems to run already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run it even if it seems to run already.")] = False,
     conf: Conf = [],  # noqa: B006
     registry: Registry = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON object per event and line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Run a pipeline until it is stopped (Ctrl-C, SIGTERM, `ottla pipeline stop`); it goes on from its checkpoints.
+    """Run a pipeline until it is stopped (Ctrl-C, SIGTERM, `ottla pipeline stop`), starting from its checkpoints.
 
-    A stop waits for the running batches. --from replays: with new checkpoints, so that what was written comes again.
+    A stop waits for the running batches. --from replays with new checkpoints, so records are written again.
 
-    Exit code 0: it has stopped, or (--once) done its work. 1: an error that lasts. 75: one that may pass, but did not
-    within its restarts: start it again later.
+    Exit codes: 0, it was stopped, or has done its work (--once); 1, an error that lasts; 75, an error that may pass,
+    but did not within its restarts: start it again later.
     """
     from ottla.cli.pipeline.view import events, print_event
 
@@ -120,7 +120,7 @@ def run(
 
 @app.command("list")
 def list_pipelines(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """List pipelines that run, or have run, and how they are."""
+    """List pipelines that run or have run, with their state."""
     from ottla.cli.pipeline.view import row_of
     from ottla.cli.terminal.output import print_rows
 
@@ -131,7 +131,7 @@ def list_pipelines(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTR
 
 @app.command()
 def status(name: Name, as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Show one pipeline: its run, and the figures of its queries."""
+    """Show one pipeline: its run, and the metrics of its queries."""
     from dataclasses import asdict
 
     from ottla.cli.pipeline.view import print_status
@@ -144,10 +144,10 @@ def status(name: Name, as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOO
 @app.command()
 def stop(
     name: Name,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Until it has stopped.")] = True,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it has stopped.")] = True,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Stop a pipeline, wherever it runs, after its running batches."""
+    """Stop a pipeline after its running batches, on whichever machine it runs."""
     from ottla.cli.terminal.output import done
     from ottla.client.blocking.blocking import Blocking
     from ottla.client.options import wall_clock_ms

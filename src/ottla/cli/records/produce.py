@@ -67,6 +67,11 @@ ValueSubject = Annotated[
 KeySubject = Annotated[
     str | None, typer.Option("--key-subject", help="The subject of the keys' schema, if not TOPIC-key.")
 ]
+KeySeparator = Annotated[
+    str | None,
+    typer.Option("--key-separator", "-K", help="This text separates key and value in each line; \\t is a tab."),
+]
+NullMarker = Annotated[str | None, typer.Option("--null", help="This text means no key, or no value (a tombstone).")]
 
 
 def register(app: typer.Typer) -> None:
@@ -83,13 +88,8 @@ def produce(
         InputFormat, typer.Option("--format", "-F", help="What each line of input holds.")
     ] = InputFormat.lines,
     key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
-    key_separator: Annotated[
-        str | None,
-        typer.Option("--key-separator", "-K", help="This text separates key and value in each line; \\t is a tab."),
-    ] = None,
-    null: Annotated[
-        str | None, typer.Option("--null", help="This text means no key, or no value (a tombstone).")
-    ] = None,
+    key_separator: KeySeparator = None,
+    null: NullMarker = None,
     header: Annotated[
         list[str], typer.Option("--header", "-H", help="Header of every record, NAME=VALUE; may be repeated.")
     ] = [],  # noqa: B006

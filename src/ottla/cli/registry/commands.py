@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, parse_duration_ms
+from ottla.cli.nodes.addresses import host_and_port
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options, parse_duration_ms
+from ottla.cli.terminal.plain import CommandError
 
 if TYPE_CHECKING:
-    from ottla.registry.service import Service
+    from ottla.registry.service import Service, ServiceOptions
 
 DEFAULT_LISTEN = "127.0.0.1:8081"
 _DEFAULT_FACTOR = -1  # as the broker would choose
@@ -30,54 +32,67 @@ def _checked_factor(factor: int) -> int:
 def registry(
     listen: Annotated[str, typer.Option("--listen", "-l", help="HOST:PORT; port 0 takes a free one.")] = DEFAULT_LISTEN,
     advertise: Annotated[
-        str | None, typer.Option("--advertise", help="Host by which other registries reach it.")
+        str | None, typer.Option("--advertise", help="Host name under which other registries reach this one.")
     ] = None,
-    topic: Annotated[str, typer.Option("--topic", help="Where schemas are kept.")] = "_schemas",
+    topic: Annotated[str, typer.Option("--topic", help="The topic that schemas are kept in.")] = "_schemas",
     replication_factor: Annotated[
         int,
-        typer.Option("--replication-factor", help="Of that topic, when it is made.", callback=_checked_factor),
+        typer.Option(
+            "--replication-factor",
+            help="Replication factor of that topic when it is created; -1 is the broker's default.",
+            callback=_checked_factor,
+        ),
     ] = 3,
-    group: Annotated[str, typer.Option("--group", help="The group that elects the leader.")] = "schema-registry",
-    session_timeout: Annotated[str, typer.Option("--session-timeout", help="Silent so long, it is given up.")] = "6s",
+    group: Annotated[
+        str, typer.Option("--group", help="The group in which registries elect their leader.")
+    ] = "schema-registry",
+    session_timeout: Annotated[
+        str, typer.Option("--session-timeout", help="A registry that is silent for this long loses the lead.")
+    ] = "6s",
     peer: Annotated[
         list[str] | None,
-        typer.Option("--peer", help="URL of a registry that may be sent changes though the topic does not name it."),
+        typer.Option(
+            "--peer",
+            help="URL of a registry that may be sent changes although the topic does not name it; may be repeated.",
+        ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Start a schema registry and serve until Ctrl-C; several with one broker share the work.
+    """Start a schema registry and serve until Ctrl-C. Several registries of one cluster elect a leader.
 
-    Prints one `ready` line with its URL when it has read its topic.
+    When it serves, it prints one line: `ready` and its URL.
     """
-    from ottla.cli.terminal.plain import CommandError
-    from ottla.client.options import parse_bootstrap
-    from ottla.observe import logs
-    from ottla.registry.leader import ElectionOptions, ElectionRefused
-    from ottla.registry.process import run
+    from ottla.registry.leader import ElectionOptions
     from ottla.registry.service import ServiceOptions
     from ottla.registry.store import StoreOptions
-    from ottla.registry.topic import WrongTopic
 
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdecimal():
-        raise typer.BadParameter(f"{listen!r} is not HOST:PORT", param_hint="--listen")
     try:
-        parse_bootstrap(bootstrap)
+        host, port = host_and_port(listen)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
+        raise typer.BadParameter(str(error), param_hint="--listen") from None
+    client_options(bootstrap)  # a bad address is told before anything is started
     options = ServiceOptions(
         bootstrap,
-        host or "127.0.0.1",
-        int(port),
+        host,
+        port,
         advertise,
         StoreOptions(topic, replication_factor, peers=tuple(each.rstrip("/") for each in peer or ())),
         ElectionOptions(group, parse_duration_ms(session_timeout, "--session-timeout")),
     )
+    _serve(options)
+
+
+def _serve(options: ServiceOptions) -> None:
+    from ottla.observe import logs
+    from ottla.registry.leader import ElectionRefused
+    from ottla.registry.process import run
+    from ottla.registry.topic import WrongTopic
+
     handler = logs.set_up(sys.stderr, level="INFO")
     try:
         run(options, _announce)
     except WrongTopic as wrong:
-        raise CommandError(str(wrong)) from None
+        raise CommandError(str(wrong), "--topic names another topic") from None
     except ElectionRefused:
         raise typer.Exit(1) from None
     except OSError as error:

@@ -10,15 +10,20 @@ from ottla.cli.options import Json
 from ottla.cli.registry.calls import DEFAULT_URL, Registry, RegistryError, Url
 from ottla.cli.registry.schema_text import Kind, diff_lines, parse_references, print_diff, print_schema, read_schema
 
-app = typer.Typer(help="Schemas: register, look at, compare, check, delete.", no_args_is_help=True)
+app = typer.Typer(help="Register, show, compare, check and delete schemas.", no_args_is_help=True)
 
 Subject = Annotated[str, typer.Argument(help="The subject; with -t or -k the topic.")]
-File = Annotated[str, typer.Argument(help="A file (.avsc, .json, .proto), or - for the standard input.")]
+File = Annotated[str, typer.Argument(help="A file (.avsc, .json, .proto), or - for standard input.")]
 Topic = Annotated[bool, typer.Option("--topic", "-t", help="SUBJECT is a topic: the schema of its values.")]
 Key = Annotated[bool, typer.Option("--key", "-k", help="SUBJECT is a topic: the schema of its keys.")]
-Type = Annotated[Kind | None, typer.Option("--type", help="When the file's extension does not tell.")]
-Refs = Annotated[list[str], typer.Option("--ref", help="NAME=SUBJECT:VERSION that it refers to; may be repeated.")]
-Normalize = Annotated[bool, typer.Option("--normalize", "-n", help="In its normal form, so that spelling is alike.")]
+Type = Annotated[Kind | None, typer.Option("--type", help="Type of the schema, if the file's extension does not tell.")]
+Refs = Annotated[
+    list[str], typer.Option("--ref", help="A schema that it refers to, NAME=SUBJECT:VERSION; may be repeated.")
+]
+Normalize = Annotated[
+    bool,
+    typer.Option("--normalize", "-n", help="Normalize the schema, so that other spellings of it count as the same."),
+]
 
 LATEST = "latest"
 _SOFT_DELETED = (40404, 40406)
@@ -36,7 +41,7 @@ def register(
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Register a schema as the next version of a subject; one that is there already keeps its version."""
+    """Register a schema as the next version of a subject; a schema that is registered already keeps its version."""
     from ottla.cli.terminal.output import done, print_json
 
     name, registry, body = _subject(subject, topic, key), Registry(url), _body(file, kind, refs)
@@ -50,9 +55,9 @@ def register(
 
 @app.command("list")
 def list_schemas(
-    prefix: Annotated[str, typer.Argument(help="Only subjects that begin so.")] = "",
-    deleted: Annotated[bool, typer.Option("--deleted", help="Those that are soft deleted as well.")] = False,
-    all_versions: Annotated[bool, typer.Option("--all", "-a", help="Every version, not only the latest.")] = False,
+    prefix: Annotated[str, typer.Argument(help="Only subjects that begin with this.")] = "",
+    deleted: Annotated[bool, typer.Option("--deleted", help="Also show subjects that are soft deleted.")] = False,
+    all_versions: Annotated[bool, typer.Option("--all", "-a", help="Show every version, not only the latest.")] = False,
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -79,13 +84,13 @@ def list_schemas(
 def show(
     subject: Annotated[str | None, typer.Argument(help="The subject; with -t or -k the topic.")] = None,
     version: Annotated[str, typer.Argument(help="A version.")] = LATEST,
-    schema_id: Annotated[int | None, typer.Option("--id", help="By id instead.")] = None,
+    schema_id: Annotated[int | None, typer.Option("--id", help="Id of the schema, instead of a subject.")] = None,
     topic: Topic = False,
     key: Key = False,
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Show a schema: the text on stdout, what else is known of it on stderr."""
+    """Show a schema: its text on standard output, its id, type and references on standard error."""
     from ottla.cli.terminal.output import note, print_json
 
     registry = Registry(url)
@@ -113,7 +118,7 @@ def show(
 @app.command()
 def diff(
     subject: Subject,
-    old: Annotated[str | None, typer.Argument(help="A version; or a file, to compare the latest with.")] = None,
+    old: Annotated[str | None, typer.Argument(help="A version, or a file to compare with the latest version.")] = None,
     new: Annotated[str, typer.Argument(help="A version or a file.")] = LATEST,
     topic: Topic = False,
     key: Key = False,
@@ -122,7 +127,7 @@ def diff(
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """What changed between two versions (the last two unless told), and whether the new one is compatible."""
+    """Show what changed between two versions (the last two unless given), and whether the new one is compatible."""
     from ottla.cli.terminal.output import print_json
 
     name, registry = _subject(subject, topic, key), Registry(url)
@@ -154,7 +159,7 @@ def diff(
 def check(
     subject: Subject,
     file: File,
-    version: Annotated[str | None, typer.Option("--version", "-v", help="Against this one only.")] = None,
+    version: Annotated[str | None, typer.Option("--version", "-v", help="Check against this version only.")] = None,
     topic: Topic = False,
     key: Key = False,
     kind: Type = None,
@@ -163,7 +168,7 @@ def check(
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Check a schema against what the subject's compatibility asks for; exit code 1 when it would be refused."""
+    """Check a schema by the compatibility level of the subject. The exit code is 1 if it would be refused."""
     from ottla.cli.terminal.output import print_json
 
     name, registry = _subject(subject, topic, key), Registry(url)
@@ -181,13 +186,13 @@ def check(
 def delete(
     subject: Subject,
     version: Annotated[str | None, typer.Argument(help="Only this version.")] = None,
-    permanent: Annotated[bool, typer.Option("--permanent", help="For good: it cannot be brought back.")] = False,
+    permanent: Annotated[bool, typer.Option("--permanent", help="Delete permanently: it cannot be restored.")] = False,
     topic: Topic = False,
     key: Key = False,
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Delete a subject or a version: softly (registering it again brings it back), or with --permanent for good."""
+    """Delete a subject or a version: softly (registering it again restores it), or permanently."""
     from ottla.cli.terminal.output import done, print_json
 
     name, registry = _subject(subject, topic, key), Registry(url)
