@@ -44,7 +44,7 @@ PORTS = {
     "client/producer/hot_keys.py": {"random"},  # the type of its parameter
     "client/connection.py": {"ssl", "os", "socket"},  # types and constants
     "client/registry.py": {"time", "uuid"},  # blocking, for programs without a loop; the type of an id
-    "server/schemas/schema_cache.py": {"uuid"},  # the type of an id
+    "server/schemas/registered_schema.py": {"uuid"},  # the type of an id
     "client/blocking/blocking.py": {"threading"},  # the façade for programs without a loop
     "client/blocking/consumers.py": {"threading"},  # a lock: one thread reads at a time
 }

@@ -20,7 +20,7 @@ from ottla.log.steps import Steps
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode, RecordError
 from ottla.records.batch import CODEC_MASK, HEADER_BYTES, NO_TIMESTAMP, BatchHeader, Buffer
-from ottla.records.build import assemble
+from ottla.records.build import assemble_like
 from ottla.records.compress import Codec, compressing
 from ottla.records.record import decode, frames, payload
 
@@ -193,19 +193,8 @@ class Look(Steps):
                     f"{most_bytes} when it is packed as the topic's compression.type says.",
                 )
             yield
-        return assemble(
-            packed,
-            base_offset=header.base_offset,
-            leader_epoch=header.leader_epoch,
-            attributes=header.attributes & ~CODEC_MASK | codec,
-            last_offset_delta=header.last_offset_delta,
-            base_timestamp=header.base_timestamp,
-            max_timestamp=self.max_timestamp,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
-            count=header.count,
-        )
+        attributes = header.attributes & ~CODEC_MASK | codec
+        return assemble_like(header._replace(attributes=attributes, max_timestamp=self.max_timestamp), packed)
 
 
 def needed(config: LogConfig, header: BatchHeader) -> bool:

@@ -24,6 +24,7 @@ from ottla.records.batch import (
     NO_TIMESTAMP,
     PREFIX_BYTES,
     TRANSACTIONAL_FLAG,
+    BatchHeader,
     pack_crc_into,
     pack_header_into,
 )
@@ -109,6 +110,23 @@ def values_batch(values: Iterable[bytes], *, base_offset: int, leader_epoch: int
         producer_epoch=NO_PRODUCER_EPOCH,
         base_sequence=NO_SEQUENCE,
         count=encoded.record_count,
+    )
+
+
+def assemble_like(header: BatchHeader, packed: bytes | bytearray | memoryview) -> bytearray:
+    """`assemble` with the fields of another batch's header (`BatchHeader._replace` changes some)."""
+    return assemble(
+        packed,
+        base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
+        attributes=header.attributes,
+        last_offset_delta=header.last_offset_delta,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=header.max_timestamp,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        count=header.count,
     )
 
 

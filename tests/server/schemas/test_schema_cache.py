@@ -123,7 +123,7 @@ async def whole(schemas: SchemaCache) -> None:
 
 
 def known(schemas: SchemaCache, count: int) -> bool:
-    return all(schemas.find(number) is not None for number in range(1, count + 1))
+    return all(schemas.known.find(number) is not None for number in range(1, count + 1))
 
 
 def test_a_long_topic_is_read_in_slices() -> None:
@@ -153,7 +153,7 @@ def test_a_log_that_begins_in_the_middle_of_a_batch(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Topic, "log", SimpleNamespace(log_start_offset=start, next_offset=len(found)))
     cluster = Cluster(topic, HERE)
     on_loop(cluster.schemas.catch_up)
-    assert cluster.schemas.find(1) is None and cluster.schemas.find(2) is not None
+    assert cluster.schemas.known.find(1) is None and cluster.schemas.known.find(2) is not None
 
 
 def test_a_new_leader_that_does_not_know_what_was_acknowledged() -> None:
@@ -178,7 +178,7 @@ def test_a_log_that_was_cut_and_grew_again_is_read_anew() -> None:
         await whole(cluster.schemas)
 
     asyncio.run(run())
-    assert cluster.schemas.find(1) is None
+    assert cluster.schemas.known.find(1) is None
 
 
 def test_a_disk_that_fails_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_a_topic_that_was_cut_elsewhere_does_not_count_before_it_was_read(how: d
     assert not cluster.schemas.catch_up()
     while cluster.asked:
         cluster.answer_records()
-    assert cluster.schemas.catch_up() and cluster.schemas.find(1) is None
+    assert cluster.schemas.catch_up() and cluster.schemas.known.find(1) is None
 
 
 def test_a_record_that_cannot_be_taken_in_is_passed_over(
@@ -259,7 +259,7 @@ def test_a_record_that_cannot_be_taken_in_is_passed_over(
 
     with caplog.at_level(logging.ERROR):
         asyncio.run(whole(cluster.schemas))
-    assert [cluster.schemas.find(number) is not None for number in (1, 2, 3)] == [True, False, True]
+    assert [cluster.schemas.known.find(number) is not None for number in (1, 2, 3)] == [True, False, True]
     assert caplog.text.count("passed over") == 1
 
 

@@ -29,7 +29,7 @@ from ottla.records.batch import (
     BatchHeader,
     Buffer,
 )
-from ottla.records.build import assemble
+from ottla.records.build import assemble_like
 from ottla.records.compress import compress
 from ottla.records.record import Frame, frames, payload, put_varint
 
@@ -150,19 +150,10 @@ class BatchFilter:
         max_timestamp = header.max_timestamp
         if not header.is_log_append_time:
             max_timestamp = max(frame.timestamp for frame in staying)
-        batch = assemble(
-            packed,
-            base_offset=header.base_offset,
-            leader_epoch=header.leader_epoch,
-            attributes=attributes,
-            last_offset_delta=header.last_offset_delta,
-            base_timestamp=base_timestamp,
-            max_timestamp=max_timestamp,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
-            count=len(staying),
+        changed = header._replace(
+            attributes=attributes, base_timestamp=base_timestamp, max_timestamp=max_timestamp, count=len(staying)
         )
+        batch = assemble_like(changed, packed)
         return Kept(batch, header.last_offset, max_timestamp, len(staying))
 
 
@@ -179,17 +170,6 @@ def _with_base_timestamp(data: bytes, staying: list[Frame], base_timestamp: int)
 
 def _empty(header: BatchHeader) -> Kept:
     """The header alone: offsets, producer and times stay readable, codec and horizon have nothing left to speak of."""
-    batch = assemble(
-        b"",
-        base_offset=header.base_offset,
-        leader_epoch=header.leader_epoch,
-        attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON_FLAG),
-        last_offset_delta=header.last_offset_delta,
-        base_timestamp=NO_TIMESTAMP,
-        max_timestamp=header.max_timestamp,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        count=0,
-    )
+    attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_FLAG)
+    batch = assemble_like(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, count=0), b"")
     return Kept(batch, header.last_offset, header.max_timestamp, 0)

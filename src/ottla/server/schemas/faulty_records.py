@@ -8,7 +8,7 @@ from itertools import islice
 from ottla.model.errors import ApiError, ErrorCode, RecordError
 from ottla.model.limits import RECORD_FAULTS_TOLD_MAX
 from ottla.records.batch import BatchHeader
-from ottla.records.build import assemble, put_record
+from ottla.records.build import assemble_like, put_record
 from ottla.records.compress import compressing
 from ottla.records.record import decode, rows
 
@@ -53,16 +53,4 @@ def rebuilt(data: bytes, header: BatchHeader, faults: dict[int, str], *, tag: bo
     for piece in compressing(header.codec, out):
         packed += piece
         yield
-    return assemble(
-        packed,
-        base_offset=header.base_offset,
-        leader_epoch=header.leader_epoch,
-        attributes=header.attributes,
-        last_offset_delta=header.last_offset_delta,
-        base_timestamp=header.base_timestamp,
-        max_timestamp=header.max_timestamp,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        count=count,
-    )
+    return assemble_like(header._replace(count=count), packed)

@@ -10,7 +10,8 @@ from ottla.model.limits import RECORD_FAULT_CHARS_MAX
 from ottla.records.record import Headers, Record
 from ottla.schemas.framing import BadFrame, Framed, find_mark, unframe
 from ottla.schemas.schema import SchemaType
-from ottla.server.schemas.schema_cache import Schema, SchemaCache
+from ottla.server.schemas.registered_schema import RegisteredSchemas
+from ottla.server.schemas.schema_cache import SchemaCache
 
 # The parts of a record: which header may name the schema, and in which of the topic's subjects it must be.
 _PARTS = {"value": (False, "-value"), "key": (True, "-key")}
@@ -29,22 +30,26 @@ class RecordCheck:
     def faults(self, held: list[Record]) -> dict[int, str]:
         """The fault of each record that has one, by its place in the list."""
         found: dict[int, str] = {}
+        known = self._schemas.known
         for part in self._parts:
             of_key, suffix = _PARTS[part]
             subject = self._topic + suffix if self._own_subjects else None
             for at, record in enumerate(held):
                 data = record.key if of_key else record.value
                 if data is not None and at not in found:
-                    fault = self._fault(data, record.headers, of_key, subject)
+                    fault = self._fault(known, data, record.headers, of_key, subject)
                     if fault is not None:
                         found[at] = f"{part}: {fault}"[:RECORD_FAULT_CHARS_MAX]
         return found
 
-    def _fault(self, data: bytes, headers: Headers, of_key: bool, subject: str | None) -> str | None:
+    def _fault(
+        self, known: RegisteredSchemas, data: bytes, headers: Headers, of_key: bool, subject: str | None
+    ) -> str | None:
         try:
             mark = find_mark(headers, of_key=of_key) if headers else None
             framed = unframe(data if mark is None else mark)
-            schema = self._schema(framed)
+            identity = framed.schema_id if framed.schema_id is not None else framed.guid
+            schema = None if identity is None else known.find(identity)
             if schema is None:
                 return f"there is no schema with {_named(framed)}"
             if subject is not None and subject not in schema.subjects:
@@ -56,10 +61,6 @@ class RecordCheck:
         except BadFrame as error:
             return str(error)
         return schema.why_unreadable(data[framed.payload_begin :] if mark is None else data, framed.message_indexes)
-
-    def _schema(self, framed: Framed) -> Schema | None:
-        identity = framed.schema_id if framed.schema_id is not None else framed.guid
-        return None if identity is None else self._schemas.find(identity)
 
 
 def _named(framed: Framed) -> str:

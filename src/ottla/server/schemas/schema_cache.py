@@ -24,24 +24,17 @@ import logging
 from collections.abc import Generator, Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from ottla.cluster.entities import NO_LEADER
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import SCHEMAS_PARSED_CHARS_MAX, SCHEMAS_PARSED_REMEMBERED
 from ottla.records.batch import BatchHeader, headers
 from ottla.records.committed import AbortedFilter
 from ottla.records.record import Record as LogRecord
 from ottla.records.record import records
 from ottla.replica.reading import LATEST, NO_EPOCH, READ_COMMITTED
-from ottla.schemas.readable import Reader, reader_of
-from ottla.schemas.registry.entities import Registered
-from ottla.schemas.registry.machine import RegistryMachine
-from ottla.schemas.registry.names import DEFAULT_CONTEXT
 from ottla.schemas.registry.records import Record
-from ottla.schemas.registry.refusal import Refused
-from ottla.schemas.schema import InvalidSchema
+from ottla.server.schemas.registered_schema import RegisteredSchemas
 from ottla.wire.messages.records.fetch import FetchRequest
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 
@@ -56,38 +49,6 @@ TOPIC = "_schemas"
 _END = object()
 
 log = logging.getLogger(__name__)
-
-
-class Schema:
-    """One id: the subjects that have it, its type, and (made when first needed) how payloads are read by it."""
-
-    __slots__ = ("_machine", "_reader", "_registered", "subjects", "type")
-
-    def __init__(self, machine: RegistryMachine, registered: list[Registered]) -> None:
-        self._machine = machine
-        self._registered = registered[0]
-        self._reader: Reader | None = None
-        self.type = registered[0].type  # as whoever wrote the record spelled it
-        self.subjects = frozenset(each.subject for each in registered if not each.deleted)
-
-    @property
-    def chars(self) -> int:
-        """How long its text is."""
-        return len(self._registered.text)
-
-    def why_unreadable(self, payload: bytes, indexes: tuple[int, ...] | None) -> str | None:
-        """None when the payload can be read by this schema."""
-        if self._reader is None:
-            self._reader = self._make()
-        return self._reader(payload, indexes)
-
-    def _make(self) -> Reader:
-        it = self._registered
-        try:
-            return reader_of(self._machine.library.source(it.subject, it.text, it.type, it.references, deleted=True))
-        except (InvalidSchema, Refused) as error:
-            reason = f"nothing can be checked by the schema with id {it.id}: {error}"
-            return lambda payload, indexes: reason
 
 
 class SchemaCache:
@@ -115,27 +76,8 @@ class SchemaCache:
         self._next = 0
         self._epoch = NO_EPOCH
         self._cuts = 0
-        self._machine = RegistryMachine()
+        self.known = RegisteredSchemas()  # as of the last `catch_up`
         self._taking: Generator[None, None, None] | None = None  # what was read and is not yet taken in
-        self._known: dict[int | UUID, Schema | None] = {}
-        self._known_chars = 0
-
-    def find(self, identity: int | UUID) -> Schema | None:
-        """The schema with this id or GUID in the default context, as of the last `catch_up`."""
-        if identity in self._known:
-            return self._known[identity]
-        state = self._machine.state
-        if isinstance(identity, UUID):
-            held = list(state.with_digest(DEFAULT_CONTEXT, identity.bytes))
-        else:
-            held = list(state.with_id(DEFAULT_CONTEXT, identity))
-        found = Schema(self._machine, held) if held else None
-        self._known[identity] = found
-        self._known_chars += _chars(found)
-        while len(self._known) > SCHEMAS_PARSED_REMEMBERED or self._known_chars > SCHEMAS_PARSED_CHARS_MAX:
-            oldest = next(iter(self._known))
-            self._known_chars -= _chars(self._known.pop(oldest))
-        return found
 
     def catch_up(self) -> bool:
         """Read what is new, or see to it that it is. False: the topic is half read, and nothing can be said yet."""
@@ -209,8 +151,7 @@ class SchemaCache:
 
     def _take_some(self) -> None:
         """A slice of what was read."""
-        self._known.clear()
-        self._known_chars = 0
+        self.known.forget()
         if self._taking is not None and next(self._taking, _END) is _END:
             self._taking = None
 
@@ -237,7 +178,7 @@ class SchemaCache:
 
     def _apply_one(self, each: LogRecord) -> None:
         try:
-            self._machine.apply(Record(each.key or b"", each.value, each.headers, each.timestamp))
+            self.known.machine.apply(Record(each.key or b"", each.value, each.headers, each.timestamp))
         except Exception:
             log.exception("the record at offset %d of %s cannot be taken in: passed over", each.offset, TOPIC)
 
@@ -335,7 +276,3 @@ def _records_wanted(topic_id: bytes, offset: int, epoch: int) -> FetchRequest:
         isolation_level=READ_COMMITTED,
         topics=[FetchRequest.Topic(topic=TOPIC, topic_id=topic_id, partitions=[partition])],
     )
-
-
-def _chars(schema: Schema | None) -> int:
-    return 0 if schema is None else schema.chars

@@ -9,7 +9,7 @@ from ottla.server.peers.peer_requests import PeerRequests
 from ottla.server.settings.configs import Configs
 from ottla.server.shares.coordinators import share_coordinators
 from ottla.server.shares.share_partitions import SharePartitions
-from ottla.server.shares.states import ShareStates
+from ottla.server.shares.share_states import ShareStates
 
 _FEATURE = "share.version"
 _FIRST_LEVEL = 1

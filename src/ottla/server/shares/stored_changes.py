@@ -15,7 +15,7 @@ from ottla.server.dead_letters.dead_letters import DeadLetters
 from ottla.server.loop.later import Later
 from ottla.server.loop.runtime import Runtime
 from ottla.server.shares.live_partition import LivePartition
-from ottla.server.shares.states import ShareStates
+from ottla.server.shares.share_states import ShareStates
 from ottla.shares.partition.terms import Transition
 from ottla.shares.state.commands import WriteState
 

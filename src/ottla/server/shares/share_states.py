@@ -37,7 +37,7 @@ from ottla.wire.messages.shares.read_share_group_state import ReadShareGroupStat
 from ottla.wire.messages.shares.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
 from ottla.wire.messages.shares.write_share_group_state import WriteShareGroupStateRequest
 
-Command = ReadState | WriteState | InitializeState | DeleteState | ReadSummary
+StateCommand = ReadState | WriteState | InitializeState | DeleteState | ReadSummary
 
 _AGAIN = (
     ErrorCode.NOT_COORDINATOR,
@@ -47,7 +47,7 @@ _AGAIN = (
 )
 
 
-class Form(NamedTuple):
+class StateRequestForm(NamedTuple):
     """How one kind of command travels: the request, its parts, and what the answer for one partition means."""
 
     request: type[Request]
@@ -56,7 +56,7 @@ class Form(NamedTuple):
     reply: Callable[[Any], Any]
 
 
-class To(NamedTuple):
+class StateRequestKey(NamedTuple):
     """What may travel together."""
 
     node_id: int
@@ -73,7 +73,7 @@ class ShareStates:
         self._coordinators = coordinators
         self._requests = _StateRequests(requests)
 
-    def submit(self, command: Command) -> Later[Any]:
+    def submit(self, command: StateCommand) -> Later[Any]:
         """The reply of the coordinator in charge; an ApiError arrives as a value."""
         key = SharePartitionId(command.group_id, command.topic_id, command.partition).coordinator_key
         if len(self._metadata.state.brokers) <= 1:
@@ -83,7 +83,7 @@ class ShareStates:
         )
         return retrying(self._loop, partial(self._ask, key, command), _passes, pauses_ms)
 
-    def _ask(self, key: str, command: Command) -> Later[Any]:
+    def _ask(self, key: str, command: StateCommand) -> Later[Any]:
         shares = self._coordinators
         try:
             leader = shares.leader_of(key)
@@ -91,25 +91,25 @@ class ShareStates:
             return settled(error)
         if leader == self._metadata.node_id:
             return shares.submit(key, command)
-        return self._requests.ask(To(leader, command.group_id, type(command)), command)
+        return self._requests.ask(StateRequestKey(leader, command.group_id, type(command)), command)
 
 
 def _passes(reply: Any) -> bool:
     return isinstance(reply, ApiError) and reply.code in _AGAIN
 
 
-class _StateRequests(PeerQuestions[To, Command, Any]):
+class _StateRequests(PeerQuestions[StateRequestKey, StateCommand, Any]):
     """Commands to share coordinators of other nodes; those of one kind for one group go together."""
 
     purpose = "shares"
 
-    def node_of(self, key: To) -> int:
+    def node_of(self, key: StateRequestKey) -> int:
         return key.node_id
 
-    def identity(self, question: Command) -> tuple[bytes, int]:
+    def identity(self, question: StateCommand) -> tuple[bytes, int]:
         return question.topic_id, question.partition
 
-    def request(self, key: To, questions: list[Command]) -> Request:
+    def request(self, key: StateRequestKey, questions: list[StateCommand]) -> Request:
         form = _FORMS[key.kind]
         topics: dict[bytes, list[Any]] = {}
         for command in questions:
@@ -119,7 +119,7 @@ class _StateRequests(PeerQuestions[To, Command, Any]):
             topics=[form.topic(topic_id=topic_id, partitions=parts) for topic_id, parts in topics.items()],
         )
 
-    def answers(self, key: To, response: Any) -> dict[Hashable, Any]:
+    def answers(self, key: StateRequestKey, response: Any) -> dict[Hashable, Any]:
         reply = _FORMS[key.kind].reply
         return {
             (topic.topic_id, each.partition): ApiError(error_code(each.error_code), each.error_message)
@@ -129,7 +129,7 @@ class _StateRequests(PeerQuestions[To, Command, Any]):
             for each in topic.partitions
         }
 
-    def refused(self, question: Command, error: ApiError) -> ApiError:
+    def refused(self, question: StateCommand, error: ApiError) -> ApiError:
         return error
 
 
@@ -155,8 +155,8 @@ def _write(command: WriteState) -> Any:
     )
 
 
-_FORMS: dict[type[Any], Form] = {
-    ReadState: Form(
+_FORMS: dict[type[Any], StateRequestForm] = {
+    ReadState: StateRequestForm(
         ReadShareGroupStateRequest,
         ReadShareGroupStateRequest.ReadStateData,
         lambda command: ReadShareGroupStateRequest.ReadStateData.PartitionData(
@@ -167,8 +167,10 @@ _FORMS: dict[type[Any], Form] = {
             result.state_epoch, result.start_offset, NO_COUNT, _batches(result.state_batches)
         ),
     ),
-    WriteState: Form(WriteShareGroupStateRequest, WriteShareGroupStateRequest.WriteStateData, _write, _nothing),
-    InitializeState: Form(
+    WriteState: StateRequestForm(
+        WriteShareGroupStateRequest, WriteShareGroupStateRequest.WriteStateData, _write, _nothing
+    ),
+    InitializeState: StateRequestForm(
         InitializeShareGroupStateRequest,
         InitializeShareGroupStateRequest.InitializeStateData,
         lambda command: InitializeShareGroupStateRequest.InitializeStateData.PartitionData(
@@ -176,13 +178,13 @@ _FORMS: dict[type[Any], Form] = {
         ),
         _nothing,
     ),
-    DeleteState: Form(
+    DeleteState: StateRequestForm(
         DeleteShareGroupStateRequest,
         DeleteShareGroupStateRequest.DeleteStateData,
         lambda command: DeleteShareGroupStateRequest.DeleteStateData.PartitionData(partition=command.partition),
         _nothing,
     ),
-    ReadSummary: Form(
+    ReadSummary: StateRequestForm(
         ReadShareGroupStateSummaryRequest,
         ReadShareGroupStateSummaryRequest.ReadStateSummaryData,
         lambda command: ReadShareGroupStateSummaryRequest.ReadStateSummaryData.PartitionData(
