@@ -24,12 +24,13 @@ from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
 from ottla.replica.partition import Partition
 from ottla.server.api.context import Context, Peer
-from ottla.server.fetch.sessions import Sessions
+from ottla.server.fetch.fetches import Fetches
 from ottla.server.handlers.records.fetch import fetch
 from ottla.server.handlers.records.list_offsets import list_offsets
 from ottla.server.loop.later import Later
 from ottla.server.loop.runtime import Runtime
 from ottla.server.quorum.controller_link import ControllerChannel
+from ottla.server.replication.quotas import Quotas
 from ottla.server.replication.replication import Replication
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import open_directories
@@ -74,6 +75,14 @@ class Side:
         self.storage = storage_of(self.runtime, self.configs, self.directories, self.considered.append)
         self.partitions, self.waiters = self.storage.partitions, self.storage.waiters
         in_one_go(self.storage.changes.loading(state))
+        self.fetches = Fetches(
+            self.runtime,
+            self.configs,
+            self.storage,
+            lambda: state,
+            Quotas(self.configs, now_ms, lambda topic, index: True).leader,
+            _no_commit,
+        )
         self.services: Any = SimpleNamespace(
             node_id=node_id,
             cluster_id="",
@@ -85,7 +94,7 @@ class Side:
             storage=self.storage,
             syncer=self.storage.syncer,
             looking=self.storage.looking,
-            sessions=Sessions(100, random.Random(1)),
+            fetches=self.fetches,
             slices=self.runtime.slices,
             now_ms=now_ms,
             steady_ms=self.runtime.steady_ms,
@@ -293,6 +302,10 @@ def place(topic: str, index: int = 0) -> TopicPartition:
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _no_commit(*_: Any) -> Any:
+    raise AssertionError("no Spark reads here")
 
 
 async def _wait_for_ever() -> Any:

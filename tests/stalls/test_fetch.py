@@ -49,4 +49,4 @@ def test_a_fetch_of_very_many_partitions(node: MeasuredNode) -> None:
             assert [len(topic.partitions) for topic in answer.responses] == [MANY]
 
         assert best_of(lambda: node.cost(fetch)).cpu_ms <= BUDGET_MS
-    assert len(node.node.services.sessions) == 0
+    assert node.node.services.fetches is not None and len(node.node.services.fetches.sessions) == 0

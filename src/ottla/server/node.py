@@ -21,14 +21,14 @@ from ottla.cluster.entities import TopicDeleted
 from ottla.log.files.disk import StorageError
 from ottla.machine.stepped import in_one_go
 from ottla.model.settings.log import NUM_RECOVERY_THREADS_PER_DATA_DIR
-from ottla.model.settings.node import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS, PROCESS_ROLES
+from ottla.model.settings.node import PROCESS_ROLES
 from ottla.model.settings.own import OTTLA_STALL_LIMIT_MS
 from ottla.replica.partition import Partition
 from ottla.server.api.context import Intercept, Services
 from ottla.server.api.forwarding import Forwarding
 from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
-from ottla.server.fetch.sessions import Sessions
-from ottla.server.fetch.spark_readers import SparkReaders
+from ottla.server.fetch.fetches import Fetches
+from ottla.server.groups.outside_commits import OutsideCommits
 from ottla.server.loop.periodic_jobs import PeriodicJobs
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
@@ -219,8 +219,6 @@ class Node:
             syncer=storage.syncer,
             looking=storage.looking,
             contracts=contracts,
-            sessions=Sessions(settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], self.ports.rng),
-            spark_readers=SparkReaders(),
             clocks=runtime.clocks,
             now_ms=runtime.now_ms,
             steady_ms=runtime.steady_ms,
@@ -236,6 +234,16 @@ class Node:
         """How other brokers read this one's partitions, and this one theirs."""
         replication = self.services.replication = Replication(loop, self.services, self.ports.executor)
         self._steps_back.append(replication.close)
+        services = self.services
+        commits = OutsideCommits(lambda: services.groups, services.peer_requests, lambda: self.metadata.state)
+        services.fetches = Fetches(
+            self.runtime,
+            self.configs,
+            self.storage,
+            state=lambda: self.metadata.state,
+            quota=replication.quotas.leader,
+            commit=commits.commit,
+        )
 
     def _load(self, module: str) -> Future[Any] | None:
         """A worker imports what will soon be needed here, which takes a tenth of a second. None: it is there."""
@@ -379,7 +387,8 @@ class Node:
         """What is done by the clock, beside the upkeep of the storage."""
         jobs = PeriodicJobs(loop)
         self._steps_back.append(jobs.stop)
-        jobs.every("spark readers", TIDY_MS, lambda: self.services.spark_readers.commit(self.services))
+        if self.services.fetches is not None:
+            jobs.every("spark readers", TIDY_MS, self.services.fetches.spark_readers.commit)
         jobs.every("connections", TIDY_MS, lambda: self.door.tidy(loop, self.runtime.slices))
         jobs.every("metadata", METADATA_MS, lambda: self.member.snapshots.upkeep(self.runtime.now_ms()))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -180,7 +179,7 @@ def test_a_session_ends_with_its_connection() -> None:
     async def test(leader: Leader) -> None:
         leader.create()
         context = leader.context(VERSION)
-        sessions, watching = leader.side.services.sessions, leader.side.storage.watches
+        sessions, watching = leader.side.fetches.sessions, leader.side.storage.watches
         for _ in range(2):
             fetch(_fetch({0: 0}, replica=FOLLOWER, session=(0, 0)), context)
             assert len(sessions) == 1 and watching.watchers(leader.partition()) == 1
@@ -263,9 +262,7 @@ def test_a_throttled_follower_waits_for_its_turn() -> None:
 
     async def test(leader: Leader) -> None:
         leader.begin()
-        quota = Quota()
-        quotas = SimpleNamespace(leader=quota)
-        leader.side.services.replication = SimpleNamespace(quotas=quotas, following=lambda changes: iter(()))
+        quota = leader.side.fetches.followers.quota = Quota()
         leader.side.produce()
         assert told(leader.fetch()) != {0: (0, 0)}, "who is in sync is not throttled"
         leader.apply(journal.PartitionChangeRecord(partition_id=0, topic_id=topic_id("t"), isr=[LEADER]))

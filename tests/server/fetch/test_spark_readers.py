@@ -21,6 +21,11 @@ def wanted(topic: str | bytes, index: int, offset: int) -> Any:
     return SimpleNamespace(topic=topic, index=index, ask=SimpleNamespace(fetch_offset=offset))
 
 
+def spark_readers() -> SparkReaders:
+    nobody: Any = None
+    return SparkReaders(nobody, lambda: STATE, nobody)
+
+
 def positions(readers: SparkReaders) -> dict[str, dict[tuple[str, int], int]]:
     return {
         group: {tuple(p): offset for p, offset in query.positions.items()} for group, query in readers._queries.items()
@@ -45,25 +50,25 @@ def test_the_query_of_a_client_id(client_id: str, expected: tuple[str, str] | No
 
 
 def test_positions_go_back_only_with_a_new_run() -> None:
-    readers = SparkReaders()
+    readers = spark_readers()
     client = "consumer-spark-kafka-source-{}-1-executor-{}"
-    readers.noted(client.format(RUN, 1), [wanted("t", 0, 500), wanted("t", 1, 7)], STATE)
-    readers.noted(client.format(RUN, 2), [wanted("t", 0, 100)], STATE)
+    readers.noted(client.format(RUN, 1), [wanted("t", 0, 500), wanted("t", 1, 7)])
+    readers.noted(client.format(RUN, 2), [wanted("t", 0, 100)])
     assert positions(readers) == {"spark-kafka-source-00000001": {("t", 0): 500, ("t", 1): 7}}
-    readers.noted(client.format(OTHER, 1), [wanted("t", 0, 100)], STATE)
+    readers.noted(client.format(OTHER, 1), [wanted("t", 0, 100)])
     assert positions(readers) == {"spark-kafka-source-00000001": {("t", 0): 100}}
 
 
 def test_topics_by_id_are_named_and_unknown_ones_ignored() -> None:
-    readers = SparkReaders()
+    readers = spark_readers()
     fetches = [wanted(ORDERS_ID, 2, 9), wanted(b"2" * 16, 0, 1), wanted("unknown", 0, 1), wanted("t", 7, 1)]
-    readers.noted(f"consumer-spark-kafka-source-{RUN}-1-executor-1", fetches, STATE)
+    readers.noted(f"consumer-spark-kafka-source-{RUN}-1-executor-1", fetches)
     assert positions(readers) == {"spark-kafka-source-00000001": {("orders", 2): 9}}
 
 
 def test_the_longest_silent_query_is_forgotten_first() -> None:
-    readers = SparkReaders()
+    readers = spark_readers()
     for number in range(SPARK_READERS_MAX + 1):
-        readers.noted(f"consumer-s-{RUN}-{number}-executor-1", [wanted("t", 0, 0)], STATE)
+        readers.noted(f"consumer-s-{RUN}-{number}-executor-1", [wanted("t", 0, 0)])
     assert len(positions(readers)) == SPARK_READERS_MAX
     assert "s-00000000" not in positions(readers)

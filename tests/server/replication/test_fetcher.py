@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import random
 import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -19,7 +18,6 @@ from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.replica.partition import Partition
 from ottla.replica.terms import Terms
-from ottla.server.fetch.sessions import Sessions
 from ottla.server.replication import fetcher
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -146,7 +144,7 @@ def test_a_session_that_the_leader_forgot_is_opened_anew() -> None:
         pair.create()
         pair.leader.produce()
         await pair.same()
-        pair.leader.services.sessions._sessions.clear()
+        pair.leader.fetches.sessions._sessions.clear()
         pair.leader.produce()  # answers the fetch that waits; the next one finds no session
         await pair.same()
         assert sum(each.session_id == 0 for each in pair.wire.fetches) == 2
@@ -156,7 +154,7 @@ def test_a_session_that_the_leader_forgot_is_opened_anew() -> None:
 
 def test_a_leader_without_room_for_a_session_is_not_asked_more_often() -> None:
     async def test(pair: Pair) -> None:
-        pair.leader.services.sessions = Sessions(0, random.Random(1))
+        pair.leader.fetches.sessions._slots = 0
         pair.create("t", 2)
         pair.leader.produce()
         await pair.same()

@@ -17,9 +17,9 @@ from ottla.client.connection import Connection
 from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
 from ottla.client.share.delivery import Acknowledgement, Acknowledgements, PartitionAnswer
 from ottla.client.share.options import Acknowledged, ShareOptions
-from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.session_epochs import FINAL_EPOCH, next_epoch
 from ottla.wire.message import Request
 from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from ottla.wire.messages.shares.share_fetch import ShareFetchRequest, ShareFetchResponse
@@ -28,7 +28,6 @@ R = TypeVar("R", ShareFetchResponse, ShareAcknowledgeResponse)
 _Topic = ShareFetchRequest.FetchTopic
 _AckTopic = ShareAcknowledgeRequest.AcknowledgeTopic
 
-_FINAL_EPOCH = -1
 _RENEW_SINCE = ShareAcknowledgeRequest.since("is_renew_ack")
 
 # A partition by its topic's id, and the acknowledgements of one request by partition.
@@ -142,7 +141,7 @@ class ShareSession:
         request = ShareAcknowledgeRequest(
             group_id=self._options.group_id,
             member_id=self._member_id,
-            share_session_epoch=_FINAL_EPOCH if final else self._epoch,
+            share_session_epoch=FINAL_EPOCH if final else self._epoch,
             is_renew_ack=any(each.renews for each in acks.values()),
             topics=_ack_topics(acks),
         )
@@ -187,7 +186,7 @@ class ShareSession:
             self.lost = self.lost or ClientError("a request of the share session was given up")
             self._cluster.disconnect(self)
             raise
-        self._epoch = 1 if self._epoch == limits.INT32_MAX else self._epoch + 1
+        self._epoch = next_epoch(self._epoch)
         return reply
 
     def _outcomes(self, acks: Acks, errors: Mapping[IdPartition, ApiError]) -> list[Acknowledged]:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from ottla.server.api.dispatch import Served
     from ottla.server.api.forwarding import Forwarding
     from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
-    from ottla.server.fetch.sessions import Sessions
-    from ottla.server.fetch.spark_readers import SparkReaders
+    from ottla.server.fetch.fetches import Fetches
     from ottla.server.groups.groups import Groups
     from ottla.server.loop.clocks import Clocks
     from ottla.server.loop.runtime import Runtime
@@ -75,8 +74,6 @@ class Services:
     syncer: Syncer
     writer: Writer
     looking: Looking
-    sessions: Sessions
-    spark_readers: SparkReaders
     clocks: Clocks
     now_ms: Callable[[], int]  # the time of day, which may be set: for what is written down
     steady_ms: Callable[[], int]  # a clock that nobody sets: for what is measured or waited for
@@ -89,6 +86,7 @@ class Services:
     executor: Executor | None = None  # for `workers.in_worker`
     intercept: Intercept | None = None
     replication: Replication | None = None  # None where there are no partitions
+    fetches: Fetches | None = None  # likewise
 
     @property
     def groups(self) -> Groups:
@@ -198,6 +196,12 @@ class Context:
     @property
     def contracts(self) -> Contracts:
         return self.services.contracts
+
+    @property
+    def fetches(self) -> Fetches:
+        fetches = self.services.fetches
+        assert fetches is not None, "only brokers are asked for it"
+        return fetches
 
     @property
     def settings(self) -> Config:

@@ -4,27 +4,19 @@ for the metadata first.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from ottla.cluster.entities import Broker, Topic
+from ottla.cluster import leadership
+from ottla.cluster.entities import Broker
+from ottla.cluster.leadership import Leader
 from ottla.model.errors import ErrorCode
 from ottla.server.api.advertised_brokers import listed_brokers
 from ottla.server.api.context import Context
 
 
-class Leader(NamedTuple):
-    id: int
-    epoch: int
-
-
 def leader_of(context: Context, topic: str | bytes, index: int) -> Leader | None:
     """By the topic's name or id, as this node knows it."""
-    state = context.metadata.state
-    found: Topic | None = state.topics.get(topic) if isinstance(topic, str) else state.topic_by_id.get(topic)
-    if found is None or not 0 <= index < len(found.partitions):
-        return None
-    partition = found.partitions[index]
-    return Leader(partition.leader, partition.leader_epoch)
+    return leadership.leader_of(context.metadata.state, topic, index)
 
 
 def reachable(context: Context, ids: set[int]) -> list[tuple[Broker, str, int]]:

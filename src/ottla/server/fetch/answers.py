@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from ottla.cluster.entities import Broker
+from ottla.cluster.leadership import leader_of
+from ottla.cluster.state import ClusterState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.replica.partition import READ_COMMITTED, Fetch, Partition
-from ottla.server.api.context import Context
-from ottla.server.api.leader_hints import leader_of, reachable
-from ottla.server.fetch.sessions import Wanted
+from ottla.server.fetch.fetch_sessions import AskedPartition, PartitionData
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 TopicData = FetchResponse.FetchableTopicResponse
-PartitionData = TopicData.PartitionData
-# What one partition has to say.
-Found = tuple[Wanted, PartitionData]
+# The brokers that a client can reach, with the address for it.
+Reachable = Callable[[], list[tuple[Broker, str, int]]]
 
 FIRST_VERSION_BY_ID = FetchRequest.Topic.since("topic_id")
 FIRST_VERSION_WITH_REPLICA_STATE = FetchRequest.since("replica_state")
@@ -30,13 +30,6 @@ def replica_of(request: FetchRequest, version: int) -> tuple[int, int]:
     if version >= FIRST_VERSION_WITH_REPLICA_STATE:
         return request.replica_state.replica_id, request.replica_state.replica_epoch
     return request.replica_id, -1
-
-
-def find(context: Context, wanted: Wanted, by_id: bool) -> Partition:
-    partitions = context.partitions
-    if by_id:
-        return partitions.find_by_id(wanted.topic, wanted.index)  # type: ignore[arg-type]  # by_id: an id
-    return partitions.find(wanted.topic, wanted.index)  # type: ignore[arg-type]  # else a name
 
 
 def told(index: int, fetched: Fetch, isolation: int) -> PartitionData:
@@ -73,42 +66,61 @@ def refusal(
     )
 
 
+def refuse_all(request: FetchRequest, code: ErrorCode) -> FetchResponse:
+    """The same error for every partition of a request."""
+    topics = [
+        TopicData(
+            topic=topic.topic,
+            topic_id=topic.topic_id,
+            partitions=[refusal(ask.partition, code, []) for ask in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return FetchResponse(error_code=code, responses=topics)
+
+
 def whole(
-    found: Iterable[Found], by_id: bool, session_id: int, version: int, context: Context, *, follower: bool = False
+    found: Iterable[tuple[AskedPartition, PartitionData]],
+    by_id: bool,
+    session_id: int,
+    version: int,
+    state: Callable[[], ClusterState],
+    reachable: Reachable | None = None,
 ) -> FetchResponse:
+    """The answer; `reachable` is None for followers, which know where the other brokers are."""
     topics: list[TopicData] = []
     last: str | bytes | None = None
     failed = False
-    for wanted, data in found:
+    for asked, data in found:
         failed = failed or data.error_code != 0
-        if wanted.topic != last:
-            last = wanted.topic
+        if asked.topic != last:
+            last = asked.topic
             name, topic_id = ("", last) if by_id else (last, NO_ID)
             topics.append(TopicData(topic=name, topic_id=topic_id, partitions=[]))  # type: ignore[arg-type]
         topics[-1].partitions.append(data)
     response = FetchResponse(responses=topics, session_id=session_id)
     if failed:
-        _explain(response, by_id, version, context, follower=follower)
+        _explain(response, by_id, version, state(), reachable)
     return response
 
 
-def _explain(response: FetchResponse, by_id: bool, version: int, context: Context, *, follower: bool) -> None:
-    """What a client of this version can make of the errors, and who leads where it believed in another leader.
-
-    Followers know where the others are.
-    """
+def _explain(
+    response: FetchResponse, by_id: bool, version: int, state: ClusterState, reachable: Reachable | None
+) -> None:
+    """What a client of this version can make of the errors, and who leads where it believed in another leader."""
     leaders: set[int] = set()
     for topic in response.responses:
         for data in topic.partitions:
             if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version <= LAST_VERSION_WITHOUT_STORAGE_ERROR:
                 data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             elif data.error_code in _ANOTHER_LEADS and version >= FIRST_VERSION_WITH_LEADER:
-                leader = leader_of(context, topic.topic_id if by_id else topic.topic, data.partition_index)
+                leader = leader_of(state, topic.topic_id if by_id else topic.topic, data.partition_index)
                 if leader is not None:
                     data.current_leader.leader_id, data.current_leader.leader_epoch = leader
                     leaders.add(leader.id)
-    if leaders and not follower:
+    if leaders and reachable is not None:
         response.node_endpoints = [
             FetchResponse.NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
-            for broker, host, port in reachable(context, leaders)
+            for broker, host, port in reachable()
+            if broker.id in leaders
         ]

@@ -1,116 +1,109 @@
-"""Followers: the fetch sessions of other brokers, and which of a session's partitions have something new.
+"""The fetch sessions of followers, and which of a session's partitions have something new.
 
-A partition that changed tells the sessions that read it; a session remembers which of its partitions are dirty: changed
-since it looked, named by the last request, or not given completely. A fetch looks at those alone, so an idle fetch over
-thousands of partitions costs nothing per partition. A fetch that waits is tried again once per turn of the loop,
-whatever changed in it.
+A partition that changed tells the sessions that watch it (`loop/watches.py`); a session remembers which of its
+partitions are dirty: changed since it looked, named by the last request, or not given completely. A fetch looks at
+those alone, so an idle fetch over thousands of partitions costs nothing per partition. A fetch that waits is tried
+again once per turn of the loop, whatever changed in it: the session itself is what it waits for (`loop/waiters.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 from ottla.replica.isr import Pulse
 from ottla.replica.partition import Partition
-from ottla.server.fetch.sessions import Key, Session, Wanted
+from ottla.server.fetch.fetch_sessions import AskedPartition, FetchSession
+from ottla.server.loop.waiters import Waiter, Waiters
 from ottla.server.loop.watches import Watches
 from ottla.wire.messages.records.fetch import FetchRequest
 
 
-class FollowerSession(Session):
-    """What one broker reads here; of an unnamed session (id 0) only while its one fetch lasts."""
+class FollowerSession(FetchSession):
+    """What one broker reads here; of a session without a name (id 0) only while its one fetch lasts."""
 
-    __slots__ = (
-        "_is_waking",
-        "_loop",
-        "_missed",
-        "_watches",
-        "dirty",
-        "fresh",
-        "on_nudge",
-        "on_wake",
-        "pulse",
-        "watched",
-    )
+    __slots__ = ("_missed", "_waiters", "_watches", "dirty", "fresh", "pulse", "waiter", "watched")
 
-    def __init__(self, session_id: int, by_id: bool, now_ms: int, watches: Watches, loop: Any) -> None:
+    def __init__(self, session_id: int, by_id: bool, now_ms: int, waiters: Waiters, watches: Watches) -> None:
         super().__init__(session_id, by_id, now_ms)
         self.is_privileged = True
         self.pulse = Pulse(now_ms)
-        self.dirty: dict[Key, None] = {}  # the longest unserved first
-        self.fresh: dict[Key, None] = {}  # of those, what changed since the fetch that waits looked
-        self.watched: dict[Key, Partition] = {}
-        # Of the fetch that waits: something changed; answer at once.
-        self.on_wake: Callable[[], None] | None = None
-        self.on_nudge: Callable[[], None] | None = None
+        self.dirty: dict[AskedPartition, None] = {}  # the longest unserved first
+        self.fresh: dict[AskedPartition, None] = {}  # of those, what changed since the fetch that waits looked
+        self.watched: dict[AskedPartition, Partition] = {}
+        self.waiter: Waiter | None = None  # the fetch that waits
+        self._waiters = waiters
         self._watches = watches
-        self._loop = loop
-        self._is_waking = False
         self._missed = False  # something changed in a hurry while no fetch waited
 
-    def begin(self, entries: Iterable[Wanted]) -> None:
-        self.wanted = {(entry.topic, entry.index): entry for entry in entries}
-        self.dirty = dict.fromkeys(self.wanted)
+    def begin(self, entries: Iterable[AskedPartition]) -> None:
+        super().begin(entries)
+        self.dirty = dict.fromkeys(self.partitions.values())
 
-    def change(self, request: FetchRequest) -> list[Key]:
-        named = super().change(request)
-        for key in named:
-            if key in self.wanted:
-                self.dirty[key] = None
-            else:
-                self.dirty.pop(key, None)
-                self.unwatch(key)
-        return named
+    def change(self, request: FetchRequest) -> tuple[list[AskedPartition], list[AskedPartition]]:
+        named, forgotten = super().change(request)
+        for entry in named:
+            self.dirty[entry] = None
+        for entry in forgotten:
+            self.dirty.pop(entry, None)
+            self.fresh.pop(entry, None)
+            self.unwatch(entry)
+        return named, forgotten
 
-    def served(self, entry: Wanted) -> None:
+    def has(self, entry: AskedPartition) -> bool:
+        """Whether it was not forgotten meanwhile."""
+        return self.partitions.get((entry.topic, entry.index)) is entry
+
+    def served(self, entry: AskedPartition) -> None:
         """Moves a partition that got data to the end, so that all get their turn under max_bytes."""
-        key = entry.topic, entry.index
-        if key in self.dirty:
-            del self.dirty[key]
-            self.dirty[key] = None
+        if entry in self.dirty:
+            del self.dirty[entry]
+            self.dirty[entry] = None
 
-    def watch(self, key: Key, partition: Partition) -> None:
-        known = self.watched.get(key)
+    def watch(self, entry: AskedPartition, partition: Partition) -> None:
+        known = self.watched.get(entry)
         if known is not partition:
             if known is not None:
-                self.unwatch(key)
-            self.watched[key] = partition
-            self._watches.watch(partition, self, key)
+                self.unwatch(entry)
+            self.watched[entry] = partition
+            self._watches.watch(partition, self, entry)
 
-    def unwatch(self, key: Key) -> None:
-        partition = self.watched.pop(key, None)
+    def unwatch(self, entry: AskedPartition) -> None:
+        partition = self.watched.pop(entry, None)
         if partition is not None:
             self._watches.unwatch(partition, self)
 
     def close(self) -> None:
-        for key in tuple(self.watched):
-            self.unwatch(key)
+        for entry in tuple(self.watched):
+            self.unwatch(entry)
 
-    def mark(self, what: Key, *, hurry: bool) -> None:
+    def mark(self, what: AskedPartition, *, hurry: bool) -> None:
         self.dirty[what] = self.fresh[what] = None
         if not hurry:
             return
-        if self.on_wake is None:
+        if self.waiter is None:
             self._missed = True
-        elif not self._is_waking:
-            self._is_waking = True
-            self._loop.call_soon(self._wake)
+        else:
+            self._waiters.notify_soon(self)
 
-    def begin_to_look(self) -> None:
-        """A fetch looks at all that is dirty."""
+    def look(self) -> tuple[AskedPartition, ...]:
+        """What a new fetch has to look at."""
         self.fresh.clear()
         self._missed = False
+        return tuple(self.dirty)
 
-    def wait(self, on_wake: Callable[[], None], on_nudge: Callable[[], None]) -> None:
+    def look_again(self) -> dict[AskedPartition, None]:
+        """What changed since the fetch that waits has looked."""
+        fresh, self.fresh = self.fresh, {}
+        return fresh
+
+    def wait(self, waiter: Waiter) -> None:
         """A fetch waits from now on. What changed while it looked (its own acknowledgements may let others write here)
         wakes it at once."""
-        self.on_wake, self.on_nudge = on_wake, on_nudge
-        if self._missed and not self._is_waking:
-            self._is_waking = True
-            self._loop.call_soon(self._wake)
+        self.waiter = waiter
+        if self._missed:
+            self._waiters.notify_soon(self)
 
-    def _wake(self) -> None:
-        self._is_waking = False
-        if self.on_wake is not None:
-            self.on_wake()
+    def end_wait(self) -> None:
+        """The follower has sent its next fetch: the one that waits is answered with what there is."""
+        if self.waiter is not None:
+            self.waiter.end()

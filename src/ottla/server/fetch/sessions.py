@@ -1,255 +1,72 @@
-"""Fetch sessions (KIP-227): what a consumer or follower reads, remembered, so that each fetch names only changes.
+"""Sessions: which partitions a reader reads here, remembered between its requests, so that each one names only changes.
 
-A full fetch (epoch 0) may open a session with its answer; incremental fetches (epoch 1, 2, …) add, change or forget
-partitions and are answered only with partitions that have news. Epoch -1 closes a session or fetches without one, and
-a session without partitions is closed too. The table is bounded: a new session may take the place of one that has been
-idle, or of a smaller, older one; a follower's also that of any consumer's. So are the partitions of all sessions
-together. Who gets no session is served all the same, and names all partitions with every fetch.
+Sessions of consumers and followers (`fetch_sessions.py`, KIP-227) and of members of share groups (`share_sessions.py`,
+KIP-932) have this shape in common: a table of sessions by some key, an epoch that each request has to continue, and
+the partitions that are added, changed and forgotten on the way. They differ in what is remembered of a partition and in
+what happens when a table is full.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable
+from typing import Any, ClassVar, Generic, TypeVar
 
-from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.wire.messages.records.fetch import FetchRequest
+from ottla.model.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 
-if TYPE_CHECKING:
-    from ottla.replica.partition import Partition
-
-FINAL_EPOCH = -1
-INITIAL_EPOCH = 0
-# A full table is searched for a place again after this long at the earliest: clients without one ask with every fetch.
-_SEARCH_MS = 1_000
-
-FetchPartition = FetchRequest.Topic.Partition
-Key = tuple[str | bytes, int]
+PartitionKeyT = TypeVar("PartitionKeyT", bound=tuple[str | bytes, int])
+RememberedT = TypeVar("RememberedT")
+KeyT = TypeVar("KeyT", bound=Hashable)
+SessionT = TypeVar("SessionT", bound="Session[Any, Any, Any]")
 
 
-class Wanted:
-    """One partition that a fetch asks for, and what its session last told about it."""
+class Session(Generic[KeyT, PartitionKeyT, RememberedT]):
+    """What one reader reads. `key` is its place in the table, `epoch` that of the next request."""
 
-    __slots__ = ("ask", "index", "source", "told_high_watermark", "told_log_start", "topic")
+    __slots__ = ("epoch", "key", "partitions")
 
-    def __init__(self, topic: str | bytes, ask: FetchPartition) -> None:
-        self.topic = topic  # by name up to version 12, by id since
-        self.index = ask.partition
-        self.ask = ask
-        self.told_high_watermark = -1
-        self.told_log_start = -1
-        self.source: Partition | None = None  # where what a fetch has found and not yet answered comes from
-
-    def news(self, data: Any) -> bool:
-        """Whether an incremental answer must carry `data`; remembers what is told."""
-        if (
-            data.records
-            or data.error_code
-            or data.high_watermark != self.told_high_watermark
-            or data.log_start_offset != self.told_log_start
-            or data.diverging_epoch.epoch >= 0
-            or data.preferred_read_replica >= 0
-        ):
-            # After an error the next good answer is news again, whatever it says.
-            self.told_high_watermark = -1 if data.error_code else data.high_watermark
-            self.told_log_start = -1 if data.error_code else data.log_start_offset
-            return True
-        return False
-
-
-class Session:
-    __slots__ = ("by_id", "counted", "created_ms", "epoch", "id", "is_privileged", "used_ms", "wanted")
-
-    def __init__(self, session_id: int, by_id: bool, now_ms: int) -> None:
-        self.id = session_id
-        self.by_id = by_id
-        self.epoch = 1
-        self.created_ms = self.used_ms = now_ms
-        self.is_privileged = False
-        self.counted = 0  # its partitions, as the table has counted them
-        self.wanted: dict[Key, Wanted] = {}
-
-    def begin(self, entries: Iterable[Wanted]) -> None:
-        """The partitions of the full fetch that opened it."""
-        self.wanted = {(entry.topic, entry.index): entry for entry in entries}
-
-    def change(self, request: FetchRequest) -> list[Key]:
-        """Takes over what an incremental request adds, changes and forgets; what it named."""
-        entries = asked(request, self.by_id)
-        for key, entry in entries.items():
-            known = self.wanted.get(key)
-            if known is not None:
-                known.ask = entry.ask
-            else:
-                self.wanted[key] = entry
-        forgotten = [
-            (topic.topic_id if self.by_id else topic.topic, index)
-            for topic in request.forgotten_topics_data
-            for index in topic.partitions
-        ]
-        for key in forgotten:
-            self.wanted.pop(key, None)
-        return [*entries, *forgotten]
+    def __init__(self, key: KeyT) -> None:
+        self.key = key
+        self.epoch = next_epoch(INITIAL_EPOCH)
+        self.partitions: dict[PartitionKeyT, RememberedT] = {}
 
     def close(self) -> None:
         """It left the table."""
 
-    def served(self, entry: Wanted) -> None:
-        """Moves a partition that got data to the end, so that all get their turn under max_bytes."""
-        # A later request of a pipeline may have forgotten it while this one waited.
-        if len(self.wanted) > 1 and self.wanted.pop((entry.topic, entry.index), None) is not None:
-            self.wanted[entry.topic, entry.index] = entry
 
+class SessionTable(Generic[KeyT, SessionT]):
+    """The sessions of one kind; the longest unused first."""
 
-class Sessions:
-    def __init__(self, slots: int, rng: Any) -> None:
-        self._slots = slots
-        self._rng = rng
-        self._sessions: dict[int, Session] = {}  # the longest unused first
-        self._partitions = 0  # of all of them
-        self._searched_ms = -_SEARCH_MS
-        self._searched_for = 0
+    not_found: ClassVar[ErrorCode]
+    wrong_epoch: ClassVar[ErrorCode]
+
+    def __init__(self) -> None:
+        self._sessions: dict[KeyT, SessionT] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def enter(self, request: FetchRequest, by_id: bool, now_ms: int) -> Session | None:
-        """The session an incremental request runs in; None for a full fetch. Raises what KIP-227 says on a mismatch."""
-        session_id, epoch = request.session_id, request.session_epoch
-        if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self.drop(session_id)
-            return None
-        session = self._sessions.get(session_id)
+    def find(self, key: KeyT, epoch: int) -> SessionT:
+        """The session that a request of this epoch continues or ends."""
+        session = self._sessions.get(key)
         if session is None:
-            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if session.epoch != epoch:
-            raise ApiError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        if session.by_id != by_id:
-            raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        if not session.is_privileged and named(request) > limits.FETCH_SESSION_PARTITIONS_MAX:
-            self.drop(session_id)  # it would be too large; its client begins again, with all partitions
-            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        session.change(request)
-        self._count(session)
-        if not session.wanted:
-            self.drop(session_id)
-            return None
-        is_too_large = not session.is_privileged and session.counted > limits.FETCH_SESSION_PARTITIONS_MAX
-        if is_too_large or not self._make_room(session, now_ms):
-            self.drop(session_id)
-            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        del self._sessions[session_id]  # to be the last used
-        self._sessions[session_id] = session
-        session.epoch = 1 if epoch == limits.INT32_MAX else epoch + 1
-        session.used_ms = now_ms
+            raise ApiError(self.not_found)
+        if epoch not in (FINAL_EPOCH, session.epoch):
+            raise ApiError(self.wrong_epoch)
         return session
 
-    def open(
-        self,
-        entries: Iterable[Wanted],
-        by_id: bool,
-        now_ms: int,
-        make: Callable[[int, bool, int], Session] = Session,
-    ) -> Session | None:
-        """A session of the partitions of a full fetch, in this order; None if the table has no place for it."""
-        wanted = list(entries)
-        session_id = 0
-        while session_id == 0 or session_id in self._sessions:
-            session_id = self._rng.getrandbits(31)
-        session = make(session_id, by_id, now_ms)
-        if not session.is_privileged and len(wanted) > limits.FETCH_SESSION_PARTITIONS_MAX:
-            return None
-        session.begin(wanted)
-        if len(self._sessions) >= self._slots and not self._evict(session, now_ms):
-            return None
-        self._count(session)
-        if not self._make_room(session, now_ms):
-            self._partitions -= session.counted
-            return None
-        self._sessions[session_id] = session
-        return session
+    def continued(self, key: KeyT) -> None:
+        """A request of its epoch was accepted: the next one has the next epoch."""
+        session = self._sessions.pop(key)
+        self._sessions[key] = session
+        session.epoch = next_epoch(session.epoch)
 
-    def _count(self, session: Session) -> None:
-        self._partitions += len(session.wanted) - session.counted
-        session.counted = len(session.wanted)
-
-    def _make_room(self, session: Session, now_ms: int) -> bool:
-        """Whether the partitions of all are few enough, once those that were idle for long made way."""
-        while self._partitions > limits.FETCH_SESSIONS_PARTITIONS_MAX:
-            others = (each for each in self._sessions.values() if each is not session)
-            if session.is_privileged:
-                others = (each for each in others if not each.is_privileged)
-            oldest = next(others, None)
-            if oldest is None or not (
-                session.is_privileged or now_ms - oldest.used_ms > limits.FETCH_SESSION_EVICTION_MS
-            ):
-                return False
-            self.drop(oldest.id)
-        return True
-
-    def drop(self, session_id: int) -> None:
-        session = self._sessions.pop(session_id, None)
+    def drop(self, key: KeyT) -> None:
+        """Ends a session, if there is one."""
+        session = self._sessions.pop(key, None)
         if session is not None:
-            self._partitions -= session.counted
+            self.left(session)
             session.close()
 
-    def _evict(self, newcomer: Session, now_ms: int) -> bool:
-        """Makes room, if a session is stale, or of a lower kind, or both older and smaller."""
-        if not self._sessions:
-            return False
-        oldest = next(iter(self._sessions.values()))
-        if now_ms - oldest.used_ms > limits.FETCH_SESSION_EVICTION_MS:
-            self.drop(oldest.id)
-            return True
-        size = len(newcomer.wanted)
-        if now_ms - self._searched_ms < _SEARCH_MS and size <= self._searched_for and not newcomer.is_privileged:
-            return False
-        settled_ms = now_ms - limits.FETCH_SESSION_EVICTION_MS
-        lower = [each for each in self._sessions.values() if newcomer.is_privileged and not each.is_privileged]
-        settled = [
-            session
-            for session in self._sessions.values()
-            if session.created_ms < settled_ms
-            and len(session.wanted) < size
-            and session.is_privileged <= newcomer.is_privileged
-        ]
-        smallest = min(lower or settled, key=lambda session: len(session.wanted), default=None)
-        if smallest is not None:
-            self.drop(smallest.id)
-            return True
-        self._searched_ms, self._searched_for = now_ms, size
-        return False
-
-
-def named(request: FetchRequest) -> int:
-    """How many partitions a request names."""
-    return sum(len(topic.partitions) for topic in request.topics)
-
-
-def asked(request: FetchRequest, by_id: bool) -> dict[Key, Wanted]:
-    """The partitions a request names, in its order; the last word counts for one that is named twice."""
-    found: dict[Key, Wanted] = {}
-    for topic in request.topics:
-        _add(found, topic.topic_id if by_id else topic.topic, topic.partitions)
-    return found
-
-
-def asked_in_steps(request: FetchRequest, by_id: bool) -> Generator[None, None, dict[Key, Wanted]]:
-    """`asked`, of very many."""
-    found: dict[Key, Wanted] = {}
-    added = 0
-    for topic in request.topics:
-        for begin in range(0, len(topic.partitions), limits.ELEMENTS_PER_STEP):
-            some = topic.partitions[begin : begin + limits.ELEMENTS_PER_STEP]
-            _add(found, topic.topic_id if by_id else topic.topic, some)
-            added += len(some)
-            if added >= limits.ELEMENTS_PER_STEP:
-                added = 0
-                yield
-    return found
-
-
-def _add(found: dict[Key, Wanted], topic: str | bytes, partitions: Iterable[FetchPartition]) -> None:
-    for partition in partitions:
-        found[topic, partition.partition] = Wanted(topic, partition)
+    def left(self, session: SessionT) -> None:
+        """A session is not in the table any more."""

@@ -11,36 +11,34 @@ from itertools import islice
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-
-FINAL_EPOCH = -1
-INITIAL_EPOCH = 0
+from ottla.model.session_epochs import FINAL_EPOCH
+from ottla.server.fetch.sessions import Session, SessionTable
 
 Named = tuple[bytes, int]  # a topic's id and a partition
+Member = tuple[str, str]  # a group's id and a member's
 
 
-class ShareSession:
-    __slots__ = ("epoch", "group_id", "member_id", "partitions")
+class ShareSession(Session[Member, Named, bool]):
+    """What is remembered of a partition: whether the next answer has to name it although there are no records of it.
+    That is so of one that was added since the session was opened, or had an error the last time.
+    """
+
+    __slots__ = ("group_id", "member_id")
 
     def __init__(self, group_id: str, member_id: str, partitions: Iterable[Named]) -> None:
+        super().__init__((group_id, member_id))
         self.group_id = group_id
         self.member_id = member_id
-        self.epoch = INITIAL_EPOCH + 1
-        # Whether the next answer has to name a partition although there are no records of it: one that was added
-        # since the session was opened, or had an error the last time.
-        self.partitions: dict[Named, bool] = dict.fromkeys(
-            islice(partitions, limits.SHARE_SESSION_PARTITIONS_MAX), False
-        )
+        self.partitions = dict.fromkeys(islice(partitions, limits.SHARE_SESSION_PARTITIONS_MAX), False)
 
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.group_id, self.member_id
-
-    def add(self, partitions: Iterable[Named]) -> None:
-        """These too; more than anybody needs are not remembered."""
-        for named in partitions:
+    def change(self, added: Iterable[Named], forgotten: Iterable[Named]) -> None:
+        """Reads these too, and those no more; more than anybody needs are not remembered."""
+        for named in added:
             if len(self.partitions) >= limits.SHARE_SESSION_PARTITIONS_MAX:
-                return
+                break
             self.partitions.setdefault(named, True)
+        for named in forgotten:
+            self.partitions.pop(named, None)
 
     def must_name(self, named: Named) -> bool:
         """Whether the answer that is being made has to name a partition without records; the next has not."""
@@ -61,16 +59,16 @@ class ShareSession:
         return named[first:] + named[:first]
 
 
-class ShareSessions:
+class ShareSessions(SessionTable[Member, ShareSession]):
+    not_found = ErrorCode.SHARE_SESSION_NOT_FOUND
+    wrong_epoch = ErrorCode.INVALID_SHARE_SESSION_EPOCH
+
     def __init__(self, max_sessions: Callable[[], int], on_end: Callable[[ShareSession], None]) -> None:
         """`on_end` is told of sessions that end without a request of their member."""
+        super().__init__()
         self._max_sessions = max_sessions
         self._on_end = on_end
-        self._sessions: dict[tuple[str, str], ShareSession] = {}
         self._per_group: dict[str, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._sessions)
 
     def has_group(self, group_id: str) -> bool:
         return group_id in self._per_group
@@ -79,7 +77,7 @@ class ShareSessions:
         """A new session; the member's old one ends, but what the member has stays with it."""
         key = group_id, member_id
         if key in self._sessions:
-            self._remove(self._sessions[key])
+            self.drop(key)
         elif len(self._sessions) >= self._max_sessions():
             raise ApiError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = self._sessions[key] = ShareSession(group_id, member_id, partitions)
@@ -88,28 +86,23 @@ class ShareSessions:
 
     def enter(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
         """The session of a request that continues or (-1) closes it."""
-        session = self._sessions.get((group_id, member_id))
-        if session is None:
-            raise ApiError(ErrorCode.SHARE_SESSION_NOT_FOUND)
+        session = self.find((group_id, member_id), epoch)
         if epoch != FINAL_EPOCH:
-            if session.epoch != epoch:
-                raise ApiError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-            session.epoch = 1 if epoch == limits.INT32_MAX else epoch + 1
+            self.continued(session.key)
         return session
 
     def close(self, session: ShareSession) -> None:
         """At the member's wish."""
         if self._sessions.get(session.key) is session:
-            self._remove(session)
+            self.drop(session.key)
 
     def lost(self, session: ShareSession) -> None:
         """Its connection is gone."""
         if self._sessions.get(session.key) is session:
-            self._remove(session)
+            self.drop(session.key)
             self._on_end(session)
 
-    def _remove(self, session: ShareSession) -> None:
-        del self._sessions[session.key]
+    def left(self, session: ShareSession) -> None:
         self._per_group[session.group_id] -= 1
         if not self._per_group[session.group_id]:
             del self._per_group[session.group_id]

@@ -17,22 +17,17 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any
 
-from ottla.client.errors import error_code
+from ottla.cluster.state import ClusterState
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.model.limits import SPARK_PARTITIONS_NOTED_MAX, SPARK_READERS_MAX
 from ottla.model.settings.own import OTTLA_SPARK_GROUPS_ENABLE
+from ottla.server.fetch.fetch_sessions import AskedPartition
 from ottla.server.loop.later import Later
-
-if TYPE_CHECKING:
-    from ottla.cluster.state import ClusterState
-    from ottla.server.api.context import Services
-    from ottla.server.fetch.sessions import Wanted
+from ottla.server.settings.configs import Configs
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +37,9 @@ METADATA = "fetched by Spark"  # stands beside the offsets, so that nobody takes
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _CLIENT_ID = rf"consumer-(?P<prefix>.+)-(?P<run>{_UUID})-(?P<checkpoint>-?\d{{1,10}})-executor-\d+"
 _UINT32 = 0xFFFFFFFF
+
+# Stores offsets for a group, with the text that stands beside them: None, or why they were not stored.
+Commit = Callable[[str, Mapping[TopicPartition, int], str], Later[ApiError | None]]
 
 
 @dataclass(slots=True)
@@ -72,15 +70,18 @@ def query_of(client_id: str) -> tuple[str, str] | None:
 
 
 class SparkReaders:
-    def __init__(self) -> None:
+    def __init__(self, configs: Configs, state: Callable[[], ClusterState], commit: Commit) -> None:
+        self._configs = configs
+        self._state = state
+        self._commit = commit
         self._queries: dict[str, _Query] = {}  # by group, the longest silent first
 
-    def noted(self, client_id: str, wanted: Iterable[Wanted], state: ClusterState) -> None:
+    def noted(self, client_id: str, wanted: Iterable[AskedPartition]) -> None:
         """An executor fetches: remember from where, as far as that exists."""
         named = query_of(client_id)
         if named is None:
             return
-        query = self._query(*named)
+        query, state = self._query(*named), self._state()
         for each in wanted:
             by_id = isinstance(each.topic, bytes)
             topic = state.topic_by_id.get(each.topic) if by_id else state.topics.get(each.topic)  # type: ignore[arg-type]
@@ -96,16 +97,16 @@ class SparkReaders:
             del self._queries[next(iter(self._queries))]
         return query
 
-    def commit(self, services: Services) -> None:
-        """Store what changed, as commits for the groups; what cannot be stored now comes next time."""
-        if not services.configs.broker[OTTLA_SPARK_GROUPS_ENABLE]:
+    def commit(self) -> None:
+        """Stores what changed, as commits for the groups; what cannot be stored now comes next time."""
+        if not self._configs.broker[OTTLA_SPARK_GROUPS_ENABLE]:
             self._queries.clear()
             return
         for query in self._queries.values():
             if query.changed:
-                self._commit(query, services)
+                self._commit_query(query)
 
-    def _commit(self, query: _Query, services: Services) -> None:
+    def _commit_query(self, query: _Query) -> None:
         changed, query.changed = query.changed, {}
 
         def settle(error: ApiError | None) -> None:
@@ -113,61 +114,5 @@ class SparkReaders:
                 log.debug("offsets of Spark's group %s were not stored: %s", query.group_id, error)
                 query.changed = changed | query.changed
 
-        def ready(error: ApiError | None) -> None:
-            topics = services.metadata.state.topics
-            positions = {each: query.positions[each] for each in changed if each.topic in topics}
-            if error is not None or not positions:
-                settle(error)
-                return
-            elsewhere = services.groups.coordinators.elsewhere(query.group_id)
-            commit = _commit_here if elsewhere is None else partial(_commit_elsewhere, elsewhere)
-            commit(services, query.group_id, positions).then(settle)
-
-        services.groups.coordinators.ensure_topic().then(ready)
-
-
-def _commit_here(services: Services, group_id: str, positions: Mapping[TopicPartition, int]) -> Later[ApiError | None]:
-    # A node that no Spark reads from needs no coordinator's code for this (ADR 0012).
-    from ottla.groups.group import Committer
-    from ottla.groups.offsets.commit import CommitOffsets, NewOffset
-
-    topics = services.metadata.state.topics
-    offsets = tuple(
-        NewOffset(partition, offset, -1, METADATA, topics[partition.topic].id)
-        for partition, offset in positions.items()
-    )
-    outsider = Committer(member_id="", instance_id=None, epoch=-1, request_version=0)
-    return services.groups.submit(group_id, CommitOffsets(group_id, outsider, offsets)).map(
-        lambda reply: reply if isinstance(reply, ApiError) else None
-    )
-
-
-def _commit_elsewhere(
-    node_id: int, services: Services, group_id: str, positions: Mapping[TopicPartition, int]
-) -> Later[ApiError | None]:
-    from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest
-
-    by_topic: dict[str, list[OffsetCommitRequest.Topic.Partition]] = {}
-    for (name, index), offset in positions.items():
-        by_topic.setdefault(name, []).append(
-            OffsetCommitRequest.Topic.Partition(
-                partition_index=index, committed_offset=offset, committed_metadata=METADATA
-            )
-        )
-    topics = services.metadata.state.topics
-    request = OffsetCommitRequest(
-        group_id=group_id,
-        member_id="",
-        topics=[
-            OffsetCommitRequest.Topic(name=name, topic_id=topics[name].id, partitions=partitions)
-            for name, partitions in by_topic.items()
-        ],
-    )
-
-    def outcome(answer: Any) -> ApiError | None:
-        if isinstance(answer, ApiError):
-            return answer
-        codes = [each.error_code for topic in answer.topics for each in topic.partitions if each.error_code]
-        return ApiError(error_code(codes[0])) if codes else None
-
-    return services.peer_requests.ask(node_id, request, "offsets").map(outcome)
+        positions = {partition: query.positions[partition] for partition in changed}
+        self._commit(query.group_id, positions, METADATA).then(settle)

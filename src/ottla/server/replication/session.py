@@ -16,6 +16,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from ottla.model import limits
+from ottla.model.session_epochs import next_epoch
 from ottla.replica.partition import Partition
 from ottla.wire.messages.records.fetch import FetchRequest
 
@@ -119,7 +120,7 @@ class Session:
         self.number += 1
         self._changed, self._forgotten, self.is_urgent = rest, {}, bool(rest)
         if self.id:
-            self._epoch = 1 if self._epoch == limits.INT32_MAX else self._epoch + 1
+            self._epoch = next_epoch(self._epoch)
         return request
 
     def opened(self, session_id: int) -> None:

@@ -52,6 +52,7 @@ class SharePartitions:
         self._partitions = storage.partitions
         self._looking = storage.looking
         self._notify = storage.waiters.notify
+        self._notify_soon = storage.waiters.notify_soon
         self._metadata = metadata
         self._states = states
         self._changes = StoredChanges(runtime, states, dead_letters, outdated=self.drop, changed=self._notify)
@@ -59,7 +60,7 @@ class SharePartitions:
 
     def look_soon(self, live: LivePartition) -> None:
         """There is more to skip than one fetch should; the fetches that wait look again in the next turn."""
-        self._runtime.loop.call_soon(self._notify, live)
+        self._notify_soon(live)
 
     # --- finding and loading
 

@@ -6,10 +6,11 @@ v2 renewed locks
 from __future__ import annotations
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.leader_hints import name_share_leaders
-from ottla.server.fetch.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Named
+from ottla.server.fetch.share_sessions import Named
 from ottla.server.loop.later import Answer, gather
 from ottla.server.shares.acknowledgements import acknowledge, check_member
 from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse

@@ -1,0 +1,236 @@
+"""How consumers are answered.
+
+The answer leaves at once when it has `min_bytes`, an error of reading, or no time to wait; otherwise the request waits
+for its partitions to grow. Partitions that do not exist come last in the answer and do not hasten it, so that a client
+which asks for them again and again is slowed down; one that is deleted while the request waits ends the waiting.
+`max_bytes` bounds the whole answer and `partition_max_bytes` each partition, but the first batch of the first partition
+that has data is always given whole, so that a consumer can never be stuck before a large batch. What a reader with
+READ_COMMITTED must be told of aborted transactions is bounded in the same way (see `log.committed`).
+
+If no partition has something because some must be looked up on the disk, the answer waits for that, also where the
+request has no time to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+
+from ottla.cluster.state import ClusterState
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.session_epochs import INITIAL_EPOCH
+from ottla.model.settings.replication import REPLICA_SELECTOR_CLASS
+from ottla.replica.partition import Partition
+from ottla.replica.selector import RACK_AWARE, preferred
+from ottla.server.fetch.answers import Reachable, nothing_yet, refusal, told, whole
+from ottla.server.fetch.engine import Fetch, FetchEngine, Reads
+from ottla.server.fetch.fetch_sessions import (
+    AskedPartition,
+    FetchSession,
+    FetchSessions,
+    PartitionData,
+    asked_partitions,
+    named,
+)
+from ottla.server.settings.configs import Configs
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+
+# Consumers since this version tell their rack and may be sent to a follower.
+FIRST_VERSION_WITH_RACK = FetchRequest.since("rack_id")
+_NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+ConsumerFetch = Fetch[AskedPartition, PartitionData, FetchResponse]
+Found = tuple[AskedPartition, tuple[Partition | None, PartitionData]]
+
+
+class Consumers:
+    """What the fetches of all consumers of a node need."""
+
+    __slots__ = ("configs", "engine", "sessions", "state", "steady_ms")
+
+    def __init__(
+        self,
+        engine: FetchEngine,
+        sessions: FetchSessions,
+        configs: Configs,
+        state: Callable[[], ClusterState],
+        steady_ms: Callable[[], int],
+    ) -> None:
+        self.engine = engine
+        self.sessions = sessions
+        self.configs = configs
+        self.state = state
+        self.steady_ms = steady_ms
+
+
+class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
+    __slots__ = (
+        "_aborted_left",
+        "_by_key",
+        "_consumers",
+        "_missing",
+        "_reachable",
+        "_version",
+        "asked",
+        "by_id",
+        "is_crowded",
+        "request",
+        "session",
+    )
+
+    waits_for_disk = True
+
+    def __init__(
+        self,
+        consumers: Consumers,
+        request: FetchRequest,
+        session: FetchSession | None,
+        by_id: bool,
+        version: int,
+        reachable: Reachable,
+    ) -> None:
+        """`session` is the one that an incremental request runs in."""
+        self.request = request
+        self.session = session
+        self.by_id = by_id
+        self.urgent = False
+        self.asked: list[AskedPartition] = []
+        # Of so many partitions that even the list of them is made in slices.
+        self.is_crowded = session is None and named(request) > limits.PARTITIONS_FETCHED_PER_SLICE
+        if not self.is_crowded:
+            partitions = session.partitions if session is not None else asked_partitions(request, by_id)
+            self.asked = list(partitions.values())
+        self._consumers = consumers
+        self._version = version
+        self._reachable = reachable
+        self._aborted_left = limits.ABORTED_PER_FETCH_MAX  # how many more aborted transactions may be told of
+        self._missing: dict[AskedPartition, tuple[None, PartitionData]] = {}  # what did not exist at the first attempt
+        self._by_key: dict[Hashable, AskedPartition] = {}  # while the request waits
+
+    # --- attempts
+
+    def to_read(self, fetch: ConsumerFetch, changed: Hashable | None) -> Sequence[AskedPartition]:
+        self.urgent = False
+        if changed is not None:
+            return (self._by_key[changed],)
+        return self.asked if fetch.later is None else tuple(fetch.found)
+
+    def count(self) -> int:
+        return len(self.asked)
+
+    def find(self, asked: AskedPartition) -> Partition:
+        partitions = self._consumers.engine.partitions
+        if self.by_id:
+            return partitions.find_by_id(asked.topic, asked.index)  # type: ignore[arg-type]  # by_id: an id
+        return partitions.find(asked.topic, asked.index)  # type: ignore[arg-type]  # else a name
+
+    def read(self, fetch: ConsumerFetch, asked: AskedPartition, partition: Partition, left_bytes: int) -> PartitionData:
+        ask, isolation = asked.ask, self.request.isolation_level
+        if ask.partition_max_bytes < 0:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        rack = self.request.rack_id
+        if rack and partition.in_sync is not None:
+            other = self._nearer(partition, ask.fetch_offset, rack)
+            if other is not None:
+                return self._send_to(other, partition, asked)
+        fetched = partition.fetch(
+            ask.fetch_offset,
+            min(ask.partition_max_bytes, left_bytes),
+            isolation=isolation,
+            current_leader_epoch=ask.current_leader_epoch,
+            last_fetched_epoch=ask.last_fetched_epoch,
+            at_least_one=fetch.size_bytes == 0,
+            only_leader=self._version < FIRST_VERSION_WITH_RACK,
+            aborted_max=max(self._aborted_left, 0),
+            patient=fetch.patient,
+        )
+        self._aborted_left -= len(fetched.aborted)
+        if fetched.diverging is not None and fetched.diverging[0] >= 0:
+            self.urgent = True
+        return told(asked.index, fetched, isolation)
+
+    def _nearer(self, partition: Partition, offset: int, rack: str) -> int | None:
+        """The follower in the consumer's rack that it should turn to, where the operator wants that."""
+        consumers = self._consumers
+        if consumers.configs.broker[REPLICA_SELECTOR_CLASS] != RACK_AWARE:
+            return None
+        racks = {broker.id: broker.rack for broker, _, _ in self._reachable()}
+        return preferred(partition, offset, rack, racks.get, consumers.steady_ms())
+
+    def _send_to(self, other: int, partition: Partition, asked: AskedPartition) -> PartitionData:
+        if asked.ask.current_leader_epoch >= 0:
+            partition.check_epoch(asked.ask.current_leader_epoch)
+        data = self.nothing_yet(asked, partition)
+        data.preferred_read_replica = other
+        self.urgent = True
+        return data
+
+    def nothing_yet(self, asked: AskedPartition, partition: Partition) -> PartitionData:
+        return nothing_yet(asked.index, partition, self.request.isolation_level)
+
+    def refuse(
+        self, fetch: ConsumerFetch, asked: AskedPartition, partition: Partition | None, error: ApiError
+    ) -> PartitionData | None:
+        if partition is None and error.code in _NOT_THERE and fetch.later is None:
+            self._missing[asked] = None, refusal(asked.index, error.code, [])
+            return None
+        self.urgent = True
+        return refusal(asked.index, error.code)
+
+    def read_again(self, before: PartitionData) -> None:
+        self._aborted_left += len(before.aborted_transactions or ())
+
+    def wait_for(self, fetch: ConsumerFetch) -> Sequence[Hashable]:
+        if fetch.wait_ms <= 0:
+            return ()
+        self._by_key = {partition: asked for asked, (partition, _) in fetch.found.items() if partition is not None}
+        return tuple(self._by_key)
+
+    # --- the answer
+
+    def respond(self, fetch: ConsumerFetch) -> FetchResponse:
+        found = self.all_found(fetch)
+        response = self.tell(found)
+        response.session_id = self.session_id(found)
+        return response
+
+    def all_found(self, fetch: ConsumerFetch) -> Collection[Found]:
+        """What exists before what does not; Kafka looks at the ids of all topics before it looks at partitions."""
+        if not self._missing:
+            return fetch.found.items()
+        missing: list[Found] = list(self._missing.items())
+        if self.by_id:
+            missing.sort(key=lambda each: each[1][1].error_code != ErrorCode.UNKNOWN_TOPIC_ID)
+        return [*fetch.found.items(), *missing]
+
+    def tell(self, found: Iterable[Found]) -> FetchResponse:
+        """The answer with these partitions."""
+        session = self.session
+        news = []
+        for asked, (partition, data) in found:
+            if session is not None and not asked.news(data):
+                continue
+            news.append((asked, data))
+            if data.records:
+                assert partition is not None, "its records come from there"
+                partition.sent_bytes += len(data.records)
+                if session is not None:
+                    session.served(asked)
+        return whole(news, self.by_id, 0, self._version, self._consumers.state, self._reachable)
+
+    def session_id(self, found: Collection[Found]) -> int:
+        """The id of the session that the request runs in or opens; 0 if there is none."""
+        session = self.session
+        if session is None and self.request.session_epoch == INITIAL_EPOCH:
+            session = self._open_session(found)
+        return session.key if session is not None else 0
+
+    def _open_session(self, found: Collection[Found]) -> FetchSession | None:
+        if len(found) > limits.FETCH_SESSION_PARTITIONS_MAX:
+            return None
+        consumers = self._consumers
+        session = consumers.sessions.open([asked for asked, _ in found], self.by_id, consumers.steady_ms())
+        if session is not None:
+            for asked, (_, data) in found:
+                asked.news(data)
+        return session

@@ -1,0 +1,53 @@
+"""Fetches: what reads the partitions of a node for others.
+
+- `sessions`: what consumers and followers read, remembered between their fetches;
+- `engine`: attempts, waits and answers, the same for all readers; members of share groups read by it, too;
+- `consumers`, `followers`: the policies of the two kinds of readers that fetch;
+- `spark_readers`: how far Spark's own connector has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ottla.cluster.state import ClusterState
+from ottla.model.settings.node import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
+from ottla.server.fetch.consumer_reads import ConsumerReads, Consumers
+from ottla.server.fetch.engine import Fetch, FetchEngine
+from ottla.server.fetch.fetch_sessions import FetchSessions
+from ottla.server.fetch.follower_reads import Followers, LeaderQuota
+from ottla.server.fetch.spark_readers import Commit, SparkReaders
+from ottla.server.fetch.wide_fetch import WideFetch, is_wide
+from ottla.server.loop.later import Answer
+from ottla.server.loop.runtime import Runtime
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.storage import Storage
+from ottla.wire.messages.records.fetch import FetchResponse
+
+
+class Fetches:
+    def __init__(
+        self,
+        runtime: Runtime,
+        configs: Configs,
+        storage: Storage,
+        state: Callable[[], ClusterState],
+        quota: LeaderQuota,
+        commit: Commit,
+    ) -> None:
+        """`quota` bounds what followers that are not in sync are sent; `commit` stores offsets for a group."""
+        slots = configs.broker[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
+        self.sessions = FetchSessions(slots, runtime.rng)
+        self.engine = FetchEngine(storage.partitions, storage.waiters, storage.cold)
+        self.consumers = Consumers(self.engine, self.sessions, configs, state, runtime.steady_ms)
+        self.followers = Followers(self.engine, self.sessions, storage.watches, quota, state, runtime.steady_ms)
+        self.spark_readers = SparkReaders(configs, state, commit)
+        self._slices = runtime.slices
+
+    def answer(self, reads: ConsumerReads) -> Answer[FetchResponse]:
+        """The answer to a consumer."""
+        request = reads.request
+        max_bytes, min_bytes, wait_ms = request.max_bytes, request.min_bytes, request.max_wait_ms
+        if is_wide(reads, self.engine.partitions):
+            return WideFetch(self.engine, reads, max_bytes, min_bytes, wait_ms).answer_in(self._slices)
+        return Fetch(self.engine, reads, max_bytes, min_bytes, wait_ms).answer()

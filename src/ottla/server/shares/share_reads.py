@@ -1,0 +1,203 @@
+"""How members of share groups are answered: records are acquired for the member as they are read.
+
+Records are handed out as soon as there are any (`min_bytes` of them; a request for 0 is answered when the first
+partition is loaded), or when the time is over. They are only acquired when the answer leaves, so a member that goes
+away while it waits has none. The first batch is given whole even if it is larger than `max_bytes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from ottla.log.files.disk import Cold
+from ottla.model.errors import ApiError
+from ottla.replica.partition import Partition
+from ottla.server.fetch.engine import Fetch, FetchEngine, Reads
+from ottla.server.fetch.share_sessions import Named, ShareSession
+from ottla.server.loop.later import Later
+from ottla.server.shares.live_partition import LivePartition
+from ottla.server.shares.share_partitions import SharePartitions
+from ottla.server.shares.share_reading import NOTHING, Taken, missing, take, waiting_bytes
+from ottla.shares.partition.terms import Want
+from ottla.shares.state.partition import SharePartitionId
+from ottla.wire.messages.shares.share_fetch import ShareFetchRequest
+
+_RECORD_LIMIT = 1  # share_acquire_mode; 0 is batch-optimised
+
+
+class ShareFound(NamedTuple):
+    """What an answer tells of its partitions."""
+
+    taken: dict[Named, Taken]
+    errors: dict[Named, ApiError]
+    readable: list[Named]  # what could have given records, and perhaps did
+
+
+ShareFetch = Fetch[LivePartition, Taken, ShareFound]
+
+
+def read_shares(
+    engine: FetchEngine,
+    shares: SharePartitions,
+    session: ShareSession,
+    request: ShareFetchRequest,
+    now_ms: Callable[[], int],
+) -> Later[ShareFound]:
+    """What the session's member gets, perhaps after a while."""
+    reads = ShareReads(engine, shares, session, request, now_ms)
+    answer: ShareFound | Later[ShareFound] = ShareFound({}, {}, [])
+    fetch: ShareFetch = Fetch(engine, reads, request.max_bytes, 1, request.max_wait_ms)
+    if not request.is_renew_ack and request.max_records > 0 and fetch.max_bytes > 0:
+        reads.begin()
+        answer = fetch.answer()
+    if isinstance(answer, Later):
+        return answer
+    known: Later[ShareFound] = Later()
+    known.set(answer)
+    return known
+
+
+class ShareReads(Reads[LivePartition, Taken, ShareFound]):
+    __slots__ = (
+        "_by_key",
+        "_engine",
+        "_errors",
+        "_left_records",
+        "_live",
+        "_moment_ms",
+        "_now_ms",
+        "_request",
+        "_session",
+        "_shares",
+    )
+
+    def __init__(
+        self,
+        engine: FetchEngine,
+        shares: SharePartitions,
+        session: ShareSession,
+        request: ShareFetchRequest,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.urgent = False
+        self._engine = engine
+        self._shares = shares
+        self._session = session
+        self._request = request
+        self._now_ms = now_ms
+        self._errors: dict[Named, ApiError] = {}
+        self._live: dict[LivePartition, Named] = {}
+        self._by_key: dict[Hashable, LivePartition] = {}  # while it waits
+        self._moment_ms = 0  # of this attempt
+        self._left_records = 0  # in this attempt
+
+    def begin(self) -> None:
+        """Finds the session's share partitions, in turn; some may still have to be loaded."""
+        for named in self._session.in_turn():
+            try:
+                live = self._shares.get(SharePartitionId(self._session.group_id, *named))
+            except ApiError as error:
+                self._errors[named] = error
+            else:
+                self._live[live] = named
+
+    # --- attempts
+
+    def to_read(self, fetch: ShareFetch, changed: Hashable | None) -> Sequence[LivePartition]:
+        request = self._request
+        self._moment_ms, self._left_records = self._now_ms(), request.max_records
+        is_last = changed is None and (fetch.later is not None or request.max_wait_ms <= 0)
+        # Nothing but what changed can have anything new; many partitions must not make every append a long walk.
+        some: Iterable[LivePartition] = self._live if changed is None else (self._by_key[changed],)
+        for live in tuple(some):
+            if live.error is not None and live in self._live:
+                self._give_up(live, live.error)
+        if not is_last and request.min_bytes > 1:
+            some = self._loaded(self._live)
+            if not self._has_min_bytes(some, fetch.max_bytes):
+                some = ()
+        self.urgent = not self._live or (request.min_bytes <= 0 and bool(self._readable()))
+        return self._loaded(some)
+
+    def _loaded(self, some: Iterable[LivePartition]) -> list[LivePartition]:
+        return [live for live in some if live.state is not None and live in self._live]
+
+    def _has_min_bytes(self, some: Iterable[LivePartition], max_bytes: int) -> bool:
+        """Whether about as much could be handed out as the member waits for."""
+        wanted = min(self._request.min_bytes, max_bytes)
+        for live in some:
+            try:
+                cold = missing(live, self._moment_ms)
+                if cold is None:
+                    wanted -= waiting_bytes(live, max_bytes, self._moment_ms)
+                else:
+                    self._warm(live, cold)
+            except ApiError as error:
+                self._give_up(live, error)
+            if wanted <= 0:
+                return True
+        return False
+
+    def count(self) -> int:
+        return len(self._live)
+
+    def find(self, asked: LivePartition) -> Partition:
+        return asked.partition
+
+    def read(self, fetch: ShareFetch, asked: LivePartition, partition: Partition, left_bytes: int) -> Taken:
+        if self._left_records <= 0 or (left_bytes <= 0 and fetch.size_bytes):
+            return NOTHING
+        cold = missing(asked, self._moment_ms)
+        if cold is not None:
+            raise cold
+        request = self._request
+        want = Want(
+            self._session.member_id,
+            self._left_records,
+            max(request.batch_size, 1),
+            request.share_acquire_mode == _RECORD_LIMIT,
+        )
+        taken = take(self._shares, asked, want, left_bytes, self._moment_ms)
+        if taken.acquired:
+            partition.sent_bytes += len(taken.records)
+            self._left_records -= sum(each.last - each.first + 1 for each in taken.acquired)
+        return taken
+
+    def look_up(self, fetch: ShareFetch, asked: LivePartition, partition: Partition, cold: Cold) -> bool:
+        return self._warm(asked, cold)
+
+    def _warm(self, live: LivePartition, cold: Cold) -> bool:
+        return self._engine.cold.warm(cold, live, partial(self._shares.look_soon, live))
+
+    def nothing_yet(self, asked: LivePartition, partition: Partition) -> Taken:
+        return NOTHING
+
+    def refuse(self, fetch: ShareFetch, asked: LivePartition, partition: Partition | None, error: ApiError) -> None:
+        self._give_up(asked, error)
+        self.urgent = self.urgent or not self._live
+
+    def _give_up(self, live: LivePartition, error: ApiError) -> None:
+        self._errors[self._live.pop(live)] = error
+
+    # --- waiting and answering
+
+    def wait_for(self, fetch: ShareFetch) -> Sequence[Hashable]:
+        for live in self._live:
+            self._by_key[live] = self._by_key[live.partition] = live
+        return tuple(self._by_key)
+
+    def respond(self, fetch: ShareFetch) -> ShareFound:
+        taken = {_named(live): taken for live, (_, taken) in fetch.found.items() if taken.acquired}
+        self._moment_ms = self._now_ms()
+        return ShareFound(taken, self._errors, self._readable())
+
+    def _readable(self) -> list[Named]:
+        """The partitions that records may come from: loaded, and not at their limit of records that are out."""
+        now_ms = self._moment_ms
+        return [self._live[live] for live in self._loaded(self._live) if live.ready(now_ms).can_acquire(now_ms)]
+
+
+def _named(live: LivePartition) -> Named:
+    return live.id.topic_id, live.id.partition
