@@ -12,7 +12,7 @@ from tests.support.registry import RegistryProcess
 from bench import probe
 from bench.subject import Ottla, Subject
 from ottla.client.registry import RegistryOptions, SchemaRegistry
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Ground:
 
     def register(self, topic: str, schema: str) -> int:
         """The id under which values of the topic are framed."""
-        return SchemaRegistry(RegistryOptions.of(self.registry_url)).register(f"{topic}-value", Source(schema))
+        return SchemaRegistry(RegistryOptions.of(self.registry_url)).register(f"{topic}-value", SchemaSource(schema))
 
 
 @contextmanager

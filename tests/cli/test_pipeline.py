@@ -13,7 +13,7 @@ from ottla.cli.terminal.plain import CommandError
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import NotConnected
 from ottla.client.options import wall_clock_ms
-from ottla.spark.pipelines.status import TOPIC, Board, Status
+from ottla.spark.pipelines.status import TOPIC, Board, PipelineStatus
 from ottla.testing.broker import Broker
 
 FIGURES = {
@@ -35,7 +35,7 @@ FIGURES = {
 def test_pipelines_as_others_see_them(ottla: Callable[..., Run], ottla_broker: Broker) -> None:
     assert ottla("pipeline", "list", "--json").json == []
     now_ms = wall_clock_ms()
-    shop = Status("shop", "r1", "running", host="elsewhere", pid=12, updated_ms=now_ms, queries=[FIGURES])
+    shop = PipelineStatus("shop", "r1", "running", host="elsewhere", pid=12, updated_ms=now_ms, queries=[FIGURES])
     with Blocking(ottla_broker.bootstrap) as client:
         board = Board(client)
         board.ensure()
@@ -79,7 +79,9 @@ def test_what_has_happened_to_a_run(ottla: Callable[..., Run], ottla_broker: Bro
     assert told({"event": "running", "error": None}) == "running"
     assert told({"event": "failed", "error": "no topic"}) == "failed: no topic"
     now_ms = wall_clock_ms()
-    status = Status("shop", "r1", "restarting", updated_ms=now_ms, restarts=2, last_error=error, last_error_ms=now_ms)
+    status = PipelineStatus(
+        "shop", "r1", "restarting", updated_ms=now_ms, restarts=2, last_error=error, last_error_ms=now_ms
+    )
     with Blocking(ottla_broker.bootstrap) as client:
         Board(client).ensure()
         Board(client).publish(status)

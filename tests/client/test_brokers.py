@@ -32,7 +32,7 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.ranges import ConsumedRecord
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.model.resources import Resource, ResourceType, Source
+from ottla.model.resources import ConfigSource, Resource, ResourceType
 from ottla.records.compress import Codec
 
 _names = (f"client-{n}" for n in itertools.count())
@@ -242,7 +242,7 @@ def test_configs(bootstrap: str, name: str) -> None:
             lambda entries: any(each.value in ("compact,delete", "delete,compact") for each in entries),
         )
         found = {each.name: each for each in entries}
-        assert found["retention.ms"].value == "12345" and found["retention.ms"].source == Source.TOPIC
+        assert found["retention.ms"].value == "12345" and found["retention.ms"].source == ConfigSource.TOPIC
         assert sorted(str(found["cleanup.policy"].value).split(",")) == ["compact", "delete"]
         assert found["segment.bytes"].is_default and found["segment.bytes"].documentation
         await admin.configs.set(resource, {"retention.ms": None})

@@ -14,7 +14,7 @@ import pytest
 
 from ottla.client.registry import Registered, RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
 from ottla.model.limits import REGISTRY_WAITS_IN_VAIN_MAX
-from ottla.schemas.schema import InvalidSchema, Reference, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, Reference, SchemaSource, SchemaType
 
 
 class Told(BaseHTTPRequestHandler):
@@ -63,8 +63,8 @@ def client(urls: str, **more: Any) -> SchemaRegistry:
 def test_a_schema_is_asked_for_once(server: Any) -> None:
     server.answers["/schemas/ids/7"] = [(200, {"schema": '"int"'})]
     made = client(server.url)
-    assert made.by_id(7) == made.by_id(7) == Source('"int"')
-    assert pickle.loads(pickle.dumps(made)).by_id(7) == Source('"int"')
+    assert made.by_id(7) == made.by_id(7) == SchemaSource('"int"')
+    assert pickle.loads(pickle.dumps(made)).by_id(7) == SchemaSource('"int"')
     assert len(server.asked) == 2
 
 
@@ -76,7 +76,9 @@ def test_references_are_resolved_those_that_are_needed_first(server: Any) -> Non
     server.answers["/subjects/b/versions/2?deleted=true"] = [(200, {"schema": "B", "references": [deeper]})]
     server.answers["/subjects/c/versions/1?deleted=true"] = [(200, {"schema": "C"})]
     found = client(server.url).by_id(1)
-    assert found == Source("A", SchemaType.PROTOBUF, (Reference("b.proto", "b", 2),), {"c.proto": "C", "b.proto": "B"})
+    assert found == SchemaSource(
+        "A", SchemaType.PROTOBUF, (Reference("b.proto", "b", 2),), {"c.proto": "C", "b.proto": "B"}
+    )
     assert list(found.resolved) == ["c.proto", "b.proto"]
 
 
@@ -92,7 +94,7 @@ def test_trouble_that_passes_is_waited_out_and_refusals_are_not(server: Any) -> 
     good = {"subject": "s/1", "version": 3, "id": 9, "schema": "{}", "schemaType": "JSON"}
     server.answers["/subjects/s%2F1/versions/latest"] = [(503, b"busy"), (500, {"error_code": 50001}), (200, good)]
     made = client(server.url)
-    assert made.latest("s/1") == Registered("s/1", 3, 9, Source("{}", SchemaType.JSON))
+    assert made.latest("s/1") == Registered("s/1", 3, 9, SchemaSource("{}", SchemaType.JSON))
     with pytest.raises(RegistryError, match="40403") as refused:
         made.by_id(5)
     assert refused.value.status == 404
@@ -105,7 +107,7 @@ def test_trouble_that_passes_is_waited_out_and_refusals_are_not(server: Any) -> 
 def test_an_instance_that_is_behind_is_asked_again(server: Any) -> None:
     missing = (404, {"error_code": 40403, "message": "Schema 5 not found"})
     server.answers["/schemas/ids/5"] = [missing, (200, {"schema": '"long"'})]
-    assert client(server.url).by_id(5) == Source('"long"')
+    assert client(server.url).by_id(5) == SchemaSource('"long"')
 
 
 def test_an_id_that_never_was_does_not_use_up_the_patience_for_others(server: Any) -> None:
@@ -116,7 +118,7 @@ def test_an_id_that_never_was_does_not_use_up_the_patience_for_others(server: An
             made.by_id(1000 + number)
     for later in range(1, 20):  # those that come late do not count
         server.answers[f"/schemas/ids/{later}"] = [missing, (200, {"schema": '"long"'})]
-        assert made.by_id(later) == Source('"long"')
+        assert made.by_id(later) == SchemaSource('"long"')
     for number in (2000, 2001):
         with pytest.raises(RegistryError, match="40403"):
             made.by_id(number)
@@ -144,7 +146,7 @@ def test_the_next_instance_is_asked_with_what_the_url_says(server: Any) -> None:
 def test_schemas_are_registered_once(server: Any) -> None:
     server.answers["/subjects/s/versions"] = [(200, {"id": 4})]
     made = client(server.url)
-    source = Source("syntax", SchemaType.PROTOBUF, (Reference("x", "y", 1),))
+    source = SchemaSource("syntax", SchemaType.PROTOBUF, (Reference("x", "y", 1),))
     assert made.register("s", source) == made.register("s", source) == 4
     ((method, _, body, headers),) = server.asked
     assert method == "POST" and headers["Content-Type"] == "application/vnd.schemaregistry.v1+json"

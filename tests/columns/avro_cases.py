@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import fastavro
 from hypothesis import strategies as st
 
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 NAMES = [f"f{index}" for index in range(4)]
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -172,8 +172,8 @@ def to_raw(schema: Any, value: dt.datetime) -> int:
     return micros // 1000 if schema["logicalType"].endswith("millis") else micros
 
 
-def source(schema: Any) -> Source:
-    return Source(json.dumps(schema))
+def source(schema: Any) -> SchemaSource:
+    return SchemaSource(json.dumps(schema))
 
 
 def encoded(schema: Any, value: Any, prefix: bytes = b"") -> bytes:

@@ -12,7 +12,7 @@ from tests.columns.avro_matrix import AVRO, COLUMNS
 
 from ottla.columns.avro.decoder import decoder
 from ottla.columns.avro.encoder import encoder
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 # Numbers of all lengths, lengths that lie, blocks with and without sizes: more of interest than any bytes.
 _PARTS = [b"\0", b"\x01", b"\x02", b"\x03", b"\x04", b"\x7f", b"\x80", b"\xff", b"\x80" * 4, b"\xff" * 9, b"a", b"\xe9"]
@@ -27,13 +27,13 @@ def _digest(text: str) -> str:
     rng = random.Random(text)
     payloads: list[Any] = [b"".join(rng.choices(_PARTS, k=rng.randrange(8))) for _ in range(60)]
     for column in COLUMNS.values():
-        made = encoder(Source(text))
+        made = encoder(SchemaSource(text))
         for row in range(len(column)):
             try:
                 payloads += made.encode(column.slice(row, 1)).to_pylist()
             except ValueError as error:
                 payloads.append(str(error).encode())
-    decoded = decoder(Source(text)).decode(pa.array(payloads, pa.binary()))
+    decoded = decoder(SchemaSource(text)).decode(pa.array(payloads, pa.binary()))
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, pa.schema([("c", decoded.columns.type)])) as to:
         to.write_batch(pa.record_batch([decoded.columns], names=["c"]))

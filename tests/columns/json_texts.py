@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 ODD = 'a"\\é/\t😀'
 PROPERTIES: dict[str, Any] = {
@@ -151,5 +151,5 @@ likely = _likely(SCHEMA).map(_bytes)
 payloads = likely | mutated(likely) | values.map(_bytes) | st.sampled_from(WHOLE) | st.binary(max_size=20)
 
 
-def source(schema: Any) -> Source:
-    return Source(json.dumps(schema), SchemaType.JSON)
+def source(schema: Any) -> SchemaSource:
+    return SchemaSource(json.dumps(schema), SchemaType.JSON)

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import strategies as st
 
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 P = descriptor_pb2.FieldDescriptorProto
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -47,7 +47,7 @@ WRAPPED = {"BoolValue": P.TYPE_BOOL, "Int32Value": P.TYPE_INT32, "UInt64Value": 
 
 
 class Case(NamedTuple):
-    source: Source
+    source: SchemaSource
     message: Descriptor
 
 
@@ -65,7 +65,7 @@ def files(draw: st.DrawFn) -> Case:
         pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
     pool.AddSerializedFile(file.SerializeToString())
     text = base64.b64encode(file.SerializeToString()).decode()
-    return Case(Source(text, SchemaType.PROTOBUF), pool.FindMessageTypeByName("p.M"))
+    return Case(SchemaSource(text, SchemaType.PROTOBUF), pool.FindMessageTypeByName("p.M"))
 
 
 def fill(draw: st.DrawFn, message: Any, path: str, depth: int) -> None:

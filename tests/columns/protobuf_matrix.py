@@ -21,7 +21,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from ottla.schemas.protobuf import parse_protobuf
 from ottla.schemas.protobuf.schema import ProtobufSchema
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 RECORDED = Path(__file__).parent / "protobuf_spark.json"
 LOCAL = "from values (1) as one(id)"  # answered on the driver, without a job
@@ -136,7 +136,7 @@ COLUMNS = {
 
 
 def schema_of(name: str) -> ProtobufSchema:
-    return parse_protobuf(Source(TEXT if name.startswith("p.") else TEXT2, SchemaType.PROTOBUF))
+    return parse_protobuf(SchemaSource(TEXT if name.startswith("p.") else TEXT2, SchemaType.PROTOBUF))
 
 
 _SCHEMAS = {"p": schema_of("p."), "q": schema_of("q.")}

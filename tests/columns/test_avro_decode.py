@@ -13,7 +13,7 @@ from tests.columns.avro_cases import cases, encoded, source
 
 from ottla.columns.avro.decoder import decoder
 from ottla.columns.codec import UnsupportedSchema
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 slow_data = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -159,5 +159,5 @@ def test_types_that_multiply_are_refused() -> None:
 def test_referenced_types_are_found() -> None:
     item = {"type": "record", "name": "Item", "namespace": "shop", "fields": [{"name": "sku", "type": "string"}]}
     order = {"type": "record", "name": "Order", "namespace": "shop", "fields": [{"name": "item", "type": "Item"}]}
-    made = Source(json.dumps(order), resolved={"shop.Item": json.dumps(item)})
+    made = SchemaSource(json.dumps(order), resolved={"shop.Item": json.dumps(item)})
     assert decoder(made).decode(pa.array([b"\x02a"], pa.binary())).columns.to_pylist() == [{"item": {"sku": "a"}}]

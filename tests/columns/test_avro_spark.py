@@ -21,7 +21,7 @@ from ottla.columns.avro.decoder import decoder
 from ottla.columns.avro.derive import derive_avro
 from ottla.columns.avro.encoder import encoder
 from ottla.columns.codec import UnsupportedSchema
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 # In a record, as values are.
 TEXTS = {
@@ -53,7 +53,7 @@ def in_struct(column: pa.Array) -> pa.StructArray:
 
 def by_us(column: pa.Array, text: str) -> list[bytes | Exception | None] | None:
     """Payloads and errors by row; None if the types are refused."""
-    made = encoder(Source(text))
+    made = encoder(SchemaSource(text))
     try:
         made.fits(column.type)
     except ValueError:
@@ -235,7 +235,7 @@ def compare(ours: Any, theirs: Read) -> str:
 
 def by_our_decoder(writer: str, reader: str | None, payloads: list[bytes | None]) -> Any:
     try:
-        made = decoder(Source(writer), Source(reader) if reader else None)
+        made = decoder(SchemaSource(writer), SchemaSource(reader) if reader else None)
     except UnsupportedSchema:
         return None
     return made.decode(pa.array(payloads, pa.binary()))

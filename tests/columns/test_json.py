@@ -17,14 +17,14 @@ from ottla.columns.codec import UnsupportedSchema
 from ottla.columns.json.decoder import decoder
 from ottla.columns.json.derive import derive_json
 from ottla.columns.json.encoder import encoder
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 slow_data = settings(deadline=None, suppress_health_check=list(HealthCheck))
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 
 
-def source(schema: Any) -> Source:
-    return Source(json.dumps(schema), SchemaType.JSON)
+def source(schema: Any) -> SchemaSource:
+    return SchemaSource(json.dumps(schema), SchemaType.JSON)
 
 
 @st.composite

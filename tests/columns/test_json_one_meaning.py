@@ -20,7 +20,7 @@ from tests.columns.json_texts import NUMBERS, OTHERS, PROPERTIES, SCHEMA, STRING
 from ottla.columns.json.decoder import JsonDecoder
 from ottla.schemas.json.fit import Unfit, check_of
 from ottla.schemas.json.payload import NotJson, parse
-from ottla.schemas.json.shapes import Kind, Shape, shape_of
+from ottla.schemas.json.shapes import JsonShape, ShapeKind, shape_of
 
 EXAMPLES = int(os.environ.get("OTTLA_JSON_EXAMPLES", "150"))
 many = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=EXAMPLES)
@@ -40,22 +40,22 @@ def expected(payload: bytes) -> Any:
     return as_column(SHAPE, value)
 
 
-def as_column(shape: Shape, value: Any) -> Any:
+def as_column(shape: JsonShape, value: Any) -> Any:
     if value is None:
         return None
-    if shape.kind is Kind.STRUCT:
+    if shape.kind is ShapeKind.STRUCT:
         return {name: as_column(each, value.get(name)) for name, each in shape.fields}
-    if shape.kind is Kind.LIST:
+    if shape.kind is ShapeKind.LIST:
         return [as_column(shape.item, each) for each in value]
-    if shape.kind is Kind.MAP:
+    if shape.kind is ShapeKind.MAP:
         return {name: as_column(shape.item, each) for name, each in value.items()}
-    if shape.kind is Kind.DOUBLE:
+    if shape.kind is ShapeKind.DOUBLE:
         return float(value)
-    if shape.kind is Kind.MOMENT:
+    if shape.kind is ShapeKind.MOMENT:
         return micros(value)
-    if shape.kind is Kind.DAY:
+    if shape.kind is ShapeKind.DAY:
         return dt.date.fromisoformat(value)
-    return base64.b64decode(value) if shape.kind is Kind.BYTES else value
+    return base64.b64decode(value) if shape.kind is ShapeKind.BYTES else value
 
 
 def micros(text: str) -> int:
@@ -65,19 +65,19 @@ def micros(text: str) -> int:
     return (at.replace(tzinfo=None) - dt.datetime(1970, 1, 1) - offset) // dt.timedelta(microseconds=1)
 
 
-def same(shape: Shape, found: Any, wanted: Any) -> bool:
+def same(shape: JsonShape, found: Any, wanted: Any) -> bool:
     if found is None or wanted is None:
         return found is wanted
-    if shape.kind is Kind.STRUCT:
+    if shape.kind is ShapeKind.STRUCT:
         return all(same(each, found[name], wanted[name]) for name, each in shape.fields)
-    if shape.kind is Kind.LIST:
+    if shape.kind is ShapeKind.LIST:
         return len(found) == len(wanted) and all(same(shape.item, *pair) for pair in zip(found, wanted, strict=True))
-    if shape.kind is Kind.MAP:
+    if shape.kind is ShapeKind.MAP:
         keys = [key for key, _ in found]
         return sorted(keys) == sorted(wanted) and all(same(shape.item, each, wanted[key]) for key, each in found)
-    if shape.kind is Kind.ANY:
+    if shape.kind is ShapeKind.ANY:
         return found == wanted if isinstance(wanted, str) else parse(found.encode()) == wanted or "inf" in repr(wanted)
-    if shape.kind is Kind.DOUBLE:
+    if shape.kind is ShapeKind.DOUBLE:
         return found == wanted and math.isfinite(found)
     return bool(found == wanted)
 

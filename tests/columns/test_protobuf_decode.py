@@ -14,7 +14,7 @@ from tests.columns.protobuf_cases import Case, files, messages, shown
 
 from ottla.columns.codec import UnsupportedSchema
 from ottla.columns.protobuf.decoder import decoder
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 slow_data = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -52,8 +52,8 @@ def test_parts_in_any_order_are_merged_as_the_library_does(data: st.DataObject, 
     assert unordered(decoded.columns.to_pylist()[0]) == unordered(shown(whole))
 
 
-def source(text: str) -> Source:
-    return Source(text, SchemaType.PROTOBUF)
+def source(text: str) -> SchemaSource:
+    return SchemaSource(text, SchemaType.PROTOBUF)
 
 
 def test_types_and_what_is_absent() -> None:

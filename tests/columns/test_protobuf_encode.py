@@ -16,7 +16,7 @@ from tests.columns.protobuf_fuzz import case, columns_shown
 from ottla.columns.protobuf.decoder import ProtobufDecoder, decoder
 from ottla.columns.protobuf.derive import derive_protobuf
 from ottla.columns.protobuf.encoder import ProtobufEncoder, encoder, message_indexes
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 
 @settings(deadline=None, max_examples=50, suppress_health_check=list(HealthCheck))
@@ -74,7 +74,7 @@ MOMENT, NTZ = pa.timestamp("us", "UTC"), pa.timestamp("us")
 
 
 def writing(text: str = SCHEMA) -> ProtobufEncoder:
-    return encoder(Source(text, SchemaType.PROTOBUF))
+    return encoder(SchemaSource(text, SchemaType.PROTOBUF))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.columns.protobuf_fuzz import Unreadable, case, columns_shown, read, v
 
 from ottla.columns.protobuf.decoder import ProtobufDecoder
 from ottla.schemas.protobuf import parse_protobuf
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 # A field 0 inside an unknown group, which this version of the library passes over; a time that is too large in an entry
 # of a map that a later one replaces.
@@ -47,7 +47,7 @@ def read_or_none(message: Any, payload: bytes) -> Any:
 
 
 def message_of(text: str) -> Any:
-    return parse_protobuf(Source(text, SchemaType.PROTOBUF)).message_descriptor()
+    return parse_protobuf(SchemaSource(text, SchemaType.PROTOBUF)).message_descriptor()
 
 
 def agreed(text: str, *payloads: str) -> list[Any]:

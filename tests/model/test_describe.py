@@ -1,8 +1,8 @@
 """What DescribeConfigs tells; the expectations were read off a real Kafka 4.3.1."""
 
 from ottla.model.describe import (
-    Described,
-    Source,
+    ConfigSource,
+    DescribedConfig,
     describe_broker,
     describe_client_metrics,
     describe_default_broker,
@@ -10,12 +10,12 @@ from ottla.model.describe import (
     describe_topic,
 )
 from ottla.model.node_config import NodeConfig
-from ottla.model.setting import Kind
+from ottla.model.setting import SettingKind
 
 NODE = NodeConfig({"node.id": "1", "log.retention.hours": "100", "log.cleaner.threads": "2", "my.key": "x"})
 
 
-def line(entry: Described) -> str:
+def line(entry: DescribedConfig) -> str:
     synonyms = " ".join(f"{s.name}={s.value}@{s.source.name}" for s in entry.synonyms)
     return f"{entry.value} {entry.source.name} [{synonyms}]"
 
@@ -26,7 +26,7 @@ def topic(node: NodeConfig, name: str, **overrides: str) -> str:
     return line(entry)
 
 
-def broker(node: NodeConfig, name: str) -> Described:
+def broker(node: NodeConfig, name: str) -> DescribedConfig:
     (entry,) = describe_broker(node, [name])
     return entry
 
@@ -76,7 +76,7 @@ def test_brokers() -> None:
 def test_an_unknown_key_might_be_a_secret() -> None:
     entry = broker(NODE, "my.key")
     assert line(entry) == "None STATIC_BROKER [my.key=None@STATIC_BROKER]"
-    assert entry.sensitive and entry.read_only and entry.kind is Kind.UNKNOWN and entry.doc is None
+    assert entry.sensitive and entry.read_only and entry.kind is SettingKind.UNKNOWN and entry.doc is None
 
 
 def test_passwords_are_hidden_everywhere() -> None:
@@ -90,7 +90,7 @@ def test_a_listeners_own_value() -> None:
     assert line(entry) == (
         "5 DYNAMIC_BROKER [listener.name.plaintext.max.connections=5@DYNAMIC_BROKER max.connections=2147483647@DEFAULT]"
     )
-    assert entry.read_only and entry.kind is Kind.INT
+    assert entry.read_only and entry.kind is SettingKind.INT
 
 
 def test_the_default_of_all_brokers_shows_only_what_was_set() -> None:
@@ -128,4 +128,4 @@ def test_client_metrics() -> None:
 
 
 def test_the_numbers_of_the_sources_are_kafkas() -> None:
-    assert [source.value for source in Source] == list(range(9))
+    assert [source.value for source in ConfigSource] == list(range(9))

@@ -10,7 +10,7 @@ from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.client_metrics_settings import CLIENT_METRICS_SETTINGS
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.group_settings import GROUP_SETTINGS
-from ottla.model.setting import REQUIRED, Dynamic, Kind, Setting, java_double, parse_list
+from ottla.model.setting import REQUIRED, Dynamic, Setting, SettingKind, java_double, parse_list
 from ottla.model.settings_table import settings_table
 from ottla.model.settings_that_matter import THAT_MATTER
 from ottla.model.topic_settings import TOPIC_SETTINGS
@@ -205,7 +205,7 @@ def test_share_groups_may_not_start_at_nonsense(text: str) -> None:
 
 @given(st.lists(st.text("abc.-", min_size=1, max_size=4), max_size=5, unique=True))
 def test_lists_round_trip(items: list[str]) -> None:
-    setting: Setting[tuple[str, ...]] = Setting("a.list", Kind.LIST, (), "A list.")
+    setting: Setting[tuple[str, ...]] = Setting("a.list", SettingKind.LIST, (), "A list.")
     text = setting.render(tuple(items))
     assert text is not None and setting.parse(text) == tuple(items)
 
@@ -216,14 +216,14 @@ def test_repeated_items_count_once() -> None:
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_longs_round_trip(number: int) -> None:
-    setting: Setting[int] = Setting("a.long", Kind.LONG, 0, "A long.")
+    setting: Setting[int] = Setting("a.long", SettingKind.LONG, 0, "A long.")
     text = setting.render(number)
     assert text is not None and setting.parse(text) == number
 
 
 @given(st.floats(allow_nan=False))
 def test_doubles_round_trip(number: float) -> None:
-    setting: Setting[float] = Setting("a.double", Kind.DOUBLE, 0.0, "A double.")
+    setting: Setting[float] = Setting("a.double", SettingKind.DOUBLE, 0.0, "A double.")
     text = setting.render(number)
     assert text is not None and setting.parse(text) == number
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.model.errors import ApiError
-from ottla.records.arrow import SCHEMA, Wanted, record_batch
+from ottla.records.arrow import SCHEMA, WantedBatch, record_batch
 from ottla.records.batch import read_header
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
@@ -36,12 +36,12 @@ BATCHES = st.lists(
 )
 
 
-def wanted(topic: str, partition: int, data: bytes | bytearray, start: int = 0, end: int = -1) -> Wanted:
+def wanted(topic: str, partition: int, data: bytes | bytearray, start: int = 0, end: int = -1) -> WantedBatch:
     view = memoryview(data)
-    return Wanted(topic, partition, read_header(view), view, start, end)
+    return WantedBatch(topic, partition, read_header(view), view, start, end)
 
 
-def rows(batches: list[Wanted]) -> list[dict[str, object]]:
+def rows(batches: list[WantedBatch]) -> list[dict[str, object]]:
     table = record_batch(batches)
     table.validate(full=True)
     assert table.schema == SCHEMA
@@ -49,7 +49,7 @@ def rows(batches: list[Wanted]) -> list[dict[str, object]]:
     return found
 
 
-def expected(batch: Wanted) -> list[dict[str, object]]:
+def expected(batch: WantedBatch) -> list[dict[str, object]]:
     return [
         {
             "topic": batch.topic,
@@ -109,11 +109,11 @@ def test_without_numba_it_is_the_same() -> None:
     program = """
 import sys
 sys.modules["numba"] = None
-from ottla.records.arrow import record_batch, Wanted
+from ottla.records.arrow import record_batch, WantedBatch
 from ottla.records.batch import read_header
 from ottla.records.build import build_batch
 data = memoryview(build_batch([(b"k%d" % n, None if n % 3 == 0 else b"v%d" % n) for n in range(10)]))
-table = record_batch([Wanted("orders", 1, read_header(data), data, 2, 9)])
+table = record_batch([WantedBatch("orders", 1, read_header(data), data, 2, 9)])
 print(table.column("offset").to_pylist(), table.column("value").to_pylist()[:2])
 """
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

@@ -23,8 +23,8 @@ from ottla.records.build_columns import (
     NO_HEADERS,
     NO_PARTITIONS,
     PARTITION,
-    Column,
     HeaderColumns,
+    InputColumn,
     frozen,
 )
 from ottla.records.record import records
@@ -33,11 +33,11 @@ Field = bytes | None
 ROOT = Path(__file__).parents[2]
 
 
-def column(fields: list[Field]) -> Column:
+def column(fields: list[Field]) -> InputColumn:
     ends = np.cumsum([0, *(len(each or b"") for each in fields)], dtype=np.int32)
     there = np.array([each is not None for each in fields], np.bool_)
     data = np.frombuffer(b"".join(each or b"" for each in fields), np.uint8)
-    return Column(data, frozen(ends), ALL_THERE if all(there) else frozen(there))
+    return InputColumn(data, frozen(ends), ALL_THERE if all(there) else frozen(there))
 
 
 def header_columns(rows: list[list[tuple[str, Field]]]) -> HeaderColumns:

@@ -15,7 +15,7 @@ from ottla.registry.app import build
 from ottla.registry.port import About, NotLeader
 from ottla.schemas.registry.commands import RegistryCommand
 from ottla.schemas.registry.machine import RegistryMachine
-from ottla.schemas.registry.records import Record
+from ottla.schemas.registry.records import RegistryRecord
 
 T = TypeVar("T")
 V1 = "application/vnd.schemaregistry.v1+json"
@@ -26,7 +26,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.machine = RegistryMachine()
-        self.records: list[Record] = []
+        self.records: list[RegistryRecord] = []
         self.now_ms = 1_700_000_000_000
         self.leader: MemoryStore | None = None
         self.fails: Exception | None = None

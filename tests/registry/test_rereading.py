@@ -23,7 +23,7 @@ from ottla.registry.leader import ElectionOptions
 from ottla.registry.store import StoreOptions
 from ottla.registry.topic import WrongTopic
 from ottla.schemas.registry.machine import RegistryMachine
-from ottla.schemas.registry.records import Record
+from ottla.schemas.registry.records import RegistryRecord
 from ottla.testing.broker import Broker
 from ottla.testing.faults import Fault
 from ottla.testing.registry import Registry
@@ -142,7 +142,7 @@ class Poison:
         self.hits: Counter[bytes] = Counter()
         applied = RegistryMachine.apply
 
-        def apply(machine: RegistryMachine, record: Record) -> Any:
+        def apply(machine: RegistryMachine, record: RegistryRecord) -> Any:
             if record.key.startswith(POISON) and self.hits[record.key] < times:
                 self.hits[record.key] += 1
                 raise ZeroDivisionError("a defect")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.schemas.parse import parse
-from ottla.schemas.schema import InvalidSchema, Parsed, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, Parsed, SchemaSource, SchemaType
 
 AVRO_WORDS = [
     "type",
@@ -105,7 +105,7 @@ def trees(words: list[str]) -> st.SearchStrategy[Any]:
 
 def parsed(tree: Any, kind: SchemaType, resolved: Any) -> Parsed | None:
     try:
-        return parse(Source(json.dumps(tree), kind, resolved={"a": json.dumps(resolved)}))
+        return parse(SchemaSource(json.dumps(tree), kind, resolved={"a": json.dumps(resolved)}))
     except InvalidSchema:
         return None
 
@@ -133,6 +133,6 @@ def test_any_text_is_a_schema_or_is_refused(kind: SchemaType) -> None:
     @given(st.text())
     def look(text: str) -> None:
         with contextlib.suppress(InvalidSchema):
-            parse(Source(text, kind))
+            parse(SchemaSource(text, kind))
 
     look()

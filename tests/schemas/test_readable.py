@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ottla.model.limits import AVRO_DEPTH_MAX
 from ottla.schemas.readable import reader_of
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 LIST = {
     "type": "record",
@@ -33,11 +33,11 @@ TREE = {
 
 
 def avro(schema: Any, payload: bytes) -> str | None:
-    return reader_of(Source(json.dumps(schema)))(payload, None)
+    return reader_of(SchemaSource(json.dumps(schema)))(payload, None)
 
 
 def of_json(schema: Any, value: Any) -> str | None:
-    return reader_of(Source(json.dumps(schema), SchemaType.JSON))(json.dumps(value).encode(), None)
+    return reader_of(SchemaSource(json.dumps(schema), SchemaType.JSON))(json.dumps(value).encode(), None)
 
 
 def written(schema: Any, value: Any) -> bytes:

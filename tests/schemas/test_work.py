@@ -14,7 +14,7 @@ import pytest
 from ottla.model import limits
 from ottla.schemas import jackson
 from ottla.schemas.parse import parse
-from ottla.schemas.schema import InvalidSchema, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
 
 CPU_S_MAX = 10.0
 
@@ -135,7 +135,7 @@ def test_parsing_and_normalizing(name: str) -> None:
 
     def understand() -> None:
         with contextlib.suppress(InvalidSchema):
-            parsed = parse(Source(text, kind))
+            parsed = parse(SchemaSource(text, kind))
             assert parsed.canonical and parsed.normalized
 
     assert spent_s(understand) < CPU_S_MAX

@@ -5,7 +5,7 @@ import random
 from ottla.raft.journal import ReplicaKey
 from ottla.raft.voters import Voter, VoterSet
 from ottla.sim.cluster import Machine
-from ottla.sim.replicated.committed_batches import Batch
+from ottla.sim.replicated.committed_batches import CommittedBatch
 from ottla.sim.replicated.log_invariants import Ballots, Electorate, Life, LogBook
 from ottla.sim.replicated.power import Power
 from ottla.sim.world.disk import Crash
@@ -13,7 +13,7 @@ from ottla.sim.world.loop import SimLoop
 from ottla.sim.world.net import SimNet
 
 ONE, TWO, THREE = Life(1, 1), Life(2, 1), Life(3, 1)
-A, B, C = Batch(0, 3, 1, 11), Batch(3, 4, 1, 12), Batch(4, 9, 2, 13)
+A, B, C = CommittedBatch(0, 3, 1, 11), CommittedBatch(3, 4, 1, 12), CommittedBatch(4, 9, 2, 13)
 
 
 def book(*, lossy: bool = False) -> tuple[LogBook, list[str]]:
@@ -111,7 +111,7 @@ def test_what_was_deleted_may_differ() -> None:
 def test_a_batch_across_committed_ones() -> None:
     log, wrong = book()
     log.committed(ONE, [A, B], led_in=1)
-    log.committed(TWO, [Batch(1, 4, 1, 5)], led_in=None)
+    log.committed(TWO, [CommittedBatch(1, 4, 1, 5)], led_in=None)
     assert "does not begin where a committed batch begins" in wrong[0]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.model.ids import TopicPartition
-from ottla.sim.check import Bounds, Guarantee, History, Payload, Writer, decode_payload, encode_payload
+from ottla.sim.check import Guarantee, History, Payload, SimBounds, Writer, decode_payload, encode_payload
 
 TP = TopicPartition("t", 0)
 
@@ -48,7 +48,7 @@ def test_a_good_history_is_good(history: History) -> None:
     for offset, payload in enumerate((one, two, other)):
         history.acked(TP, payload, offset)
     history.acked(TP, Payload(9, 0, 0), -1)
-    history.told_bounds(TP, Bounds(0, 3), history.known_bounds(TP))
+    history.told_bounds(TP, SimBounds(0, 3), history.known_bounds(TP))
     history.read(TP, 0, value(one), None)
     history.read(TP, 1, value(two), 1)
     history.gave_up(three)
@@ -132,10 +132,10 @@ def test_the_order_of_what_a_producer_gave_up_is_open(history: History) -> None:
 def test_bounds_do_not_go_back_but_answers_may_overtake_each_other(history: History) -> None:
     before = history.known_bounds(TP)
     history.erasing(TP, 5)
-    history.told_bounds(TP, Bounds(5, 10), before)
-    history.told_bounds(TP, Bounds(4, 9), before)
+    history.told_bounds(TP, SimBounds(5, 10), before)
+    history.told_bounds(TP, SimBounds(4, 9), before)
     assert not history.violations
-    history.told_bounds(TP, Bounds(4, 9), history.known_bounds(TP))
+    history.told_bounds(TP, SimBounds(4, 9), history.known_bounds(TP))
     expect(history, "log start went back")
     expect(history, "end went back")
 
@@ -156,9 +156,9 @@ def test_at_risk_the_end_may_be_lost_but_nothing_else_goes_wrong() -> None:
 def test_nothing_is_erased_that_nobody_asked_to_erase(history: History) -> None:
     history.erasing(TP, 5)
     history.erased(TP, 5)
-    history.told_bounds(TP, Bounds(5, 10), history.known_bounds(TP))
+    history.told_bounds(TP, SimBounds(5, 10), history.known_bounds(TP))
     assert not history.violations
-    history.told_bounds(TP, Bounds(6, 10), history.known_bounds(TP))
+    history.told_bounds(TP, SimBounds(6, 10), history.known_bounds(TP))
     expect(history, "only 5 was asked for")
 
 
@@ -176,7 +176,7 @@ def test_on_a_rotten_disk_only_damage_that_is_served_counts() -> None:
     history.sending(one)
     history.sending(two)
     history.acked(TP, one, 0)
-    history.told_bounds(TP, Bounds(7, 3), history.known_bounds(TP))
+    history.told_bounds(TP, SimBounds(7, 3), history.known_bounds(TP))
     history.final_log(TP, 0, [(5, value(two)), (3, value(two))])
     assert not history.violations
     history.read(TP, 1, value(one)[:-1] + b"!", None)

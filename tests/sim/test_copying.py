@@ -5,7 +5,7 @@ import pytest
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import Payload
 from ottla.sim.copying import CopyBook
-from ottla.sim.ledger import Name
+from ottla.sim.ledger import TransactionName
 
 A, TARGET = TopicPartition("t", 0), TopicPartition("copies", 0)
 CONTENT = {A: {offset: Payload(1, 0, 100 + offset) for offset in range(5)}}
@@ -13,7 +13,7 @@ CONTENT = {A: {offset: Payload(1, 0, 100 + offset) for offset in range(5)}}
 
 def copied(*offsets: int, sequence: int = 100) -> list[tuple[int, bytes | None]]:
     return [
-        (at, Name(0, 1).value(at) + f" 0 {offset} 1 0 {sequence + offset}".encode())
+        (at, TransactionName(0, 1).value(at) + f" 0 {offset} 1 0 {sequence + offset}".encode())
         for at, offset in enumerate(offsets)
     ]
 

@@ -3,7 +3,7 @@
 from ottla.log.config import LogConfig
 from ottla.log.log import Log
 from ottla.records.build import build_batch
-from ottla.sim.replicated.committed_batches import Batch, Line, Tape
+from ottla.sim.replicated.committed_batches import CommittedBatch, Line, Tape
 from ottla.sim.world.disk import SimDisk
 
 
@@ -14,7 +14,7 @@ def log_of(*sizes: int) -> Log:
     return log
 
 
-def places(batches: list[Batch]) -> list[tuple[int, int]]:
+def places(batches: list[CommittedBatch]) -> list[tuple[int, int]]:
     return [(batch.base_offset, batch.next_offset) for batch in batches]
 
 

@@ -5,13 +5,13 @@ import pytest
 from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import Payload
-from ottla.sim.ledger import Name
+from ottla.sim.ledger import TransactionName
 from ottla.sim.topics.check import HEADER, TopicBook, content_of
 
 PARTITION = TopicPartition("k", 0)
 PLAIN: dict[str, str] = {"cleanup.policy": "delete"}
 COMPACT = {"cleanup.policy": "compact"}
-TRANSACTION = Name(0, 1)
+TRANSACTION = TransactionName(0, 1)
 
 
 class Story:
@@ -23,7 +23,9 @@ class Story:
         self.book.made("k", 1, PLAIN if configs is None else configs)
         self.log: dict[int, ConsumedRecord] = {}
 
-    def send(self, sequence: int, key: bytes = b"a", *, tombstone: bool = False, txn: Name | None = None) -> Payload:
+    def send(
+        self, sequence: int, key: bytes = b"a", *, tombstone: bool = False, txn: TransactionName | None = None
+    ) -> Payload:
         payload = Payload(0, 0, sequence)
         self.book.sending(payload, PARTITION, key, is_tombstone=tombstone, transaction=txn)
         return payload

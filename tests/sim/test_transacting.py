@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ottla.model.ids import TopicPartition
-from ottla.sim.ledger import Ledger, Name
+from ottla.sim.ledger import Ledger, TransactionName
 from ottla.sim.seeds import kept_seeds
 from ottla.sim.transacting import TransactionSimulation, transacting
 
@@ -26,7 +26,7 @@ def test_a_seed_tells_the_same_story_twice() -> None:
 
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
-ONE = Name(0, 1)
+ONE = TransactionName(0, 1)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.support.steps import Steps
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.ranges import ReadOptions
-from ottla.spark.sink.faults import Step
+from ottla.spark.sink.faults import FaultPoint
 from ottla.spark.sink.transactions import sink_name
 
 ROWS = 60  # in a batch
@@ -47,7 +47,7 @@ class Job:
             process.kill()
         self.steps.close()
 
-    def waits_at(self, step: Step, driver: sparks.Process) -> int:
+    def waits_at(self, step: FaultPoint, driver: sparks.Process) -> int:
         """Until a process of the driver's waits at the step."""
         return self.steps.wait(step, lambda: _check_alive(driver, step))
 
@@ -64,5 +64,5 @@ class Job:
         assert sorted(found, key=int) == self.expected
 
 
-def _check_alive(driver: sparks.Process, step: Step) -> None:
+def _check_alive(driver: sparks.Process, step: FaultPoint) -> None:
     assert driver.poll() is None, f"the driver ended before {step.value}:\n{driver.output[-3_000:]}"

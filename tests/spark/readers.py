@@ -8,7 +8,7 @@ import pytest
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.records.batch import headers
 from ottla.spark.read.loss import DataLoss, Reason
-from ottla.spark.read.plan import Range
+from ottla.spark.read.plan import TaskRange
 from ottla.spark.read.reader import OttlaReader, RangePartition
 from ottla.spark.read.settings import parse_read
 from ottla.spark.read.shape import shape_of
@@ -43,7 +43,7 @@ def lost(reader: Reader, partitions: Any) -> Reason:
 
 
 def span(topic: str, start: int, end: int, topic_id: bytes = NO_ID) -> list[RangePartition]:
-    return [RangePartition(Range(TopicPartition(topic, 0), start, end, topic_id=topic_id))]
+    return [RangePartition(TaskRange(TopicPartition(topic, 0), start, end, topic_id=topic_id))]
 
 
 def micro_batch(reader: OttlaStreamReader, start: Any) -> tuple[Any, list[int]]:

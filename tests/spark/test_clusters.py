@@ -15,7 +15,7 @@ from tests.support.node import OttlaNode
 from tests.support.steps import ancestors, command_of, environment_of
 
 from ottla.client.blocking.blocking import Blocking
-from ottla.spark.sink.faults import Step
+from ottla.spark.sink.faults import FaultPoint
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 DRIVER = Path(__file__).parent / "drivers" / "round_trip.py"
@@ -79,29 +79,29 @@ def test_attempts_of_a_task_that_run_at_the_same_time(
     said so yet. Then a task is so slow that Spark starts another attempt of it. The query does not even fail."""
     copy = Job(tmp_path, node.bootstrap, 3)
     try:
-        for step in (Step.TASK_BEGUN, Step.TASK_FLUSHED):
+        for step in (FaultPoint.TASK_BEGUN, FaultPoint.TASK_FLUSHED):
             copy.steps.arm(step)
         steps = f"spark.executorEnv.OTTLA_SPARK_STEPS={copy.directory / 'steps'}"
         driver = copy.start(master("standalone"), steps, *SPECULATION)
-        dies, survives = copy.waits_at(Step.TASK_BEGUN, driver), copy.waits_at(Step.TASK_FLUSHED, driver)
+        dies, survives = copy.waits_at(FaultPoint.TASK_BEGUN, driver), copy.waits_at(FaultPoint.TASK_FLUSHED, driver)
         (index,) = {int(name.split("/")[3]) for name in _transactions(node, copy, "Ongoing")}
         os.kill(_executor(dies), signal.SIGKILL)
-        copy.steps.kill(Step.TASK_BEGUN, dies)
+        copy.steps.kill(FaultPoint.TASK_BEGUN, dies)
         _lose_shuffle_files(_executor(survives))
         # Tasks of the retried stage begin one after the other, in the executor that took the dead one's place.
-        copy.steps.arm(Step.TASK_BEGUN)
-        sibling = copy.waits_at(Step.TASK_BEGUN, driver)
+        copy.steps.arm(FaultPoint.TASK_BEGUN)
+        sibling = copy.waits_at(FaultPoint.TASK_BEGUN, driver)
         if index == 1:
-            copy.steps.arm(Step.TASK_BEGUN)
-            copy.steps.release(Step.TASK_BEGUN, sibling)
-            sibling = copy.waits_at(Step.TASK_BEGUN, driver)
-        copy.steps.arm(Step.COMMIT_DONE)
-        copy.steps.release(Step.TASK_FLUSHED, survives)
-        pid = copy.waits_at(Step.COMMIT_DONE, driver)
-        copy.steps.kill(Step.TASK_BEGUN, sibling)
-        copy.steps.arm(Step.TASK_FLUSHED)
-        copy.steps.release(Step.COMMIT_DONE, pid)
-        copy.waits_at(Step.TASK_FLUSHED, driver)  # this one is too slow
+            copy.steps.arm(FaultPoint.TASK_BEGUN)
+            copy.steps.release(FaultPoint.TASK_BEGUN, sibling)
+            sibling = copy.waits_at(FaultPoint.TASK_BEGUN, driver)
+        copy.steps.arm(FaultPoint.COMMIT_DONE)
+        copy.steps.release(FaultPoint.TASK_FLUSHED, survives)
+        pid = copy.waits_at(FaultPoint.COMMIT_DONE, driver)
+        copy.steps.kill(FaultPoint.TASK_BEGUN, sibling)
+        copy.steps.arm(FaultPoint.TASK_FLUSHED)
+        copy.steps.release(FaultPoint.COMMIT_DONE, pid)
+        copy.waits_at(FaultPoint.TASK_FLUSHED, driver)  # this one is too slow
         copy.finish(driver)
         assert "Lost executor" in driver.output
         assert "failed:" not in driver.output

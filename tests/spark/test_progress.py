@@ -15,8 +15,8 @@ from ottla.model.ids import TopicPartition
 from ottla.spark import progress as progress_module
 from ottla.spark.pipelines.reports import Reports
 from ottla.spark.progress import (
+    CommittedSource,
     Committer,
-    Source,
     commits,
     commits_at_start,
     group_of,
@@ -61,7 +61,7 @@ def test_offsets_are_read_and_what_is_none_is_not() -> None:
 
 
 def test_what_is_committed_when_a_query_starts() -> None:
-    sources = [Source("one", "g"), None, Source("two", None)]
+    sources = [CommittedSource("one", "g"), None, CommittedSource("two", None)]
     offsets = ['{"a": {"0": 5}}', '{"rate": {"0": 5}}', None]
     assert [tuple(each) for each in commits_at_start("revenue", "id", offsets, sources)] == [
         ("one", "g", {TopicPartition("a", 0): 5})
@@ -71,11 +71,11 @@ def test_what_is_committed_when_a_query_starts() -> None:
 
 def test_what_is_committed_where() -> None:
     told = progress('{"a": {"0": 5}}', '{"b": {"0": 7}}')
-    assert [tuple(each) for each in commits(told, [Source("one", "g"), Source("two", None)], "")] == [
+    assert [tuple(each) for each in commits(told, [CommittedSource("one", "g"), CommittedSource("two", None)], "")] == [
         ("one", "g", {TopicPartition("a", 0): 5}),
         ("two", "spark-revenue", {TopicPartition("b", 0): 7}),
     ]
-    assert [each.group for each in commits(told, [None, Source("two", None)], "")] == ["spark-revenue"]
+    assert [each.group for each in commits(told, [None, CommittedSource("two", None)], "")] == ["spark-revenue"]
     assert [each.bootstrap for each in commits(told, [], "default")] == ["default", "default"]
     assert commits(progress('{"a": {"0": 5}}', description="KafkaV2[Subscribe[a]]"), [], "default") == []
     assert group_of(None, "id") == "spark-id"
@@ -98,7 +98,7 @@ def slow_start(monkeypatch: pytest.MonkeyPatch, stored: list[int]) -> tuple[Comm
         stored.append(offset)
 
     monkeypatch.setattr(progress_module, "_LEARN_S", 0.05)
-    monkeypatch.setattr(progress_module, "planned_sources", lambda session, query: [Source("b", "mine")])
+    monkeypatch.setattr(progress_module, "planned_sources", lambda session, query: [CommittedSource("b", "mine")])
     monkeypatch.setattr(progress_module, "finished_offsets", lambda session, query: ['{"a": {"0": 5}}'])
     committer = Committer(cast("Any", Session()))
     client = SimpleNamespace(admin=SimpleNamespace(groups=SimpleNamespace(set_offsets=set_offsets)))
@@ -161,7 +161,7 @@ def test_every_batch_is_committed_also_the_last(spark: Any, node: OttlaNode, tmp
             )
             found = planned_sources(spark, str(query.id))
             assert query.awaitTermination(120)
-            assert found == [Source(node.bootstrap, None), None, Source(node.bootstrap, "my-own")]
+            assert found == [CommittedSource(node.bootstrap, None), None, CommittedSource(node.bootstrap, "my-own")]
             spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
             for group, topic in (("spark-lagging", "lag.one"), ("my-own", "lag.two")):
                 lags = client.admin.groups.lag(group)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.sql.bounds import Bounds, bounds
+from ottla.sql.bounds import TableBounds, bounds
 
 SCHEMA = pa.schema(
     [
@@ -26,22 +26,22 @@ MOMENT = pa.scalar(datetime(2026, 1, 1, 0, 0, 0, 123_456, tzinfo=UTC), pa.timest
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
-        (None, Bounds(5, 100, None)),
-        (OFFSET >= 10, Bounds(10, 100, None)),
-        ((OFFSET >= 10) & (OFFSET < 20), Bounds(10, 20, None)),
-        (OFFSET == 17, Bounds(17, 18, None)),
-        (OFFSET.isin([17, 20]), Bounds(17, 21, None)),
-        ((OFFSET == 17) | (VALUE == "x"), Bounds(5, 100, None)),
-        ((OFFSET == 17) & (VALUE == "x"), Bounds(17, 18, None)),
+        (None, TableBounds(5, 100, None)),
+        (OFFSET >= 10, TableBounds(10, 100, None)),
+        ((OFFSET >= 10) & (OFFSET < 20), TableBounds(10, 20, None)),
+        (OFFSET == 17, TableBounds(17, 18, None)),
+        (OFFSET.isin([17, 20]), TableBounds(17, 21, None)),
+        ((OFFSET == 17) | (VALUE == "x"), TableBounds(5, 100, None)),
+        ((OFFSET == 17) & (VALUE == "x"), TableBounds(17, 18, None)),
         (OFFSET >= 100, None),
         (OFFSET < 5, None),
         (PARTITION == 1, None),
-        ((PARTITION == 0) & (OFFSET <= 7), Bounds(5, 8, None)),
-        (TIMESTAMP >= MOMENT, Bounds(5, 100, 1_767_225_600_123)),
-        ((TIMESTAMP >= MOMENT) | (PARTITION == 0), Bounds(5, 100, None)),
+        ((PARTITION == 0) & (OFFSET <= 7), TableBounds(5, 8, None)),
+        (TIMESTAMP >= MOMENT, TableBounds(5, 100, 1_767_225_600_123)),
+        ((TIMESTAMP >= MOMENT) | (PARTITION == 0), TableBounds(5, 100, None)),
     ],
 )
-def test_bounds(condition: Any, expected: Bounds | None) -> None:
+def test_bounds(condition: Any, expected: TableBounds | None) -> None:
     assert bounds(SCHEMA, condition, 0, 5, 100) == expected
 
 

@@ -8,7 +8,7 @@ import fastavro
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.schemas.framing import frame
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 from ottla.sql import Sql
 from ottla.testing.broker import Broker
 
@@ -28,7 +28,7 @@ def encoded(schema: dict[str, object], schema_id: int, value: dict[str, object])
 
 def test_values_are_columns_of_the_latest_schema(ottla_broker: Broker) -> None:
     registry = SchemaRegistry(RegistryOptions.of(ottla_broker.registry.url))
-    ids = [registry.register("orders-value", Source(json.dumps(each))) for each in (OLD, NEW)]
+    ids = [registry.register("orders-value", SchemaSource(json.dumps(each))) for each in (OLD, NEW)]
     with Blocking(ottla_broker.bootstrap) as client:
         client.admin.topics.create("orders", 1)
         values = [
@@ -52,7 +52,7 @@ def test_values_are_columns_of_the_latest_schema(ottla_broker: Broker) -> None:
 def test_json_may_be_plain(ottla_broker: Broker) -> None:
     registry = SchemaRegistry(RegistryOptions.of(ottla_broker.registry.url))
     schema = {"type": "object", "properties": {"id": {"type": "integer"}}}
-    schema_id = registry.register("clicks-value", Source(json.dumps(schema), SchemaType.JSON))
+    schema_id = registry.register("clicks-value", SchemaSource(json.dumps(schema), SchemaType.JSON))
     with Blocking(ottla_broker.bootstrap) as client:
         client.admin.topics.create("clicks", 1)
         values = [frame(schema_id, b'{"id": 1}'), b'{"id": 2}', b"\x00bad", b"{", b'{"id": 3}']

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ottla.spark.sink.faults import VARIABLE, Step
+from ottla.spark.sink.faults import VARIABLE, FaultPoint
 
 
 class Steps:
@@ -18,11 +18,11 @@ class Steps:
         self._directory = directory
         self.env = {VARIABLE: str(directory)}
 
-    def arm(self, step: Step) -> None:
+    def arm(self, step: FaultPoint) -> None:
         """The next process that comes there waits."""
         (self._directory / step.value).touch()
 
-    def wait(self, step: Step, check: Callable[[], None], timeout_s: float = 240) -> int:
+    def wait(self, step: FaultPoint, check: Callable[[], None], timeout_s: float = 240) -> int:
         """Until a process waits at the step: its pid. `check` raises if that cannot happen any more."""
         deadline = time.monotonic() + timeout_s
         while True:
@@ -33,11 +33,11 @@ class Steps:
             assert time.monotonic() < deadline, f"nobody came to {step.value} within {timeout_s} s"
             time.sleep(0.02)
 
-    def release(self, step: Step, pid: int) -> None:
+    def release(self, step: FaultPoint, pid: int) -> None:
         """Let the process go on."""
         (self._directory / f"{step.value}.{pid}").unlink(missing_ok=True)
 
-    def kill(self, step: Step, pid: int) -> None:
+    def kill(self, step: FaultPoint, pid: int) -> None:
         """SIGKILL to the process that waits there."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -46,7 +46,7 @@ class Steps:
     def close(self) -> None:
         """Kill whoever still waits."""
         for found in self._directory.glob("*.*.*"):
-            self.kill(Step(found.stem), int(found.suffix[1:]))
+            self.kill(FaultPoint(found.stem), int(found.suffix[1:]))
 
 
 def ancestors(pid: int) -> list[int]:

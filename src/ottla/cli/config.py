@@ -179,10 +179,10 @@ def _source(entry: ConfigEntry) -> str:
 
 def _default(entry: ConfigEntry) -> str:
     """The value behind the override: the last synonym is what the setting falls back to in the end."""
-    from ottla.model.resources import Source
+    from ottla.model.resources import ConfigSource
 
     for each in entry.synonyms:
-        if each.source == Source.DEFAULT:
+        if each.source == ConfigSource.DEFAULT:
             return "-" if each.value is None else each.value
     return _value(entry) if entry.is_default else "-"
 

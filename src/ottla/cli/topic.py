@@ -130,7 +130,7 @@ async def _describe(admin: Admin, topics: Mapping[str, TopicInfo]) -> list[dict[
     knows the sizes."""
     from ottla.client.metadata import NO_LEADER
     from ottla.model.ids import TopicPartition, uuid_text
-    from ottla.model.resources import Resource, Source
+    from ottla.model.resources import ConfigSource, Resource
 
     led = [
         TopicPartition(name, each.index)
@@ -168,7 +168,9 @@ async def _describe(admin: Admin, topics: Mapping[str, TopicInfo]) -> list[dict[
             "id": uuid_text(topic.topic_id),
             "internal": topic.is_internal,
             "settings": {
-                each.name: each.value for each in settings.get(Resource.topic(name), ()) if each.source == Source.TOPIC
+                each.name: each.value
+                for each in settings.get(Resource.topic(name), ())
+                if each.source == ConfigSource.TOPIC
             },
             "partitions": [row(name, each) for each in topic.partitions],
         }

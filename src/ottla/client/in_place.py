@@ -15,7 +15,7 @@ from ottla.model import limits
 _LENGTH_SIZE_BYTES = 4
 
 
-class Reader(Protocol):
+class FrameReader(Protocol):
     """What a connection is to its memory."""
 
     def take_frames(self, received: memoryview) -> tuple[int, int]:
@@ -29,7 +29,7 @@ class Reader(Protocol):
 
 
 class InPlace(asyncio.BufferedProtocol):
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: FrameReader) -> None:
         self._reader = reader
         self._start = self._end = 0
         self._wanted = _LENGTH_SIZE_BYTES  # bytes of the frame at `start`, as far as is known

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.fetched import Cursor
+from ottla.client.consumer.fetched import FetchCursor
 from ottla.client.errors import ClientError
 from ottla.client.metadata import NoPartition
 from ottla.model.errors import ApiError, ErrorCode
@@ -34,15 +34,15 @@ class LeaderSearch:
         cluster: Cluster,
         *,
         patient: bool,
-        found: Callable[[Cursor], None],
-        failed: Callable[[Cursor, Exception], None],
+        found: Callable[[FetchCursor], None],
+        failed: Callable[[FetchCursor, Exception], None],
     ) -> None:
         self._cluster = cluster
         self._patient = patient
         self._found = found
         self._failed = failed
-        self._due_s: dict[Cursor, float] = {}
-        self._looked: dict[Cursor, None] = {}  # at least once, since the failure
+        self._due_s: dict[FetchCursor, float] = {}
+        self._looked: dict[FetchCursor, None] = {}  # at least once, since the failure
         self._missing: dict[str | TopicPartition, None] = {}  # topics and partitions of which the log has said so
         self._joined = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -50,7 +50,7 @@ class LeaderSearch:
     def __bool__(self) -> bool:
         return bool(self._due_s)
 
-    def add(self, cursor: Cursor) -> None:
+    def add(self, cursor: FetchCursor) -> None:
         """Look for its leader; `cursor.failure` says why, if it was known before."""
         cursor.busy = True
         self._due_s[cursor] = 0.0
@@ -85,9 +85,9 @@ class LeaderSearch:
             except TimeoutError:
                 pass
 
-    def _without_those_given_up(self, cursors: Iterable[Cursor]) -> list[Cursor]:
+    def _without_those_given_up(self, cursors: Iterable[FetchCursor]) -> list[FetchCursor]:
         options = self._cluster.options
-        left: list[Cursor] = []
+        left: list[FetchCursor] = []
         for cursor in cursors:
             if cursor.is_dropped:
                 self._leave(cursor)
@@ -100,7 +100,7 @@ class LeaderSearch:
             left.append(cursor)
         return left
 
-    async def _look(self, cursors: list[Cursor]) -> None:
+    async def _look(self, cursors: list[FetchCursor]) -> None:
         """Ask for all their topics at once; each cursor has its own outcome."""
         if not cursors:
             return
@@ -119,7 +119,7 @@ class LeaderSearch:
             except (ClientError, ApiError) as error:
                 self._not_found(cursor, error)
 
-    def _leader_of(self, cursor: Cursor, codes: dict[str, ErrorCode]) -> tuple[int, int]:
+    def _leader_of(self, cursor: FetchCursor, codes: dict[str, ErrorCode]) -> tuple[int, int]:
         name, index = cursor.partition
         code = codes.get(name, ErrorCode.NONE)
         info = self._cluster.metadata.topics.get(name)
@@ -132,7 +132,7 @@ class LeaderSearch:
         self._missing.pop(cursor.partition, None)
         return leader
 
-    def _settle(self, cursor: Cursor, leader: tuple[int, int]) -> None:
+    def _settle(self, cursor: FetchCursor, leader: tuple[int, int]) -> None:
         if cursor.failure is None or cursor in self._looked or leader != cursor.tried:
             cursor.failure = None
             self._leave(cursor)
@@ -140,7 +140,7 @@ class LeaderSearch:
         else:
             self._look_again(cursor)
 
-    def _not_found(self, cursor: Cursor, error: ClientError | ApiError) -> None:
+    def _not_found(self, cursor: FetchCursor, error: ClientError | ApiError) -> None:
         topic = cursor.partition.topic
         is_missing = isinstance(error, ApiError) and error.code in _MISSING
         is_new = self._cluster.metadata.is_new(topic, asyncio.get_running_loop().time())
@@ -156,16 +156,16 @@ class LeaderSearch:
         cursor.failure = error
         self._look_again(cursor)
 
-    def _look_again(self, cursor: Cursor) -> None:
+    def _look_again(self, cursor: FetchCursor) -> None:
         self._looked[cursor] = None
         wait_ms = self._cluster.options.seeking_ms(cursor.retries or 1)
         self._due_s[cursor] = asyncio.get_running_loop().time() + wait_ms / 1000
 
-    def _give_up(self, cursor: Cursor, error: Exception) -> None:
+    def _give_up(self, cursor: FetchCursor, error: Exception) -> None:
         cursor.failure = None
         self._leave(cursor)
         self._failed(cursor, error)
 
-    def _leave(self, cursor: Cursor) -> None:
+    def _leave(self, cursor: FetchCursor) -> None:
         del self._due_s[cursor]
         self._looked.pop(cursor, None)

@@ -28,7 +28,7 @@ from ottla.model.limits import (
     REGISTRY_SCHEMAS_CACHED_MAX,
     REGISTRY_WAITS_IN_VAIN_MAX,
 )
-from ottla.schemas.schema import InvalidSchema, Reference, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, Reference, SchemaSource, SchemaType
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
@@ -62,7 +62,7 @@ class Registered(NamedTuple):
     subject: str
     version: int
     schema_id: int
-    source: Source
+    source: SchemaSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,12 @@ class SchemaRegistry:
     def __reduce__(self) -> tuple[Any, ...]:
         return SchemaRegistry, (self.options,)
 
-    def by_id(self, schema_id: int, subject: str = "") -> Source:
+    def by_id(self, schema_id: int, subject: str = "") -> SchemaSource:
         """The schema of an id (in the context of a subject, if one is named)."""
         path = f"/schemas/ids/{schema_id}" + (f"?subject={quote(subject, safe='')}" if subject else "")
         return self._source_at(("id", schema_id, subject), path)
 
-    def by_guid(self, guid: UUID) -> Source:
+    def by_guid(self, guid: UUID) -> SchemaSource:
         """The schema of a GUID."""
         return self._source_at(("guid", guid), f"/schemas/guids/{guid}")
 
@@ -122,7 +122,7 @@ class SchemaRegistry:
         found: Registered = self._kept[key]
         return found
 
-    def register(self, subject: str, source: Source, *, normalize: bool = False) -> int:
+    def register(self, subject: str, source: SchemaSource, *, normalize: bool = False) -> int:
         """The id of a schema under a subject; it is registered if it is new, and compatible."""
         key = ("registered", subject, source.text, source.type, source.references, normalize)
         if key not in self._kept:
@@ -131,11 +131,11 @@ class SchemaRegistry:
         found: int = self._kept[key]
         return found
 
-    def lookup(self, subject: str, source: Source) -> Registered:
+    def lookup(self, subject: str, source: SchemaSource) -> Registered:
         """The version that a schema is of a subject. RegistryError(404) if it is none."""
         return self._registered(self._ask("POST", f"/subjects/{quote(subject, safe='')}", _body(source)))
 
-    def incompatibilities(self, subject: str, source: Source) -> list[str]:
+    def incompatibilities(self, subject: str, source: SchemaSource) -> list[str]:
         """Why a schema could not become the next version of a subject; nothing if it could (or would be the first)."""
         path = f"/compatibility/subjects/{quote(subject, safe='')}/versions/latest?verbose=true"
         try:
@@ -155,10 +155,10 @@ class SchemaRegistry:
 
     # --- answers ---
 
-    def _source_at(self, key: tuple[Any, ...], path: str) -> Source:
+    def _source_at(self, key: tuple[Any, ...], path: str) -> SchemaSource:
         if key not in self._kept:
             self._keep(key, self._source(self._identified(path)))
-        found: Source = self._kept[key]
+        found: SchemaSource = self._kept[key]
         return found
 
     def _identified(self, path: str) -> Any:
@@ -184,7 +184,7 @@ class SchemaRegistry:
         source = self._source(answer)
         return Registered(answer["subject"], answer["version"], answer["id"], source)
 
-    def _source(self, answer: Any) -> Source:
+    def _source(self, answer: Any) -> SchemaSource:
         if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
             raise RegistryError(200, 0, "what answers there is no schema registry")
         references = tuple(
@@ -195,7 +195,7 @@ class SchemaRegistry:
         kind = answer.get("schemaType", SchemaType.AVRO.value)
         if kind not in [each.value for each in SchemaType]:
             raise InvalidSchema(f"its type is {kind}, none of {', '.join(each.value for each in SchemaType)}")
-        return Source(answer["schema"], SchemaType(kind), references, resolved)
+        return SchemaSource(answer["schema"], SchemaType(kind), references, resolved)
 
     def _resolve(self, references: tuple[Reference, ...], resolved: dict[str, str], path: list[Reference]) -> None:
         """The texts of references, those that they need first."""
@@ -291,7 +291,7 @@ def _version_path(subject: str, version: int | str) -> str:
     return f"/subjects/{quote(subject, safe='')}/versions/{version}{deleted}"
 
 
-def _body(source: Source) -> dict[str, Any]:
+def _body(source: SchemaSource) -> dict[str, Any]:
     body: dict[str, Any] = {"schema": source.text}
     if source.type is not SchemaType.AVRO:
         body["schemaType"] = source.type.value

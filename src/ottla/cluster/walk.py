@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from ottla.cluster.state import JournalError
-from ottla.log.files.scan import Scanned, scan
+from ottla.log.files.scan import ScannedBatch, scan
 from ottla.log.log import Log
 from ottla.model.errors import ApiError
 from ottla.records.batch import check
@@ -33,7 +33,7 @@ class Walk:
                 raise JournalError(f"the metadata log cannot be read at offset {offset}")
             self._position = found[0]
 
-    def to(self, end: int) -> Iterator[Scanned]:
+    def to(self, end: int) -> Iterator[ScannedBatch]:
         """The batches below `end`, where one ends."""
         while self._offset < end:
             for batch in self._rest():
@@ -46,7 +46,7 @@ class Walk:
         if self._offset != end:
             raise JournalError(f"the metadata log has offset {self._offset} in the place of {end}")
 
-    def to_end(self) -> Iterator[Scanned]:
+    def to_end(self) -> Iterator[ScannedBatch]:
         """All that is left."""
         yield from self._rest()
         while self._next():
@@ -54,7 +54,7 @@ class Walk:
         if self._offset != self._log.next_offset:
             raise JournalError(f"the metadata log ends at {self._log.next_offset}, but has offset {self._offset - 1}")
 
-    def _rest(self) -> Iterator[Scanned]:
+    def _rest(self) -> Iterator[ScannedBatch]:
         """Of this segment."""
         file = self._log.segments[self._number].file
         for batch in scan(file, self._position, file.size, whole=True):

@@ -26,8 +26,8 @@ from ottla.columns.shape import (
     VAR,
     W1,
     WIDTH_BYTES,
-    Column,
     Out,
+    OutputColumn,
     table_of,
 )
 from ottla.model.limits import INT32_MAX
@@ -38,7 +38,7 @@ _ALIGNMENT_BYTES = 64
 class Arena:
     """Room for the columns of one type."""
 
-    def __init__(self, root: Column, rows: int, input_bytes: int) -> None:
+    def __init__(self, root: OutputColumn, rows: int, input_bytes: int) -> None:
         self.root = root
         self.table = table_of(root)
         for column in range(len(self.table)):
@@ -102,7 +102,7 @@ class Arena:
         """The columns as Arrow's."""
         return self._array(self.root)
 
-    def _array(self, column: Column) -> pa.Array:
+    def _array(self, column: OutputColumn) -> pa.Array:
         row = self.table[column.number]
         count = int(row[COUNT])
         if column.kind == NONE:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ottla.schemas.schema import UnsupportedSchema as UnsupportedSchema
 
 
-class Decoded(NamedTuple):
+class DecodedColumns(NamedTuple):
     """A row per value. `reasons` says why rows are null that should not be: row → sentence."""
 
     columns: pa.Array
@@ -32,7 +32,7 @@ class Decoder(Protocol):
         """A struct for records, messages and objects; for others the type itself."""
         ...
 
-    def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> Decoded:
+    def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> DecodedColumns:
         """Decode a binary array; each payload begins so many bytes into its value (after a schema id, say)."""
         ...
 
@@ -50,7 +50,7 @@ class Encoder(Protocol):
         ...
 
 
-def decode_each(decoder: Decoder, values: pa.Array, begins: NDArray[Any]) -> Decoded:
+def decode_each(decoder: Decoder, values: pa.Array, begins: NDArray[Any]) -> DecodedColumns:
     """Decode; and if that fails as a whole, which it never should, find the rows that are to blame: they are bad, the
     others are not. What the batch as a whole is too large for is no row's fault."""
     try:
@@ -59,9 +59,11 @@ def decode_each(decoder: Decoder, values: pa.Array, begins: NDArray[Any]) -> Dec
         raise
     except Exception as error:
         if len(values) == 1:
-            return Decoded(pa.nulls(1, decoder.type), {0: f"it cannot be decoded: {type(error).__name__} {error}"})
+            return DecodedColumns(
+                pa.nulls(1, decoder.type), {0: f"it cannot be decoded: {type(error).__name__} {error}"}
+            )
     middle = len(values) // 2
     first = decode_each(decoder, values[:middle], begins[:middle])
     second = decode_each(decoder, values[middle:], begins[middle:])
     reasons = {**first.reasons, **{middle + row: why for row, why in second.reasons.items()}}
-    return Decoded(pa.concat_arrays([first.columns, second.columns]), reasons)
+    return DecodedColumns(pa.concat_arrays([first.columns, second.columns]), reasons)

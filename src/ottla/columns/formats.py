@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ottla.columns.codec import Decoder, Encoder
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 
 def decoder_of(
-    writer: Source, reader: Source | None = None, message: str = "", indexes: tuple[int, ...] = ()
+    writer: SchemaSource, reader: SchemaSource | None = None, message: str = "", indexes: tuple[int, ...] = ()
 ) -> Decoder:
     """What `writer` wrote, as columns of `reader`. `message`: which one of a Protobuf file to read, by its full name;
     `indexes`: which one of the writer's file the values say they are.
@@ -29,7 +29,7 @@ def decoder_of(
     return json(writer, reader)
 
 
-def encoder_of(schema: Source, message: str = "") -> Encoder:
+def encoder_of(schema: SchemaSource, message: str = "") -> Encoder:
     """Columns as payloads of a schema. Raises InvalidSchema, UnsupportedSchema."""
     if schema.type is SchemaType.AVRO:
         from ottla.columns.avro.encoder import encoder as avro
@@ -44,7 +44,7 @@ def encoder_of(schema: Source, message: str = "") -> Encoder:
     return json(schema)
 
 
-def derive(kind: SchemaType, of: pa.DataType, name: str) -> Source:
+def derive(kind: SchemaType, of: pa.DataType, name: str) -> SchemaSource:
     """The schema to register for columns of a type. Raises UnsupportedSchema."""
     if kind is SchemaType.AVRO:
         from ottla.columns.avro.derive import derive_avro
@@ -59,7 +59,7 @@ def derive(kind: SchemaType, of: pa.DataType, name: str) -> Source:
     return derive_json(of, name)
 
 
-def indexes_of(schema: Source, message: str) -> tuple[int, ...] | None:
+def indexes_of(schema: SchemaSource, message: str) -> tuple[int, ...] | None:
     """The path to a message in its Protobuf file, as frames carry it; None for other types."""
     if schema.type is not SchemaType.PROTOBUF:
         return None

@@ -42,7 +42,7 @@ FIELDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class OutputColumn:
     """One column: its number, its Arrow type, whether it has nulls, and the columns directly below."""
 
     number: int
@@ -50,7 +50,7 @@ class Column:
     type: pa.DataType
     nullable: bool
     level: int
-    below: tuple[Column, ...]
+    below: tuple[OutputColumn, ...]
 
     @property
     def after(self) -> int:
@@ -82,12 +82,12 @@ def kind_of(of: pa.DataType) -> int:
     raise UnsupportedSchema(f"there is no column of type {of}")
 
 
-def columns_of(of: pa.DataType, nullable: bool = True) -> Column:
+def columns_of(of: pa.DataType, nullable: bool = True) -> OutputColumn:
     """The tree of columns of a type."""
     return _column(of, nullable, 0, -1)
 
 
-def _column(of: pa.DataType, nullable: bool, number: int, level: int) -> Column:
+def _column(of: pa.DataType, nullable: bool, number: int, level: int) -> OutputColumn:
     kind = kind_of(of)
     fields: list[pa.Field] = []
     if pa.types.is_map(of):
@@ -97,15 +97,15 @@ def _column(of: pa.DataType, nullable: bool, number: int, level: int) -> Column:
         fields = [of.value_field]
     elif kind == STRUCT:
         fields = list(of)
-    below: list[Column] = []
+    below: list[OutputColumn] = []
     following = number + 1
     for field in fields:
         below.append(_column(field.type, field.nullable, following, number if kind == LIST else level))
         following = below[-1].after
-    return Column(number, kind, of, nullable, level, tuple(below))
+    return OutputColumn(number, kind, of, nullable, level, tuple(below))
 
 
-def all_columns(root: Column) -> list[Column]:
+def all_columns(root: OutputColumn) -> list[OutputColumn]:
     """The column and all below it, by number."""
     found = [root]
     for child in root.below:
@@ -113,7 +113,7 @@ def all_columns(root: Column) -> list[Column]:
     return found
 
 
-def table_of(root: Column) -> Longs:
+def table_of(root: OutputColumn) -> Longs:
     """The table without places: those are given when there is memory (`columns.arena`)."""
     columns = all_columns(root)
     table = np.zeros((len(columns), FIELDS), np.int64)

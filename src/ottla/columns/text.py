@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ottla.columns.codec import Decoded, UnsupportedSchema
+from ottla.columns.codec import DecodedColumns, UnsupportedSchema
 
 _NO_UTF8 = "the text is not UTF-8"
 
@@ -16,10 +16,10 @@ class TextDecoder:
 
     type = pa.string()
 
-    def decode(self, values: pa.Array, begins: Any = 0) -> Decoded:
+    def decode(self, values: pa.Array, begins: Any = 0) -> DecodedColumns:
         """See `columns.codec`; nothing stands before text."""
         try:
-            return Decoded(values.cast(pa.string()), {})
+            return DecodedColumns(values.cast(pa.string()), {})
         except pa.ArrowInvalid:
             pass
         reasons: dict[int, str] = {}
@@ -30,7 +30,7 @@ class TextDecoder:
             except UnicodeDecodeError:
                 made.append(None)
                 reasons[row] = _NO_UTF8
-        return Decoded(pa.array(made, pa.string()), reasons)
+        return DecodedColumns(pa.array(made, pa.string()), reasons)
 
 
 class TextEncoder:

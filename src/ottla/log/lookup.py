@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 from ottla.log.files.disk import File
-from ottla.log.files.scan import Scanned, scan
+from ottla.log.files.scan import ScannedBatch, scan
 from ottla.log.files.segment import Segment
 from ottla.log.look import unpacked_bytes_max
 from ottla.log.steps import Steps
@@ -81,7 +81,7 @@ class TimeSearch(Steps):
                 return batch.position + batch.header.size_bytes
         return None
 
-    def _search_batch(self, file: File, batch: Scanned) -> Iterator[None]:
+    def _search_batch(self, file: File, batch: ScannedBatch) -> Iterator[None]:
         header = batch.header
         if header.is_log_append_time:  # all records share it
             self._believe(header)
@@ -113,7 +113,7 @@ class TimeSearch(Steps):
             self.found = TimeOffset(first, header.max_timestamp, header.leader_epoch)
 
 
-def _unpacked(file: File, batch: Scanned, limit_bytes: int) -> bytes | None:
+def _unpacked(file: File, batch: ScannedBatch, limit_bytes: int) -> bytes | None:
     """None: it is more than that."""
     data = batch.view()
     if len(data) < batch.header.size_bytes:

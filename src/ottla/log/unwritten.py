@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ottla.log.files.disk import File
 
 
-class Batch(NamedTuple):
+class UnwrittenBatch(NamedTuple):
     """One or several, in one piece."""
 
     file: File
@@ -24,12 +24,12 @@ class Batch(NamedTuple):
         return self.file.written >= min(self.end, self.file.size)
 
 
-class Unwritten(list[Batch]):
+class Unwritten(list[UnwrittenBatch]):
     __slots__ = ()
 
     def add(self, file: File, first_offset: int) -> None:
         """It was the last that was appended to the file."""
-        self.append(Batch(file, file.size, first_offset))
+        self.append(UnwrittenBatch(file, file.size, first_offset))
 
     def files(self) -> list[File]:
         """What has to be written, in this order."""

@@ -12,8 +12,8 @@ from ottla.model.client_metrics_settings import CLIENT_METRICS_SETTINGS
 from ottla.model.config import declared
 from ottla.model.group_settings import GROUP_SETTINGS
 from ottla.model.node_config import NodeConfig
-from ottla.model.resources import Source
-from ottla.model.setting import Dynamic, Kind, Setting
+from ottla.model.resources import ConfigSource
+from ottla.model.setting import Dynamic, Setting, SettingKind
 from ottla.model.topic_settings import TOPIC_SETTINGS
 
 
@@ -22,18 +22,18 @@ class SynonymValue(NamedTuple):
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
 
 
-class Described(NamedTuple):
+class DescribedConfig(NamedTuple):
     """One entry of a DescribeConfigs answer."""
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
     read_only: bool
     sensitive: bool
-    kind: Kind
+    kind: SettingKind
     synonyms: tuple[SynonymValue, ...]
     doc: str | None
 
@@ -41,35 +41,35 @@ class Described(NamedTuple):
 Wanted = Collection[str] | None  # None: every setting
 
 
-def describe_topic(node: NodeConfig, overrides: Mapping[str, str], wanted: Wanted = None) -> Iterator[Described]:
+def describe_topic(node: NodeConfig, overrides: Mapping[str, str], wanted: Wanted = None) -> Iterator[DescribedConfig]:
     """Describe the settings of a topic."""
     config = node.topic(overrides)
     for setting in _asked(TOPIC_SETTINGS, overrides, wanted):
         synonyms = _broker_values(node, setting.follows[0].name) if setting.follows else ()
-        yield _entry(setting, config[setting], overrides, Source.TOPIC, synonyms)
+        yield _entry(setting, config[setting], overrides, ConfigSource.TOPIC, synonyms)
 
 
-def describe_group(node: NodeConfig, overrides: Mapping[str, str], wanted: Wanted = None) -> Iterator[Described]:
+def describe_group(node: NodeConfig, overrides: Mapping[str, str], wanted: Wanted = None) -> Iterator[DescribedConfig]:
     """Describe the settings of a group."""
     config = node.group(overrides)
     for setting in _asked(GROUP_SETTINGS, overrides, wanted):
         if setting.follows:
             synonyms = _broker_values(node, setting.follows[0].name)
         else:
-            synonyms = (SynonymValue(setting.name, setting.render(setting.default), Source.DEFAULT),)
-        yield _entry(setting, config[setting], overrides, Source.GROUP, synonyms)
+            synonyms = (SynonymValue(setting.name, setting.render(setting.default), ConfigSource.DEFAULT),)
+        yield _entry(setting, config[setting], overrides, ConfigSource.GROUP, synonyms)
 
 
 def describe_client_metrics(
     node: NodeConfig, overrides: Mapping[str, str], wanted: Wanted = None
-) -> Iterator[Described]:
+) -> Iterator[DescribedConfig]:
     """Describe the settings of a client metrics subscription."""
     config = node.client_metrics(overrides)
     for setting in _asked(CLIENT_METRICS_SETTINGS, overrides, wanted):
-        yield _entry(setting, config[setting], overrides, Source.CLIENT_METRICS, ())
+        yield _entry(setting, config[setting], overrides, ConfigSource.CLIENT_METRICS, ())
 
 
-def describe_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator[Described]:
+def describe_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator[DescribedConfig]:
     """Describe this broker: every public setting, and whatever else somebody set."""
     texts = {**node.static, **node.dynamic_default, **node.dynamic_broker}
     public = [setting.name for setting in BROKER_SETTINGS.values() if not setting.internal]
@@ -83,11 +83,11 @@ def describe_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator[Describ
             yield _broker_entry(name, value, _broker_values(node, name))
 
 
-def describe_default_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator[Described]:
+def describe_default_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator[DescribedConfig]:
     """Describe the dynamic defaults of all brokers (the broker resource with an empty name)."""
     for name, text in node.dynamic_default.items():
         if wanted is None or name in wanted:
-            synonyms = (s for s in _broker_values(node, name) if s.source is Source.DYNAMIC_DEFAULT_BROKER)
+            synonyms = (s for s in _broker_values(node, name) if s.source is ConfigSource.DYNAMIC_DEFAULT_BROKER)
             yield _broker_entry(name, text, tuple(synonyms))
 
 
@@ -103,26 +103,26 @@ def _entry(
     setting: Setting[Any],
     value: Any,
     overrides: Mapping[str, str],
-    own_source: Source,
+    own_source: ConfigSource,
     inherited: tuple[SynonymValue, ...],
-) -> Described:
+) -> DescribedConfig:
     shown = None if setting.sensitive else setting.render(value)
     if setting.name in overrides:
         inherited = (SynonymValue(setting.name, shown, own_source), *inherited)
-    source = inherited[0].source if inherited else Source.DEFAULT
-    return Described(setting.name, shown, source, False, setting.sensitive, setting.kind, inherited, setting.doc)
+    source = inherited[0].source if inherited else ConfigSource.DEFAULT
+    return DescribedConfig(setting.name, shown, source, False, setting.sensitive, setting.kind, inherited, setting.doc)
 
 
-def _broker_entry(name: str, value: str | None, synonyms: tuple[SynonymValue, ...]) -> Described:
+def _broker_entry(name: str, value: str | None, synonyms: tuple[SynonymValue, ...]) -> DescribedConfig:
     setting = declared(name, BROKER_SETTINGS)
-    source = synonyms[0].source if synonyms else Source.DEFAULT
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
     if setting is None:
         # Nobody knows what it is, so it might be a secret.
-        return Described(name, None, source, True, True, Kind.UNKNOWN, synonyms, None)
+        return DescribedConfig(name, None, source, True, True, SettingKind.UNKNOWN, synonyms, None)
     read_only = name != setting.name or setting.dynamic is Dynamic.READ_ONLY
     shown = None if setting.sensitive else value
     doc = setting.doc if name == setting.name else None
-    return Described(name, shown, source, read_only, setting.sensitive, setting.kind, synonyms, doc)
+    return DescribedConfig(name, shown, source, read_only, setting.sensitive, setting.kind, synonyms, doc)
 
 
 def _broker_values(node: NodeConfig, name: str) -> tuple[SynonymValue, ...]:
@@ -135,15 +135,15 @@ def _broker_values(node: NodeConfig, name: str) -> tuple[SynonymValue, ...]:
         names = setting.synonyms if setting.name == name else (name, setting.name)
     found: list[SynonymValue] = []
     for values, source in (
-        (node.dynamic_broker, Source.DYNAMIC_BROKER),
-        (node.dynamic_default, Source.DYNAMIC_DEFAULT_BROKER),
-        (node.static, Source.STATIC_BROKER),
+        (node.dynamic_broker, ConfigSource.DYNAMIC_BROKER),
+        (node.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        (node.static, ConfigSource.STATIC_BROKER),
     ):
         found += [SynonymValue(n, None if sensitive else values[n], source) for n in names if n in values]
     for n in names:
         default = BROKER_SETTINGS[n].render(BROKER_SETTINGS[n].default) if n in BROKER_SETTINGS else None
         if default is not None:
-            found.append(SynonymValue(n, None if sensitive else default, Source.DEFAULT))
+            found.append(SynonymValue(n, None if sensitive else default, ConfigSource.DEFAULT))
     # Kafka drops what stands before the setting's own name: log.retention.ms says nothing of a file's ...hours alone.
     start = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
     return tuple(found[start:])

@@ -16,7 +16,7 @@ each of them.
 from collections.abc import Iterable
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from ottla.model.setting import Dynamic, Importance, Kind, Required, Setting, millis_per_unit
+from ottla.model.setting import Dynamic, Importance, Required, Setting, SettingKind, millis_per_unit
 from ottla.model.validators import Validator
 
 T = TypeVar("T")
@@ -49,45 +49,45 @@ class Section:
         self.settings: dict[str, Setting[Any]] = {}
 
     def boolean(self, name: str, default: bool, doc: str, **options: Unpack[Options]) -> Setting[bool]:
-        return self._add(name, Kind.BOOLEAN, default, doc, options)
+        return self._add(name, SettingKind.BOOLEAN, default, doc, options)
 
     def int16(self, name: str, default: int, doc: str, **options: Unpack[Options]) -> Setting[int]:
-        return self._add(name, Kind.SHORT, default, doc, options)
+        return self._add(name, SettingKind.SHORT, default, doc, options)
 
     def int32(self, name: str, default: int | Required, doc: str, **options: Unpack[Options]) -> Setting[int]:
-        return self._add(name, Kind.INT, default, doc, options)
+        return self._add(name, SettingKind.INT, default, doc, options)
 
     def optional_int32(self, name: str, doc: str, **options: Unpack[Options]) -> Setting[int | None]:
-        return self._add(name, Kind.INT, None, doc, options)
+        return self._add(name, SettingKind.INT, None, doc, options)
 
     def int64(self, name: str, default: int, doc: str, **options: Unpack[Options]) -> Setting[int]:
-        return self._add(name, Kind.LONG, default, doc, options)
+        return self._add(name, SettingKind.LONG, default, doc, options)
 
     def optional_int64(self, name: str, doc: str, **options: Unpack[Options]) -> Setting[int | None]:
-        return self._add(name, Kind.LONG, None, doc, options)
+        return self._add(name, SettingKind.LONG, None, doc, options)
 
     def double(self, name: str, default: float, doc: str, **options: Unpack[Options]) -> Setting[float]:
-        return self._add(name, Kind.DOUBLE, default, doc, options)
+        return self._add(name, SettingKind.DOUBLE, default, doc, options)
 
     def text(self, name: str, default: str, doc: str, **options: Unpack[Options]) -> Setting[str]:
-        return self._add(name, Kind.STRING, default, doc, options)
+        return self._add(name, SettingKind.STRING, default, doc, options)
 
     def optional_text(self, name: str, doc: str, **options: Unpack[Options]) -> Setting[str | None]:
-        return self._add(name, Kind.STRING, None, doc, options)
+        return self._add(name, SettingKind.STRING, None, doc, options)
 
     def items(
         self, name: str, default: tuple[str, ...] | Required, doc: str, **options: Unpack[Options]
     ) -> Setting[tuple[str, ...]]:
-        return self._add(name, Kind.LIST, default, doc, options)
+        return self._add(name, SettingKind.LIST, default, doc, options)
 
     def optional_items(self, name: str, doc: str, **options: Unpack[Options]) -> Setting[tuple[str, ...] | None]:
-        return self._add(name, Kind.LIST, None, doc, options)
+        return self._add(name, SettingKind.LIST, None, doc, options)
 
     def class_name(self, name: str, default: str | None, doc: str, **options: Unpack[Options]) -> Setting[str | None]:
-        return self._add(name, Kind.CLASS, default, doc, options)
+        return self._add(name, SettingKind.CLASS, default, doc, options)
 
     def password(self, name: str, doc: str, **options: Unpack[Options]) -> Setting[str | None]:
-        return self._add(name, Kind.PASSWORD, None, doc, options)
+        return self._add(name, SettingKind.PASSWORD, None, doc, options)
 
     def following(
         self,
@@ -122,7 +122,7 @@ class Section:
         )
         return self._keep(setting)
 
-    def _add(self, name: str, kind: Kind, default: T | Required, doc: str, options: Options) -> Setting[T]:
+    def _add(self, name: str, kind: SettingKind, default: T | Required, doc: str, options: Options) -> Setting[T]:
         setting = Setting(
             name,
             kind,

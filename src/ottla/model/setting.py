@@ -21,7 +21,7 @@ from ottla.model.validators import Validator, invalid
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Kind(IntEnum):
+class SettingKind(IntEnum):
     """Type of a value; the numbers are those of DescribeConfigs."""
 
     UNKNOWN = 0
@@ -62,7 +62,7 @@ REQUIRED: Final = Required.REQUIRED
 # The reason of a setting without effect that waits for a feature.
 NOT_YET: Final = "not yet"
 
-_INT_BITS = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
+_INT_BITS = {SettingKind.SHORT: 16, SettingKind.INT: 32, SettingKind.LONG: 64}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 # Java's decimal literals, with the suffix it tolerates. (Hexadecimal ones exist too; nobody configures with them.)
 _DOUBLE = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
@@ -73,7 +73,7 @@ class Setting(Generic[T_co]):
     """One configuration key."""
 
     name: str
-    kind: Kind
+    kind: SettingKind
     default: T_co | Required
     doc: str
     validator: Validator | None = None
@@ -101,7 +101,7 @@ class Setting(Generic[T_co]):
     @property
     def sensitive(self) -> bool:
         """Whether the value must never be shown."""
-        return self.kind is Kind.PASSWORD
+        return self.kind is SettingKind.PASSWORD
 
     def parse(self, text: str) -> T_co:
         """Turn text into a checked value, or raise INVALID_CONFIG."""
@@ -159,14 +159,14 @@ def parse_list(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(re.split(r"\s*,\s*", text))) if text else ()
 
 
-def _parse_boolean(name: str, text: str, kind: Kind) -> bool:
+def _parse_boolean(name: str, text: str, kind: SettingKind) -> bool:
     word = text.strip().lower()
     if word not in ("true", "false"):
         raise ApiError(ErrorCode.INVALID_CONFIG, invalid(name, text, "Expected value to be either true or false"))
     return word == "true"
 
 
-def _parse_integer(name: str, text: str, kind: Kind) -> int:
+def _parse_integer(name: str, text: str, kind: SettingKind) -> int:
     word = text.strip()
     limit = 1 << (_INT_BITS[kind] - 1)
     if _INTEGER.fullmatch(word) is None or not -limit <= int(word) < limit:
@@ -174,29 +174,29 @@ def _parse_integer(name: str, text: str, kind: Kind) -> int:
     return int(word)
 
 
-def _parse_double(name: str, text: str, kind: Kind) -> float:
+def _parse_double(name: str, text: str, kind: SettingKind) -> float:
     match = _DOUBLE.fullmatch(text.strip())
     if match is None:
         raise ApiError(ErrorCode.INVALID_CONFIG, invalid(name, text, f"Not a number of type {kind.name}"))
     return float(match[1])
 
 
-def _parse_text(name: str, text: str, kind: Kind) -> str:
+def _parse_text(name: str, text: str, kind: SettingKind) -> str:
     return text.strip()
 
 
-def _parse_list(name: str, text: str, kind: Kind) -> tuple[str, ...]:
+def _parse_list(name: str, text: str, kind: SettingKind) -> tuple[str, ...]:
     return parse_list(text)
 
 
-_PARSERS: dict[Kind, Callable[[str, str, Kind], Any]] = {
-    Kind.BOOLEAN: _parse_boolean,
-    Kind.STRING: _parse_text,
-    Kind.INT: _parse_integer,
-    Kind.SHORT: _parse_integer,
-    Kind.LONG: _parse_integer,
-    Kind.DOUBLE: _parse_double,
-    Kind.LIST: _parse_list,
-    Kind.CLASS: _parse_text,
-    Kind.PASSWORD: _parse_text,
+_PARSERS: dict[SettingKind, Callable[[str, str, SettingKind], Any]] = {
+    SettingKind.BOOLEAN: _parse_boolean,
+    SettingKind.STRING: _parse_text,
+    SettingKind.INT: _parse_integer,
+    SettingKind.SHORT: _parse_integer,
+    SettingKind.LONG: _parse_integer,
+    SettingKind.DOUBLE: _parse_double,
+    SettingKind.LIST: _parse_list,
+    SettingKind.CLASS: _parse_text,
+    SettingKind.PASSWORD: _parse_text,
 }

@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
 )
 
 
-class Wanted(NamedTuple):
+class WantedBatch(NamedTuple):
     """One batch, whole, and the offsets of it that are wanted: [start, end), end -1 for all the rest."""
 
     topic: str
@@ -47,9 +47,9 @@ class Wanted(NamedTuple):
     end: int = -1
 
 
-def record_batch(batches: Sequence[Wanted]) -> pa.RecordBatch:
+def record_batch(batches: Sequence[WantedBatch]) -> pa.RecordBatch:
     """All wanted records of all batches, in their order. Raises ApiError(INVALID_RECORD) on malformed ones."""
-    found = Scanned(batches, [unpacked(batch) for batch in batches])
+    found = ScannedRecords(batches, [unpacked(batch) for batch in batches])
     places = list(dict.fromkeys(batch.topic for batch in batches))
     topics = np.array([places.index(batch.topic) for batch in batches], dtype=np.int32)
     partitions = np.array([batch.partition for batch in batches], dtype=np.int32)
@@ -66,13 +66,13 @@ def record_batch(batches: Sequence[Wanted]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-class Scanned:
+class ScannedRecords:
     """The wanted records of some batches and their payloads as columns; those of variable size become Arrow when they
     are asked for. Raises ApiError(INVALID_RECORD) on malformed records."""
 
     def __init__(
         self,
-        batches: Sequence[Wanted],
+        batches: Sequence[WantedBatch],
         payloads: Sequence[bytes | memoryview],
         *,
         with_keys: bool = True,
@@ -153,7 +153,7 @@ class _Columns:
         )
 
 
-def unpacked(batch: Wanted) -> bytes | memoryview:
+def unpacked(batch: WantedBatch) -> bytes | memoryview:
     """The records of a batch, decompressed."""
     body = batch.data[HEADER_BYTES : batch.header.size_bytes]
     if batch.header.codec == Codec.NONE:
@@ -161,7 +161,7 @@ def unpacked(batch: Wanted) -> bytes | memoryview:
     return decompress(Codec(batch.header.codec), body, DECOMPRESSED_BATCH_BYTES_MAX)
 
 
-def _table(batches: Sequence[Wanted], sizes: Sequence[int]) -> Any:
+def _table(batches: Sequence[WantedBatch], sizes: Sequence[int]) -> Any:
     rows: list[tuple[int, ...]] = []
     begin = 0
     for batch, size in zip(batches, sizes, strict=True):

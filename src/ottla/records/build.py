@@ -35,7 +35,7 @@ from ottla.records.record import NO_OFFSET, Headers, Record, put_varint, varint_
 Pair = tuple[bytes | None, bytes | None]
 
 
-class Encoded(NamedTuple):
+class EncodedRecords(NamedTuple):
     """Records laid out one after the other, and what the header must say about them."""
 
     data: bytearray | memoryview
@@ -170,7 +170,7 @@ def assemble(
 
 def encode_records(
     records: Iterable[Record | Pair], base_offset: int, timestamp: int, delete_horizon_ms: int | None
-) -> Encoded:
+) -> EncodedRecords:
     """Lay out records. Timestamps are relative to the first one, or to the delete horizon where there is one."""
     out = bytearray()
     count, delta = 0, -1
@@ -192,10 +192,10 @@ def encode_records(
             max_timestamp = time_ms
         put_record(out, delta, time_ms - base_timestamp, key, value, headers)
         count += 1
-    return Encoded(out, count, delta, NO_TIMESTAMP if base_timestamp is None else base_timestamp, max_timestamp)
+    return EncodedRecords(out, count, delta, NO_TIMESTAMP if base_timestamp is None else base_timestamp, max_timestamp)
 
 
-def encode_values(values: Iterable[bytes], timestamp: int) -> Encoded:
+def encode_values(values: Iterable[bytes], timestamp: int) -> EncodedRecords:
     """`encode_records` of very many that are nothing but a value, all of one time."""
     parts: list[bytes] = []
     around: dict[tuple[int, int], tuple[bytes, bytes]] = {}  # what is before and behind the delta, by their lengths
@@ -210,7 +210,7 @@ def encode_values(values: Iterable[bytes], timestamp: int) -> Encoded:
             before = varint_bytes(2 + len(offset) + 1 + len(size) + len(value) + 1) + bytes(2)
             known = around[lengths] = before, b"\x01" + size
         parts += known[0], offset, known[1], value, b"\x00"
-    return Encoded(bytearray().join(parts), delta + 1, delta, timestamp, timestamp)
+    return EncodedRecords(bytearray().join(parts), delta + 1, delta, timestamp, timestamp)
 
 
 def put_record(

@@ -36,7 +36,7 @@ def frozen(array: Any) -> Any:
     return array
 
 
-class Column(NamedTuple):
+class InputColumn(NamedTuple):
     """Bytes per row, as Arrow has them; all three are `frozen`."""
 
     data: Bytes
@@ -48,20 +48,20 @@ class HeaderColumns(NamedTuple):
     """Headers of all rows: where each row's end (one number more than rows), and their names and contents."""
 
     ends: Ints
-    names: Column
-    contents: Column
+    names: InputColumn
+    contents: InputColumn
 
 
 NO_BYTES: Bytes = frozen(np.zeros(0, np.uint8))
 ALL_THERE: Bools = frozen(np.zeros(0, np.bool_))
 NO_PARTITIONS: Ints = frozen(np.zeros(0, np.int32))
-_NO_COLUMN = Column(NO_BYTES, frozen(np.zeros(1, np.int32)), ALL_THERE)
+_NO_COLUMN = InputColumn(NO_BYTES, frozen(np.zeros(1, np.int32)), ALL_THERE)
 NO_HEADERS = HeaderColumns(NO_PARTITIONS, _NO_COLUMN, _NO_COLUMN)
 
 
-def missing(rows: int) -> Column:
+def missing(rows: int) -> InputColumn:
     """A column of nulls."""
-    return Column(NO_BYTES, frozen(np.zeros(rows + 1, np.int32)), frozen(np.zeros(rows, np.bool_)))
+    return InputColumn(NO_BYTES, frozen(np.zeros(rows + 1, np.int32)), frozen(np.zeros(rows, np.bool_)))
 
 
 @compiled
@@ -200,8 +200,8 @@ def _put_headers(out: Bytes, at: int, headers: HeaderColumns, row: int) -> int:
 
 @compiled
 def encode(
-    keys: Column,
-    values: Column,
+    keys: InputColumn,
+    values: InputColumn,
     headers: HeaderColumns,
     rows: Longs,
     begins: Longs,
@@ -267,8 +267,8 @@ class EncodedRows(NamedTuple):
 
 
 def encode_rows(
-    keys: Column,
-    values: Column,
+    keys: InputColumn,
+    values: InputColumn,
     headers: HeaderColumns,
     chosen: Ints,
     partition_count: int,
@@ -289,11 +289,11 @@ def encode_rows(
     return EncodedRows(out, table[:made])
 
 
-def content_bytes(keys: Column, values: Column, headers: HeaderColumns) -> int:
+def content_bytes(keys: InputColumn, values: InputColumn, headers: HeaderColumns) -> int:
     """The bytes of all rows themselves, however they are spread over batches."""
     size_bytes = _span(keys) + _span(values)
     return size_bytes + _span(headers.names) + _span(headers.contents) if len(headers.ends) else size_bytes
 
 
-def _span(column: Column) -> int:
+def _span(column: InputColumn) -> int:
     return int(column.ends[-1] - column.ends[0])

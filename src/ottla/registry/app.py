@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ottla.registry.errors import EXPECTED, BadRequest, answer_of
 from ottla.registry.port import Store
 from ottla.registry.routes import paths, table
-from ottla.registry.routes.call import Call, Encoded, Forwarded, Text
+from ottla.registry.routes.call import Call, EncodedAnswer, Forwarded, Text
 from ottla.web.answers import REGISTRY_JSON, REGISTRY_MEDIA_TYPES, error_answer, json_answer, media_type_for
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def _check_content(request: Request) -> None:
 
 
 def _respond(answer: Any, media_type: str) -> Response:
-    if isinstance(answer, Encoded):
+    if isinstance(answer, EncodedAnswer):
         return Response(answer.body, media_type=media_type)
     if isinstance(answer, Text):
         return Response(answer.text.encode(), media_type=media_type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from ottla.registry.port import ForwardFailed, NotLeader, Unavailable
-from ottla.schemas.registry.refusal import Refused
+from ottla.schemas.registry.refusal import RegistryRefusal
 from ottla.web.answers import error_answer
 
 
@@ -19,7 +19,7 @@ class BadRequest(Exception):
 
 
 # What may come of a request besides an answer.
-EXPECTED = (BadRequest, Refused, NotLeader, Unavailable, ForwardFailed)
+EXPECTED = (BadRequest, RegistryRefusal, NotLeader, Unavailable, ForwardFailed)
 
 
 def answer_of(error: Exception, media_type: str) -> Response:
@@ -27,7 +27,7 @@ def answer_of(error: Exception, media_type: str) -> Response:
     match error:
         case BadRequest():
             return error_answer(error.code, error.message, media_type=media_type)
-        case Refused():
+        case RegistryRefusal():
             return error_answer(error.code, error.message, status=error.status, media_type=media_type)
         case Unavailable() if error.timed_out:
             return error_answer(50002, str(error), media_type=media_type)

@@ -15,8 +15,16 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ottla.registry.forward import FORWARD_HEADER, SENT_ON, Call, Forwarding, NotForwarded, Reply, StrangeAnswer
-from ottla.registry.leader import Election
+from ottla.registry.forward import (
+    FORWARD_HEADER,
+    SENT_ON,
+    Call,
+    ForwardedReply,
+    Forwarding,
+    NotForwarded,
+    StrangeAnswer,
+)
+from ottla.registry.leader import RegistryElection
 from ottla.registry.port import ForwardFailed, NotLeader
 
 if TYPE_CHECKING:
@@ -32,7 +40,7 @@ class Following:
 
     def __init__(
         self,
-        election: Election,
+        election: RegistryElection,
         is_announced: Callable[[str], bool],
         peers: tuple[str, ...],
         timeout_ms: int,
@@ -45,7 +53,7 @@ class Following:
         self._backoff_ms = backoff_ms
         self._forwarding = Forwarding()
 
-    async def forward(self, request: Request) -> Reply:
+    async def forward(self, request: Request) -> ForwardedReply:
         """The leader's answer. Raises ForwardFailed, NotLeader(None)."""
         if FORWARD_HEADER.lower() in request.headers:
             raise ForwardFailed("this instance is not the leader either")
@@ -71,7 +79,7 @@ class Following:
     def _may_ask(self, url: str) -> bool:
         return self._is_announced(url) or url in self._peers
 
-    async def _ask(self, call: Call) -> Reply:
+    async def _ask(self, call: Call) -> ForwardedReply:
         """Ask whoever leads, and again while that is being found out."""
         tries = 0
         while True:
@@ -100,5 +108,5 @@ class Following:
             raise NotLeader(None) from None
 
 
-def _is_unsettled(reply: Reply) -> bool:
+def _is_unsettled(reply: ForwardedReply) -> bool:
     return reply.status == 500 and any(b'"error_code":%d' % code in reply.body for code in _UNSETTLED)

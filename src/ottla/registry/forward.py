@@ -34,7 +34,7 @@ class Call(NamedTuple):
     body: bytes
 
 
-class Reply(NamedTuple):
+class ForwardedReply(NamedTuple):
     """An answer as it is given back."""
 
     status: int
@@ -60,7 +60,7 @@ class Forwarding:
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(limits.FORWARDED_REQUESTS_MAX)
 
-    async def send(self, url: str, call: Call, timeout_s: float) -> Reply:
+    async def send(self, url: str, call: Call, timeout_s: float) -> ForwardedReply:
         """Raises NotForwarded and StrangeAnswer."""
         async with self._turns:
             reader, writer = await _connect(url, timeout_s)
@@ -88,7 +88,9 @@ async def _connect(url: str, timeout_s: float) -> tuple[asyncio.StreamReader, as
         raise NotForwarded(f"{url} cannot be reached: {error}", maybe_applied=False) from None
 
 
-async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, call: Call) -> Reply:
+async def _exchange(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, call: Call
+) -> ForwardedReply:
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_READ_BYTES)
     headers = {
         **call.headers,
@@ -117,7 +119,7 @@ async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
                 if len(body) > limits.FORWARDED_ANSWER_BYTES_MAX:
                     raise StrangeAnswer(f"answered with more than {limits.FORWARDED_ANSWER_BYTES_MAX} bytes")
             case h11.EndOfMessage() if response is not None:
-                return Reply(response.status_code, _content_type(response), bytes(body))
+                return ForwardedReply(response.status_code, _content_type(response), bytes(body))
             case h11.ConnectionClosed():
                 raise h11.RemoteProtocolError("it closed the connection")
 

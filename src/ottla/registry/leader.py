@@ -74,7 +74,7 @@ class Verdict(NamedTuple):
     is_self: bool
 
 
-class Election:
+class RegistryElection:
     """One member of the election group. `verdict` is what it last heard, `changed` tells of the next one."""
 
     def __init__(self, cluster: Cluster, identity: Identity, options: ElectionOptions) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from ottla.client.cluster import Cluster
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.registry.identity import Identity, client_id_of
-from ottla.registry.leader import Election, ElectionOptions
+from ottla.registry.leader import ElectionOptions, RegistryElection
 from ottla.registry.store import StoreOptions, TopicStore
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Service:
         listening = await listen(options.host, options.port)
         identity = Identity(_advertised(options), listening.getsockname()[1])
         cluster = Cluster(_client_options(options, identity))
-        election = Election(cluster, identity, options.election)
+        election = RegistryElection(cluster, identity, options.election)
         store = TopicStore(cluster, election, options.election.group_id, options.store)
         web = WebServer(build(store), listening)
         self._running = _Running(cluster, election, store, web)
@@ -91,7 +91,7 @@ class _Running(NamedTuple):
     """What a started service consists of."""
 
     cluster: Cluster
-    election: Election
+    election: RegistryElection
     store: TopicStore
     web: WebServer
 

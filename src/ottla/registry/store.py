@@ -34,14 +34,14 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.version import VERSION
 from ottla.registry.aside import Aside
 from ottla.registry.following import Following
-from ottla.registry.leader import Election
+from ottla.registry.leader import RegistryElection
 from ottla.registry.port import About, NotLeader, Unavailable
 from ottla.registry.tail import ReadAnew, Tail, Unreadable
 from ottla.registry.topic import WrongTopic, ensure_topic
 from ottla.registry.writer import Writer
 from ottla.schemas.registry.commands import RegistryCommand
 from ottla.schemas.registry.machine import RegistryMachine
-from ottla.schemas.registry.records import LeaderEntry, Record, encode
+from ottla.schemas.registry.records import LeaderEntry, RegistryRecord, encode
 from ottla.schemas.registry.refusal import too_large
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class StoreOptions:
 class _Written:
     """Records that may or may not be in the log, from `offset` on; looked for among those that are read."""
 
-    def __init__(self, records: Sequence[Record], offset: int) -> None:
+    def __init__(self, records: Sequence[RegistryRecord], offset: int) -> None:
         self.is_there = False
         self._offset = offset
         self._wanted = [(each.key, each.value) for each in records]
@@ -85,7 +85,7 @@ class _Written:
 class TopicStore:
     """The `Store` of a running instance."""
 
-    def __init__(self, cluster: Cluster, election: Election, group_id: str, options: StoreOptions) -> None:
+    def __init__(self, cluster: Cluster, election: RegistryElection, group_id: str, options: StoreOptions) -> None:
         self._cluster = cluster
         self._election = election
         self._group_id = group_id
@@ -176,7 +176,7 @@ class TopicStore:
             self._pending.note(record)
         if record.key is not None:
             self._applied += 1
-            machine.apply(Record(record.key, record.value, record.headers, record.timestamp))
+            machine.apply(RegistryRecord(record.key, record.value, record.headers, record.timestamp))
 
     # --- writing ------------------------------------------------------------------------------------------------
 
@@ -269,7 +269,7 @@ class TopicStore:
         else:
             self._writer, self._writer_reading = writer, self._tail.reading
 
-    async def _write(self, records: Sequence[Record]) -> bool:
+    async def _write(self, records: Sequence[RegistryRecord]) -> bool:
         """Write and read back. False: it is sure that nothing was written, and another decision is needed."""
         assert self._writer is not None
         number = self._election.verdict.number

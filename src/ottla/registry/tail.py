@@ -26,7 +26,15 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Generic, TypeVar
 
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.fetching import ConsumedRecord, Cursor, Fetched, Fetcher, RawBatch, ReadOptions, decode_batch
+from ottla.client.consumer.fetching import (
+    ConsumedRecord,
+    FetchCursor,
+    Fetched,
+    Fetcher,
+    RawBatch,
+    ReadOptions,
+    decode_batch,
+)
 from ottla.client.consumer.offsets import EARLIEST, LATEST, resolve
 from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange
 from ottla.model import limits
@@ -172,7 +180,7 @@ class Tail(Generic[S]):
         end = (await resolve(self._cluster, [(self._partition, LATEST)], read_committed=True))[self._partition]
         state = self._begin()
         await self._reach(state, start, end)
-        cursor = Cursor(self._partition, start)
+        cursor = FetchCursor(self._partition, start)
         fetcher = Fetcher(self._cluster, _OPTIONS, patient=True, wake=lambda _: self._news.set())
         try:
             while True:

@@ -13,7 +13,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.producer.options import ProducerOptions
 from ottla.client.producer.producer import Producer
 from ottla.model import limits
-from ottla.schemas.registry.records import Record
+from ottla.schemas.registry.records import RegistryRecord
 
 
 class Writer:
@@ -38,7 +38,7 @@ class Writer:
         """Become the only one who can write."""
         await self._producer.init_transactions()
 
-    async def write(self, records: Sequence[Record]) -> int:
+    async def write(self, records: Sequence[RegistryRecord]) -> int:
         """Write the records, all or none; returns the offset behind the last one."""
         futures = []
         try:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from ottla.schemas.framing import FIRST_MESSAGE
 from ottla.schemas.jackson import Json
-from ottla.schemas.schema import InvalidSchema, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
 
 
 class JsonValues(Protocol):
@@ -18,7 +18,7 @@ class JsonValues(Protocol):
     def to_json(self, payload: bytes) -> Json: ...
 
 
-def json_values_of(source: Source, message_indexes: tuple[int, ...] = FIRST_MESSAGE) -> JsonValues:
+def json_values_of(source: SchemaSource, message_indexes: tuple[int, ...] = FIRST_MESSAGE) -> JsonValues:
     """`message_indexes`: which message of a Protobuf file it is. Raises InvalidSchema."""
     if source.type is SchemaType.AVRO:
         from ottla.schemas.avro.json_values import AvroValues
@@ -32,7 +32,7 @@ def json_values_of(source: Source, message_indexes: tuple[int, ...] = FIRST_MESS
 class _JsonSchemaValues:
     """JSON as it is, if the schema admits it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SchemaSource) -> None:
         from ottla.schemas.readable_json import JsonPayloads
 
         self._payloads = JsonPayloads(source)
@@ -54,7 +54,7 @@ class _JsonSchemaValues:
 class _ProtobufValues:
     """Protobuf's own JSON mapping, with the names of the .proto file."""
 
-    def __init__(self, source: Source, indexes: tuple[int, ...]) -> None:
+    def __init__(self, source: SchemaSource, indexes: tuple[int, ...]) -> None:
         from google.protobuf.message_factory import GetMessageClass
 
         from ottla.schemas.protobuf import parse_protobuf

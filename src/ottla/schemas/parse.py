@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ottla.schemas.schema import Parsed, SchemaType, Source
+from ottla.schemas.schema import Parsed, SchemaSource, SchemaType
 
 
-def parse(source: Source) -> Parsed:
+def parse(source: SchemaSource) -> Parsed:
     """Understand a schema. Raises InvalidSchema."""
     if source.type is SchemaType.AVRO:
         from ottla.schemas.avro import parse_avro

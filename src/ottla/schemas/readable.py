@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ottla.model.limits import ERROR_TEXT_CHARS_MAX
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 # Answers with why `payload` cannot be read; None when it can. Protobuf also wants to know which message it is.
-Reader = Callable[[bytes, tuple[int, ...] | None], str | None]
+PayloadCheck = Callable[[bytes, tuple[int, ...] | None], str | None]
 
 
-def reader_of(source: Source) -> Reader:
+def reader_of(source: SchemaSource) -> PayloadCheck:
     """Raises InvalidSchema if nothing can be checked by this schema."""
     if source.type is SchemaType.PROTOBUF:
         from ottla.schemas.readable_protobuf import ProtobufPayloads

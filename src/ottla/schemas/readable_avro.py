@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 from ottla.model.limits import AVRO_DEPTH_MAX, AVRO_STEPS_PER_BYTE_MAX, ITEMS_OF_NO_SIZE_MAX
 from ottla.schemas.avro import parse_avro
-from ottla.schemas.avro.types import Array, Enum, Fixed, Later, Map, Primitive, Record, Schema, Union
-from ottla.schemas.schema import Source
+from ottla.schemas.avro.types import Array, AvroRecord, AvroType, Enum, Fixed, Map, Primitive, Union, UnresolvedName
+from ottla.schemas.schema import SchemaSource
 
 # Where the value that begins at a place of a payload ends, given how deep it lies.
 Past = Callable[[bytes, int, int], int]
@@ -34,7 +34,7 @@ class _Unreadable(Exception):
 class AvroPayloads:
     """Payloads of one schema. Raises InvalidSchema if it is none."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SchemaSource) -> None:
         self._walk = _Walk()
         self._past = self._walk.past(parse_avro(source, strict=False).schema)
 
@@ -68,7 +68,7 @@ class _Walk:
         self._steps_left = (size + 1) * AVRO_STEPS_PER_BYTE_MAX
         self._items_left = ITEMS_OF_NO_SIZE_MAX
 
-    def past(self, schema: Schema) -> Past:
+    def past(self, schema: AvroType) -> Past:
         match schema:
             case Primitive():
                 return _PRIMITIVES[schema.type]
@@ -82,12 +82,12 @@ class _Walk:
                 return self._items(schema.values, _string)
             case Union():
                 return self._union(schema)
-            case Record():
+            case AvroRecord():
                 return self._records.get(id(schema)) or self._record(schema)
-            case Later():
+            case UnresolvedName():
                 raise AssertionError("the parser leaves none behind")
 
-    def _record(self, schema: Record) -> Past:
+    def _record(self, schema: AvroRecord) -> Past:
         fields: list[Past] = []
         steps = len(schema.fields) + 1
 
@@ -121,7 +121,7 @@ class _Walk:
 
         return past
 
-    def _items(self, schema: Schema, key: Past | None) -> Past:
+    def _items(self, schema: AvroType, key: Past | None) -> Past:
         weightless = key is None and _is_weightless(schema, {})
         item = self.past(schema)
 
@@ -247,9 +247,9 @@ _PRIMITIVES: dict[str, Past] = {
 }
 
 
-def _is_weightless(schema: Schema, known: dict[int, bool]) -> bool:
+def _is_weightless(schema: AvroType, known: dict[int, bool]) -> bool:
     """Whether all values are written as nothing."""
-    if isinstance(schema, Record):
+    if isinstance(schema, AvroRecord):
         if id(schema) not in known:
             known[id(schema)] = False  # what contains itself takes bytes, or can never be written
             known[id(schema)] = all(_is_weightless(field.type, known) for field in schema.fields)

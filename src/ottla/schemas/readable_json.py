@@ -20,7 +20,7 @@ from ottla.model.re2.match import Search, pattern_of
 from ottla.schemas.json.fit import Check, Unfit, check_of
 from ottla.schemas.json.payload import NotJson, parse
 from ottla.schemas.json.shapes import shape_of
-from ottla.schemas.schema import InvalidSchema, Source, UnsupportedSchema
+from ottla.schemas.schema import InvalidSchema, SchemaSource, UnsupportedSchema
 
 # Entries of a keyword's list or object that cost as much as a keyword: most of them are one look-up.
 _ENTRIES_PER_STEP = 16
@@ -33,7 +33,7 @@ class _TooMuch(Exception):
 class JsonPayloads:
     """Payloads of one schema. Raises InvalidSchema if nothing can be checked by it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SchemaSource) -> None:
         from jsonschema import validators
         from jsonschema.exceptions import best_match
         from referencing import Registry, Resource
@@ -86,7 +86,7 @@ class JsonPayloads:
         return check
 
 
-def _fits(source: Source) -> Check:
+def _fits(source: SchemaSource) -> Check:
     try:
         return check_of(shape_of(source))
     except (InvalidSchema, UnsupportedSchema):  # there are no columns to be read

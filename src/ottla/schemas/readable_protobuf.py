@@ -16,13 +16,13 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from ottla.schemas.protobuf import parse_protobuf
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 
 class ProtobufPayloads:
     """Payloads of the messages of one schema."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SchemaSource) -> None:
         self._parsed = parse_protobuf(source)
         self._kinds: dict[tuple[int, ...], tuple[Any, bool]] = {}  # the class, and whether texts are to be looked at
 

@@ -1,6 +1,6 @@
 """What the registry and its users know of a schema of any type.
 
-A `Source` is what somebody registered: text, type, and the references it names with the texts they resolve to. A
+A `SchemaSource` is what somebody registered: text, type, and the references it names with the texts they resolve to. A
 `Parsed` is what one of the types (`schemas.avro`, `schemas.json`, `schemas.protobuf`) makes of it; `schemas.parse`
 finds the right one.
 """
@@ -30,7 +30,7 @@ class Reference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SchemaSource:
     """A schema as text. `resolved` holds the texts of all references, those of references too, dependencies first."""
 
     text: str

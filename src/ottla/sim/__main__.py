@@ -24,7 +24,7 @@ SEED_MAX = 10**9
 Tell = Callable[[str], None]
 
 
-class Kind(NamedTuple):
+class SimulationKind(NamedTuple):
     """A kind of simulation, and where its seeds that failed are kept."""
 
     seeds_file: pathlib.Path
@@ -33,17 +33,23 @@ class Kind(NamedTuple):
 
 _TESTS = pathlib.Path("tests/sim")
 KINDS = {
-    "records": Kind(_TESTS / "seeds.txt", lambda seed, tell: Simulation(scenario(seed), tell).run()),
-    "transactions": Kind(
+    "records": SimulationKind(_TESTS / "seeds.txt", lambda seed, tell: Simulation(scenario(seed), tell).run()),
+    "transactions": SimulationKind(
         _TESTS / "transacting_seeds.txt", lambda seed, tell: TransactionSimulation(transacting(seed), tell).run()
     ),
-    "topics": Kind(_TESTS / "topics_seeds.txt", lambda seed, tell: TopicSimulation(changing(seed), tell).run()),
-    "cluster-topics": Kind(
+    "topics": SimulationKind(
+        _TESTS / "topics_seeds.txt", lambda seed, tell: TopicSimulation(changing(seed), tell).run()
+    ),
+    "cluster-topics": SimulationKind(
         _TESTS / "cluster_topics_seeds.txt", lambda seed, tell: ClusterSimulation(topical(seed), tell).run()
     ),
-    "answers": Kind(_TESTS / "answers_seeds.txt", lambda seed, tell: AnsweringSimulation(answering(seed), tell).run()),
-    "cluster": Kind(_TESTS / "cluster_seeds.txt", lambda seed, tell: ClusterSimulation(clustered(seed), tell).run()),
-    "coordinated": Kind(
+    "answers": SimulationKind(
+        _TESTS / "answers_seeds.txt", lambda seed, tell: AnsweringSimulation(answering(seed), tell).run()
+    ),
+    "cluster": SimulationKind(
+        _TESTS / "cluster_seeds.txt", lambda seed, tell: ClusterSimulation(clustered(seed), tell).run()
+    ),
+    "coordinated": SimulationKind(
         _TESTS / "coordinated_seeds.txt", lambda seed, tell: CoordinatedSimulation(coordinated(seed), tell).run()
     ),
 }
@@ -71,7 +77,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _replay(kind: Kind, seed: int, *, quiet: bool) -> int:
+def _replay(kind: SimulationKind, seed: int, *, quiet: bool) -> int:
     outcome = kind.simulate(seed, None if quiet else print)
     _report(outcome)
     return 0 if outcome.ok else 1

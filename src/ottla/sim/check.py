@@ -42,14 +42,14 @@ class Guarantee(enum.Enum):
     ROTTEN = "rotten"
 
 
-class Bounds(NamedTuple):
+class SimBounds(NamedTuple):
     """Where a partition starts and ends."""
 
     start_offset: int
     end_offset: int
 
 
-NO_BOUNDS = Bounds(0, 0)
+NO_BOUNDS = SimBounds(0, 0)
 
 
 class Payload(NamedTuple):
@@ -90,7 +90,7 @@ class _Partition:
 
     seen: dict[int, Payload] = field(default_factory=dict)  # by offset; read or acknowledged
     acknowledged: dict[Payload, int] = field(default_factory=dict)
-    bounds: Bounds = NO_BOUNDS
+    bounds: SimBounds = NO_BOUNDS
     erased_offset: int = 0  # the highest log start that anyone asked for
 
 
@@ -152,11 +152,11 @@ class History:
             self.blame(f"{name(partition)}: invented record at offset {offset}: {payload} was never sent there")
         self._settle(partition, offset, payload, "read")
 
-    def known_bounds(self, partition: TopicPartition) -> Bounds:
+    def known_bounds(self, partition: TopicPartition) -> SimBounds:
         """The highest log start and end that anyone was told so far; ask for it before asking the broker."""
         return self._of(partition).bounds
 
-    def told_bounds(self, partition: TopicPartition, told: Bounds, before: Bounds) -> None:
+    def told_bounds(self, partition: TopicPartition, told: SimBounds, before: SimBounds) -> None:
         """What ListOffsets said, and what was known before it was asked (answers may overtake each other)."""
         if self.guarantee is Guarantee.ROTTEN:
             return
@@ -173,7 +173,7 @@ class History:
         if told.start_offset > told.end_offset:
             self.blame(f"{name(partition)}: log start {told.start_offset} lies behind the end {told.end_offset}")
         if self.guarantee is Guarantee.SAFE:
-            known.bounds = Bounds(
+            known.bounds = SimBounds(
                 max(known.bounds.start_offset, told.start_offset), max(known.bounds.end_offset, told.end_offset)
             )
 
@@ -191,7 +191,7 @@ class History:
         """DeleteRecords succeeded, and the log starts there now."""
         known = self._of(partition)
         if self.guarantee is Guarantee.SAFE:
-            known.bounds = Bounds(max(known.bounds.start_offset, start_offset), known.bounds.end_offset)
+            known.bounds = SimBounds(max(known.bounds.start_offset, start_offset), known.bounds.end_offset)
 
     # -- the end
 

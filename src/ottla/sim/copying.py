@@ -24,7 +24,7 @@ from ottla.model.ids import TopicPartition
 from ottla.sim.check import Payload, decode_payload
 from ottla.sim.group_check import GroupBook
 from ottla.sim.grouping import GroupPlan, Watcher, consumer_options, draw_group, identity, partition_bounds
-from ottla.sim.ledger import CommittedReader, Found, Ledger, Name, read_all_committed
+from ottla.sim.ledger import CommittedReader, Found, Ledger, TransactionName, read_all_committed
 from ottla.sim.process import Lives, Stage
 from ottla.sim.transactional import Changed
 from ottla.sim.workload import PATIENCE_SECONDS, Surroundings
@@ -56,7 +56,7 @@ def draw_copying(rng: random.Random) -> CopyPlan:
     return CopyPlan(group=group, partitions=rng.randint(1, 3), twins=rng.choice((0, 0, 1)))
 
 
-def copy_of(name: Name, number: int, record: ConsumedRecord) -> bytes:
+def copy_of(name: TransactionName, number: int, record: ConsumedRecord) -> bytes:
     """A record of a transaction that says what it is a copy of."""
     payload = decode_payload(record.value)
     what = " ".join(str(each) for each in payload) if payload is not None else "damaged"
@@ -180,7 +180,7 @@ class Copier:
         if rng.random() < 0.1:
             await asyncio.sleep(rng.expovariate(2))
 
-    async def _write(self, producer: Producer, name: Name, record: ConsumedRecord) -> None:
+    async def _write(self, producer: Producer, name: TransactionName, record: ConsumedRecord) -> None:
         written = self._company.ledger.written[name]
         target = self._rng.choice(self._company.targets)
         number = len(written)
@@ -218,9 +218,9 @@ class CopyCompany:
     def target_surroundings(self) -> Surroundings:
         return replace(self.stage.around, partitions=self.targets)
 
-    def next_name(self, number: int) -> Name:
+    def next_name(self, number: int) -> TransactionName:
         self._names[number] = self._names.get(number, 0) + 1
-        name = Name(number, self._names[number])
+        name = TransactionName(number, self._names[number])
         self.ledger.begin(name)
         return name
 

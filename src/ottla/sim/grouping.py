@@ -156,7 +156,7 @@ class Watcher:
         return found
 
 
-class Member:
+class SimulatedMember:
     """One consumer of a group; `run` may end by cancellation or crash, and is run again."""
 
     def __init__(self, stage: Stage, plan: GroupPlan, book: GroupBook, number: int | None) -> None:
@@ -227,7 +227,7 @@ class Member:
 class _Listener:
     """Commits before it lets go, as good programs do, mostly."""
 
-    def __init__(self, member: Member, consumer: Consumer) -> None:
+    def __init__(self, member: SimulatedMember, consumer: Consumer) -> None:
         self._member = member
         self._consumer = consumer
 
@@ -257,14 +257,14 @@ class GroupCompany:
 
     def start(self) -> None:
         for number in range(self._plan.members):
-            member = Member(self._stage, self._plan, self._book, number)
+            member = SimulatedMember(self._stage, self._plan, self._book, number)
             self._lives.add(f"{self._plan.name}-{number}", member.run)
         self._watching = self._watcher.start()
 
     async def finish(self) -> None:
         await self._lives.end()
         bounds = await partition_bounds(self._stage)
-        last = Member(self._stage, self._plan, self._book, None)
+        last = SimulatedMember(self._stage, self._plan, self._book, None)
         last.until = {partition: end for partition, (_, end) in bounds.items()}
         task = self._stage.process(f"{self._plan.name}-last").start(last.run())
         _, unfinished = await asyncio.wait([task], timeout=PATIENCE_SECONDS)

@@ -24,7 +24,7 @@ Found = dict[TopicPartition, list[tuple[int, bytes | None]]]  # offsets and valu
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Name:
+class TransactionName:
     """One transaction of one producer; every record of it carries it, with the record's number."""
 
     producer: int
@@ -34,29 +34,29 @@ class Name:
         return f"{self.producer} {self.number} {record}".encode()
 
 
-def parse(value: bytes | None) -> tuple[Name, int]:
+def parse(value: bytes | None) -> tuple[TransactionName, int]:
     """Whose it is; what may follow is the writer's own business."""
     producer, number, record = map(int, (value or b"").split()[:3])
-    return Name(producer, number), record
+    return TransactionName(producer, number), record
 
 
 class Ledger:
     """What each transaction wrote where, and how it ended as far as its producer knows."""
 
     def __init__(self) -> None:
-        self.written: dict[Name, dict[int, TopicPartition]] = {}  # record number -> partition
-        self.committed: dict[Name, None] = {}
-        self.refused: dict[Name, None] = {}  # the producer never asked for a commit
+        self.written: dict[TransactionName, dict[int, TopicPartition]] = {}  # record number -> partition
+        self.committed: dict[TransactionName, None] = {}
+        self.refused: dict[TransactionName, None] = {}  # the producer never asked for a commit
         self.seen: Found = {}  # by the following reader
         self.violations: list[str] = []
 
-    def begin(self, name: Name) -> None:
+    def begin(self, name: TransactionName) -> None:
         self.written[name] = {}
         self.refused[name] = None
 
     def judge(self, found: Found) -> None:
         """`found` is all that a reader of committed records finds when everything has come to rest."""
-        records: dict[Name, dict[int, TopicPartition]] = {}
+        records: dict[TransactionName, dict[int, TopicPartition]] = {}
         for partition, content in found.items():
             for _, value in content:
                 name, number = parse(value)

@@ -15,7 +15,7 @@ from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.model.errors import ApiError
 from ottla.sim.check import Guarantee
 from ottla.sim.faults import Chaos
-from ottla.sim.ledger import CommittedReader, Found, Ledger, Name, read_all_committed
+from ottla.sim.ledger import CommittedReader, Found, Ledger, TransactionName, read_all_committed
 from ottla.sim.run import WORK_SECONDS_MAX, Simulation
 from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario, scenario
 from ottla.sim.transactional import Changed, take_over
@@ -57,7 +57,7 @@ class TransactingClient:
         return Producer(self._around.options(f"producer-{self._number}", self._rng), options)
 
     async def _transaction(self, producer: Producer) -> None:
-        name = Name(self._number, self._left)
+        name = TransactionName(self._number, self._left)
         self._left -= 1
         ledger, rng = self._ledger, self._rng
         ledger.begin(name)

@@ -25,7 +25,7 @@ from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.records.compress import Codec
-from ottla.sim.check import Bounds, Guarantee, History, Payload, Writer, encode_payload
+from ottla.sim.check import Guarantee, History, Payload, SimBounds, Writer, encode_payload
 
 Records = AsyncGenerator[ConsumedRecord, None]
 
@@ -227,11 +227,11 @@ class Eraser:
                 self._around.tell(f"the eraser begins anew: {error}")
 
 
-async def ask_bounds(around: Surroundings, cluster: Cluster, partition: TopicPartition) -> Bounds:
+async def ask_bounds(around: Surroundings, cluster: Cluster, partition: TopicPartition) -> SimBounds:
     before = around.history.known_bounds(partition)
     start = (await list_offsets(cluster, {partition: EARLIEST}))[partition].offset
     end = (await list_offsets(cluster, {partition: LATEST}))[partition].offset
-    told = Bounds(start, end)
+    told = SimBounds(start, end)
     around.history.told_bounds(partition, told, before)
     return told
 

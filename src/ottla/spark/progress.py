@@ -51,7 +51,7 @@ _PYTHON_SOURCE = "PythonMicroBatchStream"
 _LEARN_S = 10.0
 
 
-class Source(NamedTuple):
+class CommittedSource(NamedTuple):
     """How a query reads one of its sources, as far as commits are concerned; group None: by the query's name."""
 
     bootstrap: str
@@ -72,7 +72,7 @@ def group_of(name: str | None, query_id: object, given: str | None = None) -> st
 
 
 def commits(
-    progress: "StreamingQueryProgress", sources: Iterable[Source | None], default_bootstrap: str
+    progress: "StreamingQueryProgress", sources: Iterable[CommittedSource | None], default_bootstrap: str
 ) -> list[Commit]:
     """What to commit after a batch. `sources` in the order of the progress' own; where it says nothing, defaults."""
     known = list(sources)
@@ -82,7 +82,7 @@ def commits(
         if source is None:
             if known or _PYTHON_SOURCE not in told.description:
                 continue  # another kind of source
-            source = Source(default_bootstrap, None)
+            source = CommittedSource(default_bootstrap, None)
         offsets = read_offsets(told.endOffset)
         if offsets:
             found.append(Commit(source.bootstrap, group_of(progress.name, progress.id, source.group), offsets))
@@ -90,7 +90,7 @@ def commits(
 
 
 def commits_at_start(
-    name: str | None, query_id: object, offsets: Iterable[str | None], sources: Iterable[Source | None]
+    name: str | None, query_id: object, offsets: Iterable[str | None], sources: Iterable[CommittedSource | None]
 ) -> list[Commit]:
     """What to commit when a query starts: `offsets` of its last finished batch, in the order of its sources."""
     return [
@@ -120,7 +120,7 @@ class _Run:
     """One run of a query. What it has read is stored one after the other: `storing` is held meanwhile."""
 
     def __init__(self) -> None:
-        self.sources: list[Source | None] = []
+        self.sources: list[CommittedSource | None] = []
         self.is_learned = threading.Event()
         self.storing = threading.Lock()
         self.is_past_start = False  # it has finished a batch, or ended: what its checkpoint knew is old
@@ -161,7 +161,7 @@ class Committer(StreamingQueryListener):
             with run.storing:
                 self._store(commits(progress, run.sources, default))
 
-    def sources_of(self, run: object) -> list[Source | None]:
+    def sources_of(self, run: object) -> list[CommittedSource | None]:
         """What a run reads, as far as that is known now; nothing through Connect, where nobody can look at it."""
         known = self._runs.get(str(run))
         return [] if known is None else known.sources
@@ -221,20 +221,22 @@ class Committer(StreamingQueryListener):
         run.is_learned.set()
 
 
-def planned_sources(session: "SparkSession", query_id: str) -> list[Source | None]:
+def planned_sources(session: "SparkSession", query_id: str) -> list[CommittedSource | None]:
     """The sources of a running query in the order of its progress; None for those that are not `ottla`."""
     execution = _execution(session, query_id)
     if execution is None:
         return []
     leaves = execution.analyzedPlan().collectLeaves()
-    found: list[Source | None] = []
+    found: list[CommittedSource | None] = []
     for index in range(leaves.size()):
         leaf = leaves.apply(index)
         if not leaf.isStreaming():
             continue
         options = _options_of(leaf)
         found.append(
-            None if options is None else Source(options.get("kafka.bootstrap.servers"), options.get("kafka.group.id"))
+            None
+            if options is None
+            else CommittedSource(options.get("kafka.bootstrap.servers"), options.get("kafka.group.id"))
         )
     return found
 

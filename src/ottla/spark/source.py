@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from ottla.spark.options import OptionError
 from ottla.spark.plain import told_plainly
 from ottla.spark.read.settings import ReadSettings, parse_read
-from ottla.spark.read.shape import Shape, shape_of
+from ottla.spark.read.shape import RowShape, shape_of
 from ottla.spark.runtime.worker_memory import settle
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class OttlaSource(DataSource):
         return StreamWriter(self.options, schema)
 
 
-def _checked(settings: ReadSettings, schema: StructType) -> Shape:
+def _checked(settings: ReadSettings, schema: StructType) -> RowShape:
     shape = shape_of(settings)
     if schema == shape.schema:
         return shape

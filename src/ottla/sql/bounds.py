@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_MS_END = 253_402_300_800_000
 
 
-class Bounds(NamedTuple):
+class TableBounds(NamedTuple):
     """[start, end) of one partition, and the least timestamp that matters (None: any)."""
 
     start: int
@@ -39,10 +39,10 @@ def may_hold(schema: pa.Schema, condition: Any, known: Any) -> bool:
     return any(True for _ in dataset.get_fragments(condition))
 
 
-def bounds(schema: pa.Schema, condition: Any, partition: int, start: int, end: int) -> Bounds | None:
+def bounds(schema: pa.Schema, condition: Any, partition: int, start: int, end: int) -> TableBounds | None:
     """What of [start, end) of a partition can fulfil the condition; None if nothing can."""
     if condition is None:
-        return Bounds(start, end, None)
+        return TableBounds(start, end, None)
     # Literals have microseconds: against a column of milliseconds Arrow would wrap the column, and understand nothing.
     at = schema.get_field_index("timestamp")
     fine = schema.set(at, schema.field(at).with_type(_TIME))
@@ -57,7 +57,7 @@ def bounds(schema: pa.Schema, condition: Any, partition: int, start: int, end: i
     first = _last_true(start, end, lambda at: not holds(offset < at)) if not holds(offset < start) else start
     last = _last_true(start, end, lambda at: holds(offset >= at))
     since_ms = _last_true(0, _TIME_MS_END, lambda at: not holds(timestamp < _time(at)))
-    return Bounds(max(start, first), min(end, last + 1), since_ms or None)
+    return TableBounds(max(start, first), min(end, last + 1), since_ms or None)
 
 
 def _last_true(low: int, high: int, test: Callable[[int], bool]) -> int:

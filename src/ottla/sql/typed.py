@@ -17,7 +17,7 @@ from ottla.client.registry import NOT_FOUND, RegistryError, RegistryOptions, Reg
 from ottla.columns.codec import Decoder, UnsupportedSchema, decode_each
 from ottla.columns.formats import decoder_of
 from ottla.schemas.framing import BadFrame, unframe
-from ottla.schemas.schema import InvalidSchema, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
 from ottla.sql.payloads import Payloads
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class RegistrySubjects:
 class Typed:
     """Framed values as columns of one schema."""
 
-    def __init__(self, registry: SchemaRegistry, reader: Source) -> None:
+    def __init__(self, registry: SchemaRegistry, reader: SchemaSource) -> None:
         self._registry = registry
         self._reader = reader
         self._decoders: dict[_Mark, Decoder | None] = {}

@@ -12,8 +12,8 @@ from ottla.client.errors import NotConnected
 from ottla.client.outcomes import Outcomes
 from ottla.cluster.balance.loads import ReplicaMove
 from ottla.model.ids import TopicPartition
-from ottla.model.resources import Resource, Source
-from ottla.model.setting import Kind
+from ottla.model.resources import ConfigSource, Resource
+from ottla.model.setting import SettingKind
 
 BROKERS = (1, 2, 3, 5)
 SOURCES, TARGETS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
@@ -40,8 +40,8 @@ class Settings:
             ConfigEntry(
                 name,
                 own.get(name),
-                Source.TOPIC if name in own else Source.DEFAULT,
-                Kind.STRING,
+                ConfigSource.TOPIC if name in own else ConfigSource.DEFAULT,
+                SettingKind.STRING,
                 is_read_only=False,
                 is_sensitive=False,
                 documentation=None,

@@ -14,7 +14,7 @@ from ottla import Admin, ApiError, Outcomes, ProducerOptions
 from ottla.client.admin.configs import Change, _ask_owners
 from ottla.client.admin.topics import ALL_RECORDS, NewTopic
 from ottla.client.blocking.blocking import Blocking
-from ottla.client.consumer.offsets import LATEST, Bounds
+from ottla.client.consumer.offsets import LATEST, PartitionBounds
 from ottla.client.errors import ClientError, ConnectionLost
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model.errors import ErrorCode
@@ -80,7 +80,9 @@ def test_partitions(client: Blocking) -> None:
     with pytest.raises(ApiError, match=r"t-[19]: .* \(and 1 other failed\)"):
         topics.delete_records("t", {0: ALL_RECORDS, 1: 7, 9: 1})
     bounds = topics.bounds_each([GOOD, NOWHERE, BESIDE])
-    assert bounds.found == {GOOD: Bounds(3, 3), BESIDE: Bounds(0, 3)} and codes(bounds) == {NOWHERE: UNKNOWN}
+    assert bounds.found == {GOOD: PartitionBounds(3, 3), BESIDE: PartitionBounds(0, 3)} and codes(bounds) == {
+        NOWHERE: UNKNOWN
+    }
     producers = topics.producers_each([GOOD, BEYOND])
     assert len(producers.found[GOOD]) == 1 and codes(producers) == {BEYOND: UNKNOWN}
 

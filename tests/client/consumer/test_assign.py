@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.assign import ASSIGNORS, Assignment, Member
+from ottla.client.assign import ASSIGNORS, Assignment, SubscribedMember
 from ottla.model.ids import TopicPartition
 
 TOPICS = ("a", "b", "c")
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> tuple[dict[str, Member], dict[str, int]]:
+def groups(draw: st.DrawFn) -> tuple[dict[str, SubscribedMember], dict[str, int]]:
     counts = {topic: draw(st.integers(0, 7)) for topic in TOPICS}
     ids = draw(st.lists(st.text("mnop", min_size=1, max_size=3), min_size=1, max_size=6, unique=True))
     some_topics = st.lists(st.sampled_from(TOPICS), unique=True, max_size=3).map(tuple)
     partitions = [TopicPartition(topic, index) for topic in TOPICS for index in range(9)]
     claims = st.lists(st.sampled_from(partitions), unique=True, max_size=8).map(tuple)
     members = {
-        member_id: Member(
+        member_id: SubscribedMember(
             draw(some_topics), draw(claims), draw(st.integers(-1, 3)), draw(st.sampled_from([None, f"i{n}"]))
         )
         for n, member_id in enumerate(ids)
@@ -29,7 +29,7 @@ def groups(draw: st.DrawFn) -> tuple[dict[str, Member], dict[str, int]]:
     return members, counts
 
 
-def every_partition(members: Mapping[str, Member], counts: Mapping[str, int]) -> list[TopicPartition]:
+def every_partition(members: Mapping[str, SubscribedMember], counts: Mapping[str, int]) -> list[TopicPartition]:
     wanted = {topic for member in members.values() for topic in member.topics}
     return [TopicPartition(topic, index) for topic in sorted(wanted) for index in range(counts[topic])]
 
@@ -38,7 +38,7 @@ def assigned(result: Assignment) -> list[TopicPartition]:
     return sorted(partition for partitions in result.values() for partition in partitions)
 
 
-def check_balance(result: Assignment, members: Mapping[str, Member]) -> None:
+def check_balance(result: Assignment, members: Mapping[str, SubscribedMember]) -> None:
     for giver, partitions in result.items():
         for partition in partitions:
             for taker, member in members.items():
@@ -48,7 +48,7 @@ def check_balance(result: Assignment, members: Mapping[str, Member]) -> None:
 
 @given(groups(), st.sampled_from(["range", "roundrobin", "sticky"]))
 def test_every_partition_goes_to_one_member_that_wants_it(
-    group: tuple[dict[str, Member], dict[str, int]], name: str
+    group: tuple[dict[str, SubscribedMember], dict[str, int]], name: str
 ) -> None:
     members, counts = group
     result = ASSIGNORS[name](members, counts)
@@ -58,7 +58,7 @@ def test_every_partition_goes_to_one_member_that_wants_it(
 
 
 @given(groups())
-def test_sticky_is_balanced_and_stays(group: tuple[dict[str, Member], dict[str, int]]) -> None:
+def test_sticky_is_balanced_and_stays(group: tuple[dict[str, SubscribedMember], dict[str, int]]) -> None:
     members, counts = group
     result = ASSIGNORS["sticky"](members, counts)
     check_balance(result, members)
@@ -73,9 +73,9 @@ def test_sticky_is_balanced_and_stays(group: tuple[dict[str, Member], dict[str, 
 def test_sticky_moves_no_more_than_it_must(partitions: int, before: int, after: int) -> None:
     """Members come or go, all with the same subscription: exactly the surplus of those who stay changes hands."""
     counts = {"a": partitions}
-    first = ASSIGNORS["sticky"]({f"m{n}": Member(("a",)) for n in range(before)}, counts)
+    first = ASSIGNORS["sticky"]({f"m{n}": SubscribedMember(("a",)) for n in range(before)}, counts)
     now = max(after, 1)
-    members = {f"m{n}": Member(("a",), tuple(first.get(f"m{n}", ())), 1) for n in range(now)}
+    members = {f"m{n}": SubscribedMember(("a",), tuple(first.get(f"m{n}", ())), 1) for n in range(now)}
     second = ASSIGNORS["sticky"](members, counts)
     kept = sum(len(set(first.get(member_id, ())) & set(second[member_id])) for member_id in members)
     quotas = sorted((partitions // now + (n < partitions % now) for n in range(now)), reverse=True)
@@ -84,7 +84,7 @@ def test_sticky_moves_no_more_than_it_must(partitions: int, before: int, after: 
 
 
 @given(groups(), st.data())
-def test_cooperative_hand_over(group: tuple[dict[str, Member], dict[str, int]], data: st.DataObject) -> None:
+def test_cooperative_hand_over(group: tuple[dict[str, SubscribedMember], dict[str, int]], data: st.DataObject) -> None:
     """Rounds until nothing moves: in none of them does a partition go to one member while another holds it, and the
     end is what the sticky assignor wants."""
     members, counts = group
@@ -118,7 +118,11 @@ def test_cooperative_hand_over(group: tuple[dict[str, Member], dict[str, int]], 
     ],
 )
 def test_the_results_are_javas(name: str, expected: dict[str, list[str]]) -> None:
-    members = {"y": Member(("b", "a")), "x": Member(("a", "b")), "z": Member(("c", "unknown"))}
+    members = {
+        "y": SubscribedMember(("b", "a")),
+        "x": SubscribedMember(("a", "b")),
+        "z": SubscribedMember(("c", "unknown")),
+    }
     result = ASSIGNORS[name](members, {"a": 3, "b": 3, "c": 1})
     assert {
         member_id: [f"{each.topic}{each.partition}" for each in result[member_id]] for member_id in result
@@ -126,7 +130,11 @@ def test_the_results_are_javas(name: str, expected: dict[str, list[str]]) -> Non
 
 
 def test_static_members_come_first_by_instance() -> None:
-    members = {"a": Member(("t",)), "z": Member(("t",), instance_id="2"), "y": Member(("t",), instance_id="3")}
+    members = {
+        "a": SubscribedMember(("t",)),
+        "z": SubscribedMember(("t",), instance_id="2"),
+        "y": SubscribedMember(("t",), instance_id="3"),
+    }
     result = ASSIGNORS["range"](members, {"t": 4})
     assert [partition.partition for partition in result["z"]] == [0, 1]
     assert [partition.partition for partition in result["y"]] == [2]
@@ -134,7 +142,7 @@ def test_static_members_come_first_by_instance() -> None:
 
 def test_a_twin_claim_of_one_generation_belongs_to_neither() -> None:
     held = (TopicPartition("t", 0),)
-    members = {"a": Member(("t",), held, 4), "b": Member(("t",), held, 4)}
+    members = {"a": SubscribedMember(("t",), held, 4), "b": SubscribedMember(("t",), held, 4)}
     assert assigned(ASSIGNORS["cooperative-sticky"](members, {"t": 1})) == []
     members["b"] = replace(members["b"], generation=5)
     assert ASSIGNORS["sticky"](members, {"t": 1}) == {"a": [], "b": list(held)}

@@ -12,8 +12,8 @@ from tests.client.sharing import share_group
 from ottla import Cluster, Consumer, ConsumerOptions, ShareConsumer, ShareOptions, TopicPartition
 from ottla.client.admin import Admin
 from ottla.client.blocking.blocking import Blocking
-from ottla.client.consumer.assigned_partitions import Place
-from ottla.client.consumer.fetching import Cursor, Fetched, Fetcher, RawBatch
+from ottla.client.consumer.assigned_partitions import AssignedPartition
+from ottla.client.consumer.fetching import FetchCursor, Fetched, Fetcher, RawBatch
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType
 from ottla.testing.broker import Broker
@@ -320,14 +320,14 @@ def test_a_batch_that_cannot_be_read_takes_no_other_with_it(broker: Broker, monk
 
     async def test(cluster: Cluster) -> None:
         topic, group = await topic_with(cluster, 2, COUNT), fresh_name()
-        taken = Place.take
+        taken = AssignedPartition.take
 
-        def take(place: Place, records_max: int) -> Any:
+        def take(place: AssignedPartition, records_max: int) -> Any:
             if place.partition.partition == bad and place.has_records:
                 raise ApiError(ErrorCode.CORRUPT_MESSAGE)
             return taken(place, records_max)
 
-        monkeypatch.setattr(Place, "take", take)
+        monkeypatch.setattr(AssignedPartition, "take", take)
         for bad in (0, 1):
             async with Consumer(cluster, options(group + str(bad))) as consumer:
                 consumer.assign(partitions_of(topic, 2))
@@ -349,7 +349,7 @@ def test_a_fetch_that_fails_takes_no_other_with_it() -> None:
 
     async def test() -> None:
         fetcher = Fetcher(None, None)  # type: ignore[arg-type]
-        good, bad = Cursor(TopicPartition("t", 0), 0), Cursor(TopicPartition("t", 1), 0)
+        good, bad = FetchCursor(TopicPartition("t", 0), 0), FetchCursor(TopicPartition("t", 1), 0)
         defect = KeyError("oops")
 
         async def answers() -> list[Fetched]:
@@ -371,7 +371,7 @@ def test_a_fetch_that_fails_takes_no_other_with_it() -> None:
 
 
 def test_a_place_keeps_a_batch_that_cannot_be_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(TopicPartition("t", 0))
+    place = AssignedPartition(TopicPartition("t", 0))
     place.move(0)
     header: Any = type("Header", (), {"size_bytes": 10, "base_offset": 0})
     raw = RawBatch(place.partition, header, memoryview(b""), 0, None)

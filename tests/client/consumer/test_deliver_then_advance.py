@@ -17,7 +17,7 @@ from tests.client.memory_cluster import (
 from tests.client.memory_reading import BAD, GOOD, always, brokers_with, options, places, read
 
 from ottla import Consumer, RangeReader, Span, TopicPartition
-from ottla.client.consumer.fetching import Cursor, Fetcher, ReadOptions
+from ottla.client.consumer.fetching import FetchCursor, Fetcher, ReadOptions
 from ottla.client.consumer.group_offsets import GroupOffsets
 from ottla.client.consumer.offsets import EARLIEST
 from ottla.client.errors import NoOffset, OffsetOutOfRange
@@ -227,7 +227,7 @@ def test_a_topic_that_goes_while_its_offsets_are_asked_for_is_no_defect() -> Non
         async with MemoryClient(brokers) as cluster:
             await cluster.refresh(["good"])
             fetcher = Fetcher(cluster, ReadOptions())
-            fetcher.start([Cursor(GOOD, EARLIEST)])
+            fetcher.start([FetchCursor(GOOD, EARLIEST)])
             cluster.metadata.deleted("good")
             await fetcher.wait()
             (found,) = fetcher.collect()

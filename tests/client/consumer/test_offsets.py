@@ -12,7 +12,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer.offsets import (
     EARLIEST,
     LATEST,
-    Bounds,
+    PartitionBounds,
     Time,
     bounds_each,
     list_offsets_each,
@@ -84,7 +84,7 @@ def test_what_does_not_pass_is_told_at_the_end() -> None:
         assert [error.code for error in outcomes.failed.values()] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]  # type: ignore[attr-defined]
         failing(broker, 1, [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 100_000)
         bounds = await bounds_each(cluster, [HERE, BESIDE])
-        assert (bounds.found, [*bounds.failed]) == ({HERE: Bounds(0, 7)}, [BESIDE])
+        assert (bounds.found, [*bounds.failed]) == ({HERE: PartitionBounds(0, 7)}, [BESIDE])
 
     run(test)
 

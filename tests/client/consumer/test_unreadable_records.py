@@ -8,7 +8,7 @@ from tests.client.memory_cluster import POISON, MemoryBrokers, MemoryClient, Par
 from tests.client.memory_reading import BAD, GOOD, always, brokers_with, options, places
 
 from ottla import Consumer, RangeReader, Span, TopicPartition
-from ottla.client.consumer.assigned_partitions import Place
+from ottla.client.consumer.assigned_partitions import AssignedPartition
 from ottla.client.consumer.fetched import Fetched, RawBatch, decode_batch
 from ottla.model.errors import ApiError
 from ottla.records.batch import headers
@@ -109,7 +109,7 @@ def test_taking_moves_no_position() -> None:
     log.append(10)
     ((_, data),) = log.batches
     ((_, header),) = headers(memoryview(data))
-    place = Place(GOOD)
+    place = AssignedPartition(GOOD)
     place.move(0)
     assert place.cursor is not None
     empty = RawBatch(GOOD, header, memoryview(data), start=10, end=None)

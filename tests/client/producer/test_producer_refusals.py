@@ -18,7 +18,7 @@ from ottla.client.producer.producer import Producer
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import HEADER_BYTES
-from ottla.records.build import Encoded
+from ottla.records.build import EncodedRecords
 from ottla.records.compress import Codec
 from ottla.wire.messages.topics.metadata import MetadataRequest
 from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -75,7 +75,7 @@ def test_a_batch_that_cannot_be_compressed_leaves_no_trace() -> None:
     async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
         await producer.send("t", b"first")
         with pytest.raises(TypeError):
-            await producer.post_encoded(TopicPartition("t", 0), Encoded("text", 1, 0, 0, 0))  # type: ignore[arg-type]
+            await producer.post_encoded(TopicPartition("t", 0), EncodedRecords("text", 1, 0, 0, 0))  # type: ignore[arg-type]
         await producer.post("t", b"good")
         await producer.flush()
         assert logs.values() == [b"first", b"good"] and producer._sender.buffer.used_bytes == 0

@@ -143,7 +143,7 @@ def _content(root: Path) -> Iterator[tuple[Any, ...]]:
     directory = Directory(OsDisk(str(root)), NAME)
     for base in dump.partition_files(directory).segments:
         for batch in dump.batches(directory, base):
-            assert isinstance(batch, dump.Batch) and batch.problem is None
+            assert isinstance(batch, dump.DumpedBatch) and batch.problem is None
             header = batch.header._replace(length=0, crc=0, base_timestamp=0)
             yield base, header, list(batch.records())
         yield base, dump.txn_index(directory, base)

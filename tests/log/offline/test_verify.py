@@ -22,7 +22,7 @@ from ottla.log.files.checkpoint import (
 )
 from ottla.log.files.disk import Directory
 from ottla.log.offline import dump
-from ottla.log.offline.findings import Finding, Kind, Severity, Totals
+from ottla.log.offline.findings import Finding, FindingKind, Severity, VerifyTotals
 from ottla.log.offline.verify import verify
 from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
@@ -70,7 +70,7 @@ def change(disk: SimDisk, path: str, at: int, data: bytes) -> None:
 
 
 def test_a_sound_directory_passes(model: Model) -> None:
-    totals = Totals()
+    totals = VerifyTotals()
     assert list(verify(model.disk, totals=totals)) == []
     assert totals.partitions == 1
     assert totals.segments == len(model.log.segments)
@@ -110,7 +110,7 @@ def test_a_torn_tail(model: Model, size_bytes: int, severity: Severity) -> None:
     size = model.disk.open(last).size
     model.disk.open(last).append(bytes(size_bytes))
     found = only(model.disk)
-    assert (found.severity, found.kind, found.position) == (severity, Kind.GARBAGE, size)
+    assert (found.severity, found.kind, found.position) == (severity, FindingKind.GARBAGE, size)
     model.disk.remove(".kafka_cleanshutdown")
     assert only(model.disk).severity is Severity.WARNING, "recovery cuts it off"
 
@@ -118,23 +118,23 @@ def test_a_torn_tail(model: Model, size_bytes: int, severity: Severity) -> None:
 def test_garbage_within_the_log(model: Model) -> None:
     model.disk.open(FIRST + ".log").truncate(1_000)
     kinds = {(found.severity, found.kind) for found in findings(model.disk)}
-    assert (Severity.ERROR, Kind.GARBAGE) in kinds
-    assert (Severity.ERROR, Kind.INDEX_POSITION) in kinds
+    assert (Severity.ERROR, FindingKind.GARBAGE) in kinds
+    assert (Severity.ERROR, FindingKind.INDEX_POSITION) in kinds
 
 
 def test_offsets_out_of_order(model: Model) -> None:
     change(model.disk, FIRST + ".log", 0, struct.pack(">q", 2))
-    assert Kind.OFFSET_ORDER in {found.kind for found in findings(model.disk)}
+    assert FindingKind.OFFSET_ORDER in {found.kind for found in findings(model.disk)}
     last = model.log.segments[1]
     change(model.disk, FIRST + ".log", 0, struct.pack(">q", 0))
     change(model.disk, last.file.path, 0, struct.pack(">q", last.base_offset - 1))
-    assert only(model.disk).kind is Kind.OFFSET_ORDER
+    assert only(model.disk).kind is FindingKind.OFFSET_ORDER
 
 
 def test_epochs_out_of_order(model: Model) -> None:
     change(model.disk, FIRST + ".log", 12, struct.pack(">i", 5))
     kinds = [found.kind for found in findings(model.disk)]
-    assert kinds == [Kind.EPOCH_ORDER, Kind.CHECKPOINT]
+    assert kinds == [FindingKind.EPOCH_ORDER, FindingKind.CHECKPOINT]
 
 
 def test_records_that_lie() -> None:
@@ -147,9 +147,9 @@ def test_records_that_lie() -> None:
         build_batch([r._replace(offset=r.offset + 4) for r in rows], base_offset=4, last_offset_delta=0),
     ]
     disk.open("t-0/00000000000000000000.log", create=True).append(b"".join(lying))
-    found = [f for f in findings(disk) if f.kind not in (Kind.MISSING, Kind.CHECKPOINT)]
-    assert [f.kind for f in found] == [Kind.DAMAGED_RECORD, Kind.TIMESTAMP, Kind.DAMAGED_RECORD]
-    assert {f.kind for f in verify(disk, deep=False, partitions=["t-0"])} == {Kind.MISSING}
+    found = [f for f in findings(disk) if f.kind not in (FindingKind.MISSING, FindingKind.CHECKPOINT)]
+    assert [f.kind for f in found] == [FindingKind.DAMAGED_RECORD, FindingKind.TIMESTAMP, FindingKind.DAMAGED_RECORD]
+    assert {f.kind for f in verify(disk, deep=False, partitions=["t-0"])} == {FindingKind.MISSING}
 
 
 def test_offset_index_damage(model: Model) -> None:
@@ -157,21 +157,21 @@ def test_offset_index_damage(model: Model) -> None:
     original = model.disk.content(path)
     first, second = struct.unpack(">IIII", original[:16])[:2], struct.unpack(">IIII", original[:16])[2:]
     cases = [
-        (struct.pack(">II", first[0], first[1] + 1), Kind.INDEX_POSITION, Severity.ERROR),
-        (struct.pack(">II", 0, first[1]), Kind.INDEX_OFFSET, Severity.ERROR),
-        (struct.pack(">II", first[0] + 1, first[1]), Kind.INDEX_OFFSET, Severity.WARNING),
-        (struct.pack(">II", second[0] + 1, first[1]), Kind.INDEX_ORDER, Severity.ERROR),
+        (struct.pack(">II", first[0], first[1] + 1), FindingKind.INDEX_POSITION, Severity.ERROR),
+        (struct.pack(">II", 0, first[1]), FindingKind.INDEX_OFFSET, Severity.ERROR),
+        (struct.pack(">II", first[0] + 1, first[1]), FindingKind.INDEX_OFFSET, Severity.WARNING),
+        (struct.pack(">II", second[0] + 1, first[1]), FindingKind.INDEX_ORDER, Severity.ERROR),
     ]
     for data, kind, severity in cases:
         change(model.disk, path, 0, data)
         assert (kind, severity) in [(found.kind, found.severity) for found in findings(model.disk)]
         change(model.disk, path, 0, original[:8])
     model.disk.open(path).append(b"abc")
-    assert only(model.disk).kind is Kind.INDEX_SIZE
+    assert only(model.disk).kind is FindingKind.INDEX_SIZE
     model.disk.open(path).append(struct.pack(">II", 9_999, 999_999) + bytes(5))
-    assert {Kind.INDEX_POSITION} <= {found.kind for found in findings(model.disk)}
+    assert {FindingKind.INDEX_POSITION} <= {found.kind for found in findings(model.disk)}
     model.disk.remove(path)
-    assert only(model.disk).kind is Kind.MISSING
+    assert only(model.disk).kind is FindingKind.MISSING
 
 
 def test_zeros_at_the_end_of_an_index_are_padding(model: Model) -> None:
@@ -179,7 +179,7 @@ def test_zeros_at_the_end_of_an_index_are_padding(model: Model) -> None:
     model.disk.open(FIRST + ".timeindex").append(bytes(12 * 40_000))
     assert findings(model.disk) == []
     model.disk.open(FIRST + ".index").append(struct.pack(">II", 1, 1))
-    assert Kind.INDEX_ORDER in {found.kind for found in findings(model.disk)}
+    assert FindingKind.INDEX_ORDER in {found.kind for found in findings(model.disk)}
 
 
 def test_time_index_damage(model: Model) -> None:
@@ -187,18 +187,18 @@ def test_time_index_damage(model: Model) -> None:
     original = model.disk.content(path)
     timestamp, offset = struct.unpack(">qI", original[:12])
     cases = [
-        (struct.pack(">qI", timestamp - 50, offset), Kind.TIME_INDEX, Severity.ERROR),
-        (struct.pack(">qI", timestamp + 5, offset), Kind.TIME_INDEX, Severity.WARNING),
-        (struct.pack(">qI", timestamp + 10**6, offset), Kind.INDEX_ORDER, Severity.ERROR),
+        (struct.pack(">qI", timestamp - 50, offset), FindingKind.TIME_INDEX, Severity.ERROR),
+        (struct.pack(">qI", timestamp + 5, offset), FindingKind.TIME_INDEX, Severity.WARNING),
+        (struct.pack(">qI", timestamp + 10**6, offset), FindingKind.INDEX_ORDER, Severity.ERROR),
     ]
     for data, kind, severity in cases:
         change(model.disk, path, 0, data)
         assert (kind, severity) in [(found.kind, found.severity) for found in findings(model.disk)]
         change(model.disk, path, 0, original[:12])
     model.disk.open(path).truncate(12)
-    assert only(model.disk)[:2] == (Severity.WARNING, Kind.TIME_INDEX)
+    assert only(model.disk)[:2] == (Severity.WARNING, FindingKind.TIME_INDEX)
     model.disk.open(path).append(struct.pack(">qI", timestamp + 1, 2_000_000))
-    assert only(model.disk)[:2] == (Severity.ERROR, Kind.TIME_INDEX)
+    assert only(model.disk)[:2] == (Severity.ERROR, FindingKind.TIME_INDEX)
 
 
 def test_txn_index_damage(model: Model) -> None:
@@ -206,22 +206,22 @@ def test_txn_index_damage(model: Model) -> None:
     original = model.disk.content(path)
     for at, value in ((2, 12345), (10, 10**9), (18, 10**9)):
         change(model.disk, path, at, struct.pack(">q", value))
-        assert {found.kind for found in findings(model.disk)} == {Kind.TXN_INDEX}
+        assert {found.kind for found in findings(model.disk)} == {FindingKind.TXN_INDEX}
         change(model.disk, path, at, original[at : at + 8])
     model.disk.open(path).append(b"x")
-    assert only(model.disk).kind is Kind.INDEX_SIZE
+    assert only(model.disk).kind is FindingKind.INDEX_SIZE
 
 
 def test_snapshot_damage(model: Model) -> None:
     path = next(path for path in model.disk.paths() if path.endswith(".snapshot"))
     change(model.disk, path, 20, b"\xff")
-    assert only(model.disk)[:2] == (Severity.WARNING, Kind.SNAPSHOT)
+    assert only(model.disk)[:2] == (Severity.WARNING, FindingKind.SNAPSHOT)
     end = model.log.next_offset
     model.disk.rename(f"{NAME}/{end:020d}.snapshot", f"{NAME}/{end + 7:020d}.snapshot")
     model.disk.remove(path)
-    assert only(model.disk)[:2] == (Severity.ERROR, Kind.SNAPSHOT), "the log was closed there, and ends before"
+    assert only(model.disk)[:2] == (Severity.ERROR, FindingKind.SNAPSHOT), "the log was closed there, and ends before"
     model.disk.rename(f"{NAME}/{end + 7:020d}.snapshot", f"{NAME}/{3:020d}.snapshot")
-    assert {found[:2] for found in findings(model.disk)} == {(Severity.ERROR, Kind.SNAPSHOT)}
+    assert {found[:2] for found in findings(model.disk)} == {(Severity.ERROR, FindingKind.SNAPSHOT)}
 
 
 def test_epoch_checkpoint_damage(model: Model) -> None:
@@ -244,28 +244,28 @@ def test_epoch_checkpoint_damage(model: Model) -> None:
 def test_small_files_of_the_directory(model: Model) -> None:
     gone, here = TopicPartition("gone", 1), TopicPartition("topic", 0)
     write_offsets(model.disk, HIGH_WATERMARKS, {gone: 5})
-    assert only(model.disk)[:3] == (Severity.NOTE, Kind.CHECKPOINT, HIGH_WATERMARKS)
+    assert only(model.disk)[:3] == (Severity.NOTE, FindingKind.CHECKPOINT, HIGH_WATERMARKS)
     write_offsets(model.disk, HIGH_WATERMARKS, {here: 10**6})
-    assert only(model.disk)[:3] == (Severity.WARNING, Kind.CHECKPOINT, HIGH_WATERMARKS)
+    assert only(model.disk)[:3] == (Severity.WARNING, FindingKind.CHECKPOINT, HIGH_WATERMARKS)
     write_offsets(model.disk, HIGH_WATERMARKS, {})
     write_offsets(model.disk, LOG_STARTS, {here: 10**6})
-    assert only(model.disk)[:3] == (Severity.ERROR, Kind.CHECKPOINT, LOG_STARTS)
+    assert only(model.disk)[:3] == (Severity.ERROR, FindingKind.CHECKPOINT, LOG_STARTS)
     change(model.disk, LOG_STARTS, 0, b"9")
-    assert only(model.disk)[:3] == (Severity.WARNING, Kind.CHECKPOINT, LOG_STARTS)
+    assert only(model.disk)[:3] == (Severity.WARNING, FindingKind.CHECKPOINT, LOG_STARTS)
     model.disk.remove(LOG_STARTS)
     write_meta_properties(model.disk, {"node.id": "1"})
-    assert only(model.disk)[:2] == (Severity.ERROR, Kind.CHECKPOINT)
+    assert only(model.disk)[:2] == (Severity.ERROR, FindingKind.CHECKPOINT)
     model.disk.remove("meta.properties")
-    assert only(model.disk)[:2] == (Severity.NOTE, Kind.MISSING)
+    assert only(model.disk)[:2] == (Severity.NOTE, FindingKind.MISSING)
 
 
 def test_files_in_a_partition(model: Model) -> None:
     for name, kind in (
-        ("00000000000000000000.log.deleted", Kind.LEFTOVER),
-        ("00000000000000000000.log.swap", Kind.LEFTOVER),
-        ("notes.txt", Kind.UNKNOWN_FILE),
-        ("00000000000000000001.index", Kind.MISSING),
-        ("00000000000000000000-0000000001.checkpoint", Kind.GARBAGE),
+        ("00000000000000000000.log.deleted", FindingKind.LEFTOVER),
+        ("00000000000000000000.log.swap", FindingKind.LEFTOVER),
+        ("notes.txt", FindingKind.UNKNOWN_FILE),
+        ("00000000000000000001.index", FindingKind.MISSING),
+        ("00000000000000000000-0000000001.checkpoint", FindingKind.GARBAGE),
     ):
         model.disk.open(f"{NAME}/{name}", create=True).append(b"?")
         assert only(model.disk).kind is kind
@@ -274,12 +274,12 @@ def test_files_in_a_partition(model: Model) -> None:
     snapshot.append(build_batch([(None, b"v")]))
     assert findings(model.disk) == []
     snapshot.write(65, b"?")
-    assert only(model.disk).kind is Kind.DAMAGED_BATCH
+    assert only(model.disk).kind is FindingKind.DAMAGED_BATCH
     model.disk.remove(snapshot.path)
     change(model.disk, f"{NAME}/{PARTITION_METADATA}", 0, b"Version")
-    assert only(model.disk).kind is Kind.CHECKPOINT
+    assert only(model.disk).kind is FindingKind.CHECKPOINT
     model.disk.remove(f"{NAME}/{PARTITION_METADATA}")
-    assert only(model.disk)[:2] == (Severity.NOTE, Kind.MISSING)
+    assert only(model.disk)[:2] == (Severity.NOTE, FindingKind.MISSING)
 
 
 def test_a_disk_that_cannot_be_read_does_not_end_it(model: Model) -> None:
@@ -287,7 +287,7 @@ def test_a_disk_that_cannot_be_read_does_not_end_it(model: Model) -> None:
     with pytest.raises(Exception, match="cannot read"):
         list(verify(model.disk))
     found = list(verify(model.disk, partitions=[NAME]))
-    assert [(f.severity, f.kind) for f in found] == [(Severity.ERROR, Kind.UNREADABLE)]
+    assert [(f.severity, f.kind) for f in found] == [(Severity.ERROR, FindingKind.UNREADABLE)]
 
 
 def test_dump_shows_all_there_is(model: Model) -> None:
@@ -297,8 +297,8 @@ def test_dump_shows_all_there_is(model: Model) -> None:
     assert files.segments == [segment.base_offset for segment in model.log.segments]
     assert files.others == [LEADER_EPOCHS, PARTITION_METADATA]
     shown = [batch for base in files.segments for batch in dump.batches(directory, base)]
-    assert all(isinstance(batch, dump.Batch) and batch.problem is None for batch in shown)
-    assert [r for b in shown if isinstance(b, dump.Batch) and not b.header.is_control for r in b.records()] == (
+    assert all(isinstance(batch, dump.DumpedBatch) and batch.problem is None for batch in shown)
+    assert [r for b in shown if isinstance(b, dump.DumpedBatch) and not b.header.is_control for r in b.records()] == (
         model.records()
     )
     assert dump.leader_epochs(directory) == [(0, 0)]
@@ -316,7 +316,7 @@ def test_dump_goes_on_behind_a_damaged_batch_and_stops_at_garbage(model: Model) 
     change(model.disk, FIRST + ".log", 70, b"\xff")
     again = list(dump.batches(directory, 0))
     assert len(again) == len(whole)
-    assert isinstance(again[0], dump.Batch) and again[0].problem is not None
+    assert isinstance(again[0], dump.DumpedBatch) and again[0].problem is not None
     model.disk.open(FIRST + ".log").truncate(1_000)
     assert isinstance(list(dump.batches(directory, 0))[-1], dump.Garbage)
     old = bytearray(build_batch([(None, b"v" * 50)]))

@@ -19,7 +19,7 @@ from tests.schemas.avro.generated import Json, schemas
 from ottla.model import limits
 from ottla.schemas.avro import AvroSchema, parse_avro
 from ottla.schemas.avro.compare import incompatibilities
-from ottla.schemas.schema import InvalidSchema, Source
+from ottla.schemas.schema import InvalidSchema, SchemaSource
 
 PROMOTIONS = {
     "int": ["int", "long", "float", "double"],
@@ -50,7 +50,7 @@ def fixed(size: int, name: str = "F", **more: Json) -> Json:
 
 
 def parsed(tree: Json) -> AvroSchema:
-    return parse_avro(Source(json.dumps(tree)))
+    return parse_avro(SchemaSource(json.dumps(tree)))
 
 
 @pytest.mark.parametrize("writer", PROMOTIONS)
@@ -291,7 +291,7 @@ def chain(length: int, innermost: str, uses: int) -> AvroSchema:
     for level in range(length):
         inner = f"R{level - 1}" if level else innermost
         types[f"R{level}"] = json.dumps(record(*(field(f"f{use}", inner) for use in range(uses)), name=f"R{level}"))
-    return parse_avro(Source(f'"R{length - 1}"', resolved=types))
+    return parse_avro(SchemaSource(f'"R{length - 1}"', resolved=types))
 
 
 def test_what_is_found_does_not_double_with_each_level() -> None:

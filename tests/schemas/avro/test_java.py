@@ -17,7 +17,7 @@ from tests.support.tools import ROOT, missing, require
 
 from ottla.schemas.avro import AvroSchema, parse_avro
 from ottla.schemas.avro.compare import incompatibilities
-from ottla.schemas.schema import InvalidSchema, Source
+from ottla.schemas.schema import InvalidSchema, SchemaSource
 
 EXAMPLES = 200
 PAIRS = 80  # each takes a sixth of a second
@@ -37,7 +37,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineServer]:
 
 def mine(text: str) -> AvroSchema | None:
     try:
-        return parse_avro(Source(text))
+        return parse_avro(SchemaSource(text))
     except InvalidSchema:
         return None
 
@@ -77,6 +77,6 @@ def test_types_of_references_are_only_named(java: LineServer) -> None:
         '{"type":"record","name":"b.User","fields":[{"name":"home","type":"a.Address"},'
         '{"name":"zip","type":"a.Zip"},{"name":"old","type":"a.Zip"}]}'
     )
-    parsed = parse_avro(Source(text, resolved={"a.Address": address}))
+    parsed = parse_avro(SchemaSource(text, resolved={"a.Address": address}))
     assert java.ask({"schema": text, "references": [address]})["text"] == parsed.canonical
     assert '"type":"a.Address"' in parsed.canonical

@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from ottla.schemas.avro.json_values import AvroValues
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 NESTED = {
     "type": "record",
@@ -42,7 +42,7 @@ VALUE = {
 
 
 def values(schema: Any) -> AvroValues:
-    return AvroValues(Source(json.dumps(schema)))
+    return AvroValues(SchemaSource(json.dumps(schema)))
 
 
 def test_nested_values() -> None:

@@ -11,7 +11,7 @@ from tests.schemas.avro.generated import Json, schemas
 
 from ottla.model import limits
 from ottla.schemas.avro import parse_avro
-from ottla.schemas.schema import InvalidSchema, Source
+from ottla.schemas.schema import InvalidSchema, SchemaSource
 
 DEEP = limits.SCHEMA_DEPTH_MAX + 1
 
@@ -19,13 +19,13 @@ DEEP = limits.SCHEMA_DEPTH_MAX + 1
 @pytest.mark.parametrize(("text", "complaint"), INVALID)
 def test_what_is_no_schema_is_refused_with_what_and_where(text: str, complaint: str) -> None:
     with pytest.raises(InvalidSchema) as refused:
-        parse_avro(Source(text))
+        parse_avro(SchemaSource(text))
     assert complaint in str(refused.value)
 
 
 def test_what_is_already_registered_is_taken_more_leniently() -> None:
     odd = '{"type":"record","name":"Ré","fields":[{"name":"a","type":"int","default":"x"}]}'
-    assert parse_avro(Source(odd), strict=False).canonical == odd
+    assert parse_avro(SchemaSource(odd), strict=False).canonical == odd
 
 
 def test_namespaces_are_left_out_where_the_enclosing_one_says_the_same() -> None:
@@ -35,7 +35,7 @@ def test_namespaces_are_left_out_where_the_enclosing_one_says_the_same() -> None
         '{"name": "other", "type": {"name": "else.User", "type": "record", "fields": []}},'
         '{"name": "again", "type": ["null", "shop.User"], "default": null}]}'
     )
-    assert parse_avro(Source(text)).canonical == (
+    assert parse_avro(SchemaSource(text)).canonical == (
         '{"type":"record","name":"Order","namespace":"shop","doc":"one","fields":['
         '{"name":"user","type":{"type":"record","name":"User","fields":[]},"doc":"who"},'
         '{"name":"other","type":{"type":"record","name":"User","namespace":"else","fields":[]}},'
@@ -72,23 +72,23 @@ def test_namespaces_are_left_out_where_the_enclosing_one_says_the_same() -> None
     ],
 )
 def test_all_spellings_have_one_normal_form(spelling: str, normal: str) -> None:
-    assert parse_avro(Source(spelling)).normalized == normal
+    assert parse_avro(SchemaSource(spelling)).normalized == normal
 
 
 @settings(deadline=None)
 @given(schemas())
 def test_reading_back_what_was_written_changes_nothing(tree: Json) -> None:
     try:
-        parsed = parse_avro(Source(json.dumps(tree)))
+        parsed = parse_avro(SchemaSource(json.dumps(tree)))
     except InvalidSchema:
         return
-    assert parse_avro(Source(parsed.canonical)).canonical == parsed.canonical
-    assert parse_avro(Source(parsed.normalized)).normalized == parsed.normalized
+    assert parse_avro(SchemaSource(parsed.canonical)).canonical == parsed.canonical
+    assert parse_avro(SchemaSource(parsed.normalized)).normalized == parsed.normalized
 
 
 def test_a_reference_that_is_no_schema_is_named() -> None:
     with pytest.raises(InvalidSchema, match=r"reference a\.Address: not JSON"):
-        parse_avro(Source('"a.Address"', resolved={"a.Address": "{"}))
+        parse_avro(SchemaSource('"a.Address"', resolved={"a.Address": "{"}))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_reference_that_is_no_schema_is_named() -> None:
 )
 def test_texts_beyond_the_bounds_are_refused(text: str) -> None:
     with pytest.raises(InvalidSchema):
-        parse_avro(Source(text))
+        parse_avro(SchemaSource(text))
 
 
 def test_defaults_that_lead_to_each_other_are_followed_once() -> None:
@@ -115,4 +115,4 @@ def test_defaults_that_lead_to_each_other_are_followed_once() -> None:
     for level in range(200):
         fields = ",".join(f'{{"name":"{name}","type":"R{level}","default":{{}}}}' for name in "ab")
         types.append(f'{{"type":"record","name":"R{level + 1}","fields":[{fields}]}}')
-    assert parse_avro(Source(f"[{','.join(types)}]")).canonical.count('"record"') == 201
+    assert parse_avro(SchemaSource(f"[{','.join(types)}]")).canonical.count('"record"') == 201

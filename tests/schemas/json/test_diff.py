@@ -18,7 +18,7 @@ from ottla.schemas.json.diff.kinds import COMPATIBLE
 from ottla.schemas.json.diff.matching import most_pairs
 from ottla.schemas.json.diff.order import hash_order, map_order
 from ottla.schemas.json.diff.schemas import differences
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 OLD_DRAFTS = [f"http://json-schema.org/draft-0{number}/schema#" for number in (6, 7)]
 NEW_DRAFTS = [f"https://json-schema.org/draft/{name}/schema" for name in ("2019-09", "2020-12")]
@@ -27,7 +27,7 @@ NEW_DRAFTS = [f"https://json-schema.org/draft/{name}/schema" for name in ("2019-
 def parsed(tree: Json, draft: str | None = None) -> JsonSchema:
     if draft is not None and isinstance(tree, dict):
         tree = {"$schema": draft, **tree}
-    return parse_json(Source(json.dumps(tree), SchemaType.JSON))
+    return parse_json(SchemaSource(json.dumps(tree), SchemaType.JSON))
 
 
 def found(original: Json, update: Json, draft: str | None = None) -> list[str]:

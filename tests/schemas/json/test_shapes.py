@@ -10,18 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ottla.schemas.json.shapes import Kind, Shape, shape_of
+from ottla.schemas.json.shapes import JsonShape, ShapeKind, shape_of
 from ottla.schemas.readable import reader_of
-from ottla.schemas.schema import InvalidSchema, SchemaType, Source, UnsupportedSchema
+from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType, UnsupportedSchema
 
 
-def shape(schema: Any, **others: Any) -> Shape:
+def shape(schema: Any, **others: Any) -> JsonShape:
     resolved = {name: json.dumps(each) for name, each in others.items()}
-    return shape_of(Source(json.dumps(schema), SchemaType.JSON, (), resolved))
+    return shape_of(SchemaSource(json.dumps(schema), SchemaType.JSON, (), resolved))
 
 
-def kinds(of: Shape) -> Any:
-    if of.kind is Kind.STRUCT:
+def kinds(of: JsonShape) -> Any:
+    if of.kind is ShapeKind.STRUCT:
         return {name: kinds(each) for name, each in of.fields}
     return [of.kind.name, kinds(of.item)] if of.items is not None else of.kind.name
 
@@ -133,7 +133,7 @@ anything = st.recursive(
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.dictionaries(st.sampled_from(KEYWORDS), anything, max_size=5), st.sampled_from([b"{}", b"1", b'{"a":[1]}']))
 def test_whatever_is_registered_is_a_shape_or_a_refusal(schema: Any, payload: bytes) -> None:
-    source = Source(json.dumps(schema), SchemaType.JSON)
+    source = SchemaSource(json.dumps(schema), SchemaType.JSON)
     with suppress(InvalidSchema, UnsupportedSchema):
         shape_of(source)
     with suppress(InvalidSchema):

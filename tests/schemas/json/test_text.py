@@ -12,13 +12,13 @@ from ottla.model import limits
 from ottla.schemas.json import JsonSchema, parse_json
 from ottla.schemas.json.dialects import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019_09, DRAFT_2020_12, Dialect, dialect_of
 from ottla.schemas.json.diff.schemas import differences
-from ottla.schemas.schema import InvalidSchema, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
 
 NEW = "https://json-schema.org/draft/2020-12/schema"
 
 
 def parsed(text: str, references: Mapping[str, str] | None = None) -> JsonSchema:
-    return parse_json(Source(text, SchemaType.JSON, resolved=references or {}))
+    return parse_json(SchemaSource(text, SchemaType.JSON, resolved=references or {}))
 
 
 def same(tree: Json, references: Mapping[str, str], plain: Json) -> bool:

@@ -13,22 +13,22 @@ from ottla.schemas.protobuf.elements import (
     EnumValue,
     Extend,
     Extensions,
-    Field,
-    File,
     Import,
     ImportKind,
-    Items,
-    Kind,
     Label,
+    ListLiteral,
     Literal,
+    LiteralKind,
     Message,
     NamePart,
-    OneOf,
-    Option,
+    NumberRange,
+    ProtoField,
+    ProtoFile,
+    ProtoOneOf,
+    ProtoOption,
+    ProtoService,
     Reserved,
     Rpc,
-    Service,
-    Span,
     Value,
 )
 
@@ -39,10 +39,12 @@ DOTTED = st.builds(
 )
 NUMBERS = st.integers(1, PROTOBUF_FIELD_NUMBER_MAX)
 LITERALS = st.one_of(
-    st.builds(Literal, st.just(Kind.STRING), data=st.binary(max_size=8)),
-    st.builds(Literal, st.just(Kind.STRING), data=st.text(max_size=8).map(str.encode)),
-    st.builds(Literal, st.just(Kind.NUMBER), st.sampled_from(("0", "-1", "0x1F", "1.5e10", ".5", "-0.1f", "017"))),
-    st.builds(Literal, st.just(Kind.WORD), st.one_of(NAMES, st.sampled_from(("true", "inf", "-inf", "nan")))),
+    st.builds(Literal, st.just(LiteralKind.STRING), data=st.binary(max_size=8)),
+    st.builds(Literal, st.just(LiteralKind.STRING), data=st.text(max_size=8).map(str.encode)),
+    st.builds(
+        Literal, st.just(LiteralKind.NUMBER), st.sampled_from(("0", "-1", "0x1F", "1.5e10", ".5", "-0.1f", "017"))
+    ),
+    st.builds(Literal, st.just(LiteralKind.WORD), st.one_of(NAMES, st.sampled_from(("true", "inf", "-inf", "nan")))),
 )
 
 
@@ -53,21 +55,21 @@ def _aggregates(values: st.SearchStrategy[Value]) -> st.SearchStrategy[Aggregate
 
 VALUES: st.SearchStrategy[Value] = st.recursive(
     LITERALS,
-    lambda inner: st.one_of(_aggregates(inner), st.lists(inner, max_size=3).map(tuple).map(Items)),
+    lambda inner: st.one_of(_aggregates(inner), st.lists(inner, max_size=3).map(tuple).map(ListLiteral)),
     max_leaves=3,
 )
 PARTS = st.one_of(st.builds(NamePart, NAMES, st.just(False)), st.builds(NamePart, DOTTED, st.just(True)))
-ONE_OPTION = st.builds(Option, st.lists(PARTS, min_size=1, max_size=3).map(tuple), VALUES)
+ONE_OPTION = st.builds(ProtoOption, st.lists(PARTS, min_size=1, max_size=3).map(tuple), VALUES)
 # Within files a few will do.
-_A = Option((NamePart("a.b", True), NamePart("c", False)), Aggregate((("x", Literal(Kind.NUMBER, "1")),)))
-_B = Option((NamePart("deprecated", False),), Literal(Kind.WORD, "true"))
-OPTIONS: st.SearchStrategy[tuple[Option, ...]] = st.sampled_from(((), (), (_A,), (_B,), (_A, _B)))
+_A = ProtoOption((NamePart("a.b", True), NamePart("c", False)), Aggregate((("x", Literal(LiteralKind.NUMBER, "1")),)))
+_B = ProtoOption((NamePart("deprecated", False),), Literal(LiteralKind.WORD, "true"))
+OPTIONS: st.SearchStrategy[tuple[ProtoOption, ...]] = st.sampled_from(((), (), (_A,), (_B,), (_A, _B)))
 
 
 @st.composite
-def spans(draw: st.DrawFn, low: int, high: int) -> Span:
+def spans(draw: st.DrawFn, low: int, high: int) -> NumberRange:
     first = draw(st.integers(low, high))
-    return Span(first, draw(st.one_of(st.none(), st.integers(first, high))))
+    return NumberRange(first, draw(st.one_of(st.none(), st.integers(first, high))))
 
 
 def _reserved(low: int, high: int) -> st.SearchStrategy[tuple[Reserved, ...]]:
@@ -75,11 +77,11 @@ def _reserved(low: int, high: int) -> st.SearchStrategy[tuple[Reserved, ...]]:
     return st.lists(st.builds(Reserved, st.lists(value, min_size=1, max_size=3).map(tuple)), max_size=2).map(tuple)
 
 
-def _fields(label: Label | None) -> st.SearchStrategy[Field]:
-    return st.builds(Field, NAMES, DOTTED, NUMBERS, st.just(label), options=OPTIONS)
+def _fields(label: Label | None) -> st.SearchStrategy[ProtoField]:
+    return st.builds(ProtoField, NAMES, DOTTED, NUMBERS, st.just(label), options=OPTIONS)
 
 
-MAPS = st.builds(Field, NAMES, DOTTED, NUMBERS, key=st.sampled_from(("string", "int32")), options=OPTIONS)
+MAPS = st.builds(ProtoField, NAMES, DOTTED, NUMBERS, key=st.sampled_from(("string", "int32")), options=OPTIONS)
 ENUMS = st.builds(
     EnumType,
     NAMES,
@@ -88,7 +90,7 @@ ENUMS = st.builds(
     _reserved(-INT32_MAX - 1, INT32_MAX),
 )
 RPCS = st.builds(Rpc, NAMES, DOTTED, DOTTED, st.booleans(), st.booleans(), OPTIONS)
-SERVICES = st.builds(Service, NAMES, st.lists(RPCS, max_size=2).map(tuple), OPTIONS)
+SERVICES = st.builds(ProtoService, NAMES, st.lists(RPCS, max_size=2).map(tuple), OPTIONS)
 
 
 # Strategies are made once: making them takes longer than drawing from them.
@@ -112,12 +114,12 @@ COUNTS = st.integers(0, 2)
 
 def draw_message(draw: st.DrawFn, is_proto3: bool, depth: int = 1) -> Message:
     fields = draw(PLAIN[is_proto3])
-    oneofs = [OneOf(name, draw(OPTIONS)) for name in draw(ONEOF_NAMES)]
+    oneofs = [ProtoOneOf(name, draw(OPTIONS)) for name in draw(ONEOF_NAMES)]
     for oneof in oneofs:
         fields += [replace(each, oneof=oneof.name) for each in draw(MEMBERS)]
     if not is_proto3 and depth and draw(st.booleans()):
         body = replace(draw_message(draw, is_proto3, 0), name="Group")
-        fields.append(Field("Group", "group", draw(NUMBERS), Label.REPEATED, group=body))
+        fields.append(ProtoField("Group", "group", draw(NUMBERS), Label.REPEATED, group=body))
     return Message(
         draw(NAMES),
         tuple(fields),
@@ -138,9 +140,9 @@ SOME_SERVICES = st.lists(SERVICES, max_size=1)
 
 
 @st.composite
-def files(draw: st.DrawFn) -> File:
+def files(draw: st.DrawFn) -> ProtoFile:
     syntax = draw(SYNTAXES)
-    return File(
+    return ProtoFile(
         syntax,
         draw(PACKAGES),
         tuple(sorted(draw(IMPORTS), key=lambda each: list(ImportKind).index(each.kind))),

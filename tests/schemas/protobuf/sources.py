@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ottla.schemas.protobuf import ProtobufSchema, parse_protobuf
-from ottla.schemas.schema import Reference, SchemaType, Source
+from ottla.schemas.schema import Reference, SchemaSource, SchemaType
 
 
 def understood(
@@ -14,7 +14,7 @@ def understood(
     """A text with its imports, each registered under its own name as subject."""
     imports = imports or {}
     references = tuple(Reference(name, name, (versions or {}).get(name, 1)) for name in imports)
-    return parse_protobuf(Source(text, SchemaType.PROTOBUF, references, imports))
+    return parse_protobuf(SchemaSource(text, SchemaType.PROTOBUF, references, imports))
 
 
 def proto3(body: str, *more: str) -> ProtobufSchema:

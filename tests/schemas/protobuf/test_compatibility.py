@@ -11,7 +11,7 @@ from tests.schemas.protobuf.sources import proto2, proto3, understood
 from ottla.schemas.parse import parse
 from ottla.schemas.protobuf import ProtobufSchema
 from ottla.schemas.protobuf.compatibility import BREAKING, differences
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 
 def changes(before: ProtobufSchema, after: ProtobufSchema) -> list[str]:
@@ -314,5 +314,5 @@ def test_the_message_is_confluents() -> None:
 
 
 def test_a_schema_of_another_type_is_incompatible() -> None:
-    (found,) = proto3("message M {}").incompatibilities(parse(Source('"string"', SchemaType.AVRO)))
+    (found,) = proto3("message M {}").incompatibilities(parse(SchemaSource('"string"', SchemaType.AVRO)))
     assert found.message == "Incompatible because of different schema type"

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from ottla.schemas.protobuf import ProtobufSchema, parse_protobuf
-from ottla.schemas.schema import InvalidSchema, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
 
 CORPUS = Path(__file__).parent / "corpus"
 IMPORTS = {"rich_options.proto": (CORPUS / "rich_options.proto").read_text()}
@@ -21,14 +21,14 @@ ATTEMPTS = 40
 def check(text: str, old: ProtobufSchema, *, strict: bool) -> bool:
     """Whether it was understood; then everything that can be done with a schema is done."""
     try:
-        schema = parse_protobuf(Source(text, SchemaType.PROTOBUF, (), IMPORTS), strict=strict)
+        schema = parse_protobuf(SchemaSource(text, SchemaType.PROTOBUF, (), IMPORTS), strict=strict)
     except InvalidSchema:
         return False
     schema.incompatibilities(old)
     old.incompatibilities(schema)
     if strict:
         schema.pool()
-    again = parse_protobuf(Source(schema.canonical, SchemaType.PROTOBUF, (), IMPORTS), strict=strict)
+    again = parse_protobuf(SchemaSource(schema.canonical, SchemaType.PROTOBUF, (), IMPORTS), strict=strict)
     assert (again.canonical, again.normalized) == (schema.canonical, schema.normalized)
     return True
 
@@ -38,7 +38,7 @@ def check(text: str, old: ProtobufSchema, *, strict: bool) -> bool:
 def test_texts_with_words_changed(name: str, strict: bool) -> None:
     rng = Random(f"{name} {strict}")
     before = (CORPUS / name).read_text()
-    old = parse_protobuf(Source(before, SchemaType.PROTOBUF, (), IMPORTS))
+    old = parse_protobuf(SchemaSource(before, SchemaType.PROTOBUF, (), IMPORTS))
     understood = 0
     for _ in range(ATTEMPTS):
         words = re.findall(r'\s+|\w+|"[^"]*"|.', before)
@@ -60,7 +60,7 @@ def test_texts_with_words_changed(name: str, strict: bool) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_descriptors_with_bytes_changed(name: str, strict: bool) -> None:
     rng = Random(f"{name} {strict}")
-    old = parse_protobuf(Source((CORPUS / name).read_text(), SchemaType.PROTOBUF, (), IMPORTS))
+    old = parse_protobuf(SchemaSource((CORPUS / name).read_text(), SchemaType.PROTOBUF, (), IMPORTS))
     descriptor = base64.b64decode(old.serialized)
     understood = 0
     for _ in range(ATTEMPTS):

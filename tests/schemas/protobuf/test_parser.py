@@ -13,7 +13,7 @@ from tests.schemas.protobuf.sources import proto2, proto3, understood
 from ottla.model.limits import PROTOBUF_DEPTH_MAX, PROTOBUF_TEXT_CHARS_MAX
 from ottla.schemas.protobuf import parse_protobuf
 from ottla.schemas.protobuf.parser import parse_file
-from ottla.schemas.schema import InvalidSchema, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
 
 
 @pytest.mark.parametrize(
@@ -193,11 +193,11 @@ def test_defaults_of_bytes_without_quotes_are_understood() -> None:
     ],
 )
 def test_what_another_registry_took_can_be_printed_and_compared(body: str) -> None:
-    source = Source(f'syntax = "proto3";\n{body}', SchemaType.PROTOBUF)
+    source = SchemaSource(f'syntax = "proto3";\n{body}', SchemaType.PROTOBUF)
     with pytest.raises(InvalidSchema):
         parse_protobuf(source)
     schema = parse_protobuf(source, strict=False)
     assert schema.incompatibilities(schema) == []
-    again = parse_protobuf(Source(schema.normalized, SchemaType.PROTOBUF), strict=False)
+    again = parse_protobuf(SchemaSource(schema.normalized, SchemaType.PROTOBUF), strict=False)
     assert again.normalized == schema.normalized
     assert not schema.descriptor.message_type

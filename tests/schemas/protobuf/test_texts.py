@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.schemas.protobuf.generated import ONE_OPTION, files
 from tests.schemas.protobuf.sources import proto2, understood
 
-from ottla.schemas.protobuf.elements import Aggregate, File, Option
+from ottla.schemas.protobuf.elements import Aggregate, ProtoFile, ProtoOption
 from ottla.schemas.protobuf.parser import parse_file
 from ottla.schemas.protobuf.printer import merged, print_file
 
@@ -238,14 +238,14 @@ def test_groups_extensions_and_defaults_are_printed() -> None:
 
 
 @given(ONE_OPTION)
-def test_printing_an_option_loses_nothing(option: Option) -> None:
-    file = File(options=(option,))
+def test_printing_an_option_loses_nothing(option: ProtoOption) -> None:
+    file = ProtoFile(options=(option,))
     assert parse_file(print_file(file)) == file
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(files())
-def test_printing_a_file_loses_nothing(file: File) -> None:
+def test_printing_a_file_loses_nothing(file: ProtoFile) -> None:
     assert parse_file(print_file(file)) == file
 
 

@@ -5,19 +5,19 @@ import json
 import pytest
 
 from ottla.schemas.registry import library
-from ottla.schemas.registry.library import Library
-from ottla.schemas.registry.state import State
-from ottla.schemas.schema import Source
+from ottla.schemas.registry.library import SchemaLibrary
+from ottla.schemas.registry.state import RegistryState
+from ottla.schemas.schema import SchemaSource
 
 
-def record(name: str, fields: int) -> Source:
+def record(name: str, fields: int) -> SchemaSource:
     listed = [{"name": f"f{number}", "type": "int"} for number in range(fields)]
-    return Source(json.dumps({"type": "record", "name": name, "fields": listed}))
+    return SchemaSource(json.dumps({"type": "record", "name": name, "fields": listed}))
 
 
 def test_long_texts_are_forgotten_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "SCHEMAS_PARSED_CHARS_MAX", 10_000)
-    kept = Library(State())
+    kept = SchemaLibrary(RegistryState())
     short = [record(f"S{number}", 1) for number in range(20)]
     first = [kept.parsed(each, as_new=True) for each in short]
     assert [kept.parsed(each, as_new=True) for each in short] == first

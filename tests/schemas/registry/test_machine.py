@@ -22,11 +22,11 @@ from ottla.schemas.registry.commands import (
     SetConfig,
     SetMode,
 )
-from ottla.schemas.registry.entities import Draft, Mode, Registered
+from ottla.schemas.registry.entities import Mode, Registered, SchemaDraft
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.names import beside, context_of
-from ottla.schemas.registry.records import HighestIdsEntry, Record, decode
-from ottla.schemas.registry.refusal import Refused
+from ottla.schemas.registry.records import HighestIdsEntry, RegistryRecord, decode
+from ottla.schemas.registry.refusal import RegistryRefusal
 from ottla.schemas.schema import Reference
 
 SUBJECTS = st.sampled_from(["a", "b", ":.west:a"])
@@ -49,7 +49,7 @@ class Sequences(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.machine = RegistryMachine(Level.NONE)
-        self.records: list[Record] = []
+        self.records: list[RegistryRecord] = []
         self.now_ms = 0
         # What an id stood for, ever, and who was given it as new.
         self.meaning: dict[tuple[str, int], str] = {}
@@ -59,7 +59,7 @@ class Sequences(RuleBasedStateMachine):
         before = describe(self.machine)
         try:
             result = self.machine.decide(command, self.now_ms)
-        except Refused:
+        except RegistryRefusal:
             assert describe(self.machine) == before
             return None
         assert describe(self.machine) == before, "deciding changes nothing"
@@ -75,7 +75,7 @@ class Sequences(RuleBasedStateMachine):
         metadata = {"properties": {"number": str(number)}} if named else None
         known = {key for key, _ in self.meaning.items()}
         highest = dict(self.machine.state.highest)
-        it = self.submit(Register(subject, Draft(text, references=references, metadata=metadata)))
+        it = self.submit(Register(subject, SchemaDraft(text, references=references, metadata=metadata)))
         if it is None:
             return
         context = context_of(subject)
@@ -84,7 +84,7 @@ class Sequences(RuleBasedStateMachine):
             assert it.id == highest.get(context, 0) + 1
         twins = [each for each in self.machine.state.with_digest(context, it.digest) if each != it]
         assert not twins or any(twin.id == it.id for twin in twins), "equal schemas share an id"
-        again = self.machine.decide(Register(subject, Draft(it.text, None, it.references, it.metadata)), 0)
+        again = self.machine.decide(Register(subject, SchemaDraft(it.text, None, it.references, it.metadata)), 0)
         assert (again.reply, list(again.records)) == (it, [])
 
     @rule(subject=SUBJECTS, number=st.integers(0, 2))
@@ -105,7 +105,7 @@ class Sequences(RuleBasedStateMachine):
         """Registered with an id, as imports are. Only an import may bring an old id back."""
         if (context_of(subject), schema_id) in self.meaning:
             return
-        self.submit(Register(subject, Draft(schema(number), id=schema_id, version=version)))
+        self.submit(Register(subject, SchemaDraft(schema(number), id=schema_id, version=version)))
 
     @rule(subject=SUBJECTS, version=VERSIONS, permanent=st.booleans())
     def delete_version(self, subject: str, version: int, permanent: bool) -> None:
@@ -178,7 +178,7 @@ class Sequences(RuleBasedStateMachine):
             assert it in list(state.with_digest(context, it.digest))
 
 
-def replayed(records: list[Record]) -> RegistryMachine:
+def replayed(records: list[RegistryRecord]) -> RegistryMachine:
     machine = RegistryMachine(Level.NONE)
     for record in records:
         machine.apply(record)
@@ -219,7 +219,7 @@ def test_the_highest_id_is_written_down_once() -> None:
                 notes.append(entry)
 
     for number in range(3):
-        submit(Register(f"s{number}", Draft(schema(number))))
+        submit(Register(f"s{number}", SchemaDraft(schema(number))))
         submit(DeleteSubject(f"s{number}"))
     assert notes == []
     for number in range(3):

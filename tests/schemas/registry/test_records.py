@@ -15,11 +15,11 @@ from ottla.schemas.registry.records import (
     ConfigEntry,
     ContextEntry,
     DeleteSubjectEntry,
-    Entry,
     HighestIdsEntry,
     ModeEntry,
     NothingEntry,
-    Record,
+    RegistryEntry,
+    RegistryRecord,
     SchemaEntry,
     decode,
     encode,
@@ -41,7 +41,7 @@ FULL = Registered(
 )
 
 # What an entry is written as: its key, its value.
-WRITTEN: list[tuple[Entry, str, str | None]] = [
+WRITTEN: list[tuple[RegistryEntry, str, str | None]] = [
     (
         SchemaEntry("s", 1, PLAIN),
         '{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}',
@@ -95,14 +95,14 @@ WRITTEN: list[tuple[Entry, str, str | None]] = [
 
 
 @pytest.mark.parametrize(("entry", "key", "value"), WRITTEN)
-def test_entries_are_written_as_confluent_writes_them(entry: Entry, key: str, value: str | None) -> None:
+def test_entries_are_written_as_confluent_writes_them(entry: RegistryEntry, key: str, value: str | None) -> None:
     record = encode(entry, 5)
     assert (record.key.decode(), None if record.value is None else record.value.decode()) == (key, value)
     assert (record.timestamp_ms, record.headers) == (5, ())
 
 
 @pytest.mark.parametrize("entry", [entry for entry, _, _ in WRITTEN])
-def test_what_is_written_is_read_again(entry: Entry) -> None:
+def test_what_is_written_is_read_again(entry: RegistryEntry) -> None:
     record = encode(entry, 5)
     assert encode(decode(record), 5) == record
 
@@ -110,7 +110,7 @@ def test_what_is_written_is_read_again(entry: Entry) -> None:
 def written_by_confluent(*pairs: tuple[str, str | None]) -> RegistryMachine:
     machine = RegistryMachine()
     for number, (key, value) in enumerate(pairs):
-        machine.apply(Record(key.encode(), None if value is None else value.encode(), (), 1_000 + number))
+        machine.apply(RegistryRecord(key.encode(), None if value is None else value.encode(), (), 1_000 + number))
     return machine
 
 
@@ -196,7 +196,7 @@ def test_a_second_schema_with_the_same_id_is_not_taken() -> None:
     ],
 )
 def test_nonsense_in_the_topic_is_passed_over(key: bytes, value: bytes | None) -> None:
-    record = Record(key, value)
+    record = RegistryRecord(key, value)
     with pytest.raises(BadRecord):
         decode(record)
     machine = RegistryMachine()

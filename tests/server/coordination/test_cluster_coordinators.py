@@ -24,7 +24,7 @@ from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.schemas.framing import frame
 from ottla.schemas.registry.commands import Register
-from ottla.schemas.registry.entities import Draft
+from ottla.schemas.registry.entities import SchemaDraft
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest
@@ -209,7 +209,7 @@ def test_contracts_know_schemas_that_another_node_leads(cluster: OttlaCluster) -
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
 
     def register(subject: str) -> int:
-        result = registry.decide(Register(subject, Draft(json.dumps(ORDER), None)), 0)
+        result = registry.decide(Register(subject, SchemaDraft(json.dumps(ORDER), None)), 0)
         for record in result.records:
             registry.apply(record)
             producer.produce("_schemas", record.value, key=record.key)

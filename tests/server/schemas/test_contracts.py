@@ -13,7 +13,7 @@ from tests.support.waiting import WAIT_S
 from ottla.client.blocking.blocking import Blocking
 from ottla.schemas.framing import frame, guid_of, schema_mark
 from ottla.schemas.registry.commands import DeleteSubject, Register
-from ottla.schemas.registry.entities import Draft
+from ottla.schemas.registry.entities import SchemaDraft
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.server.schemas.faulty_records import TAG
 from ottla.testing.broker import Broker
@@ -42,7 +42,7 @@ class Registry:
 
     def register(self, subject: str, schema: Any, kind: str | None = None) -> int:
         text = schema if isinstance(schema, str) else json.dumps(schema)
-        return int(self.do(Register(subject, Draft(text, kind))).id)
+        return int(self.do(Register(subject, SchemaDraft(text, kind))).id)
 
     def close(self) -> None:
         self._client.close()

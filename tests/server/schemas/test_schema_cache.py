@@ -18,14 +18,14 @@ from ottla.records.build import build_batch
 from ottla.records.record import Record as LogRecord
 from ottla.records.record import records
 from ottla.schemas.registry.commands import Register
-from ottla.schemas.registry.entities import Draft
+from ottla.schemas.registry.entities import SchemaDraft
 from ottla.schemas.registry.machine import RegistryMachine
-from ottla.schemas.registry.records import Record
+from ottla.schemas.registry.records import RegistryRecord
 from ottla.server.loop.later import Later
 from ottla.server.schemas.schema_cache import TOPIC, SchemaCache
 
 HERE, ELSEWHERE = 1, 2
-NOTHING = Record(b'{"keytype":"NOOP","magic":0}', None)
+NOTHING = RegistryRecord(b'{"keytype":"NOOP","magic":0}', None)
 
 
 class Topic:
@@ -36,13 +36,13 @@ class Topic:
         self.batches: list[bytes] = []
         for number in range(1, count + 1):
             schema = json.dumps({"type": "record", "name": f"R{number}", "fields": []})
-            for record in machine.decide(Register(f"s{number}", Draft(schema, None)), 0).records:
+            for record in machine.decide(Register(f"s{number}", SchemaDraft(schema, None)), 0).records:
                 machine.apply(record)
                 self.batches.append(self.batch(len(self.batches), record))
         self.cuts, self.epoch_start, self.fetches = 0, 0, 0
         self.high_watermark = self.last_stable_offset = len(self.batches)
 
-    def batch(self, offset: int, record: Record) -> bytes:
+    def batch(self, offset: int, record: RegistryRecord) -> bytes:
         return bytes(
             build_batch([LogRecord(offset, 0, record.key, record.value, ())], base_offset=offset, leader_epoch=1)
         )
@@ -250,7 +250,7 @@ def test_a_record_that_cannot_be_taken_in_is_passed_over(
     cluster = Cluster(Topic(3), HERE)
     applied = RegistryMachine.apply
 
-    def apply(machine: RegistryMachine, record: Record) -> Any:
+    def apply(machine: RegistryMachine, record: RegistryRecord) -> Any:
         if b'"subject":"s2"' in record.key:
             raise ZeroDivisionError("a defect")
         return applied(machine, record)

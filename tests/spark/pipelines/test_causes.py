@@ -16,7 +16,7 @@ from ottla.client.registry import RegistryError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import PIPELINE_ERROR_CHARS_MAX
 from ottla.spark.pipelines import causes
-from ottla.spark.pipelines.causes import Kind, cause_of
+from ottla.spark.pipelines.causes import CauseKind, cause_of
 from ottla.spark.typed import dead_letters as typed_dead
 
 TEXTS = {path.stem: path.read_text() for path in sorted(Path(__file__).with_name("failures").iterdir())}
@@ -39,101 +39,101 @@ CHANGED = (
 DAMAGED = "the checkpoint is damaged: {}; restore it, or begin anew with --from, which uses new checkpoints"
 TOO_LARGE = "MESSAGE_TOO_LARGE: a record of 3000076 bytes is larger than max_request_bytes=1048576"
 
-EXPECTED: dict[str, tuple[Kind, str]] = {
+EXPECTED: dict[str, tuple[CauseKind, str]] = {
     # The user's functions: UDFs of all kinds, with state, for each batch, on workers and on the driver.
-    "price": (Kind.CODE, PRICE.format(UP_TO_3)),
-    "pandas-price": (Kind.CODE, PRICE.format(UP_TO_3)),
-    "stateful": (Kind.CODE, PRICE.format(UP_TO_3)),
-    "foreach": (Kind.CODE, PRICE.format(UP_TO_3)),
-    "foreachinner": (Kind.CODE, PRICE.format(UP_TO_3)),
-    "connect-price": (Kind.CODE, PRICE.format(UP_TO_3)),
-    "connect-foreach": (Kind.CODE, PRICE.format(UP_TO_3)),
-    "connect-foreachinner": (Kind.CODE, PRICE.format(UP_TO_3)),
-    "chained": (Kind.CODE, f"RuntimeError: pricing is down (at shop.py:33 in chained; among {UP_TO_3})"),
-    "odd": (Kind.CODE, f"Odd (at shop.py:64 in odd; among {UP_TO_3})"),
+    "price": (CauseKind.CODE, PRICE.format(UP_TO_3)),
+    "pandas-price": (CauseKind.CODE, PRICE.format(UP_TO_3)),
+    "stateful": (CauseKind.CODE, PRICE.format(UP_TO_3)),
+    "foreach": (CauseKind.CODE, PRICE.format(UP_TO_3)),
+    "foreachinner": (CauseKind.CODE, PRICE.format(UP_TO_3)),
+    "connect-price": (CauseKind.CODE, PRICE.format(UP_TO_3)),
+    "connect-foreach": (CauseKind.CODE, PRICE.format(UP_TO_3)),
+    "connect-foreachinner": (CauseKind.CODE, PRICE.format(UP_TO_3)),
+    "chained": (CauseKind.CODE, f"RuntimeError: pricing is down (at shop.py:33 in chained; among {UP_TO_3})"),
+    "odd": (CauseKind.CODE, f"Odd (at shop.py:64 in odd; among {UP_TO_3})"),
     "badtype": (
-        Kind.CODE,
+        CauseKind.CODE,
         "TypeError: unsupported operand type(s) for +: 'int' and 'str' "
         "(at probe2.py:196 in <lambda>; among offsets up to 3 of bt.in-0)",
     ),
     "http": (
-        Kind.UNANSWERED,
+        CauseKind.UNANSWERED,
         f"URLError: <urlopen error [Errno 111] Connection refused> (at shop.py:48 in http; among {UP_TO_3})",
     ),
     # Expressions.
-    "castbad": (Kind.DATA, CAST),
-    "connect-castbad": (Kind.DATA, CAST),
-    "raising": (Kind.DATA, f"[USER_RAISED_EXCEPTION] no two please (among {UP_TO_3})"),
+    "castbad": (CauseKind.DATA, CAST),
+    "connect-castbad": (CauseKind.DATA, CAST),
+    "raising": (CauseKind.DATA, f"[USER_RAISED_EXCEPTION] no two please (among {UP_TO_3})"),
     # Records and topics.
-    "badrecord": (Kind.BAD_RECORD, BAD.format("0 of probe.orders-0", "value: the value is no object")),
-    "connect-badrecord": (Kind.BAD_RECORD, BAD.format("0 of probe.orders-0", "value: the value is no object")),
-    "newschema": (Kind.BAD_RECORD, BAD.format("1 of r.in-0", "value: id: a string cannot be read as long")),
-    "unknownid": (Kind.BAD_RECORD, BAD.format("2 of r.in-0", "value: the registry has no schema 77")),
+    "badrecord": (CauseKind.BAD_RECORD, BAD.format("0 of probe.orders-0", "value: the value is no object")),
+    "connect-badrecord": (CauseKind.BAD_RECORD, BAD.format("0 of probe.orders-0", "value: the value is no object")),
+    "newschema": (CauseKind.BAD_RECORD, BAD.format("1 of r.in-0", "value: id: a string cannot be read as long")),
+    "unknownid": (CauseKind.BAD_RECORD, BAD.format("2 of r.in-0", "value: the registry has no schema 77")),
     "deleted": (
-        Kind.DATA_LOSS,
+        CauseKind.DATA_LOSS,
         "data loss (topic_deleted): d.in-0 is gone; it was read up to 4; the topic was deleted. "
         "Set the option failOnDataLoss to false to go on with what is there",
     ),
     "badpartition": (
-        Kind.DATA,
+        CauseKind.DATA,
         f"Partition 7 of topic probe.copies is not in the range [0, 1) (among {UP_TO_3})",
     ),
-    "toolarge": (Kind.REFUSED, TOO_LARGE),
-    "connect-toolarge": (Kind.REFUSED, TOO_LARGE),
+    "toolarge": (CauseKind.REFUSED, TOO_LARGE),
+    "connect-toolarge": (CauseKind.REFUSED, TOO_LARGE),
     # Those who are away.
-    "away": (Kind.BROKER_AWAY, AWAY),
-    "away-sink": (Kind.BROKER_AWAY, AWAY),
-    "registryaway": (Kind.REGISTRY_AWAY, REGISTRY),
-    "registryaway-build": (Kind.REGISTRY_AWAY, REGISTRY),
-    "registryaway-sink": (Kind.REGISTRY_AWAY, REGISTRY),
-    "killed": (Kind.WORKER_LOST, KILLED),
-    "connect-killed": (Kind.WORKER_LOST, KILLED),
+    "away": (CauseKind.BROKER_AWAY, AWAY),
+    "away-sink": (CauseKind.BROKER_AWAY, AWAY),
+    "registryaway": (CauseKind.REGISTRY_AWAY, REGISTRY),
+    "registryaway-build": (CauseKind.REGISTRY_AWAY, REGISTRY),
+    "registryaway-sink": (CauseKind.REGISTRY_AWAY, REGISTRY),
+    "killed": (CauseKind.WORKER_LOST, KILLED),
+    "connect-killed": (CauseKind.WORKER_LOST, KILLED),
     "executor": (
-        Kind.WORKER_LOST,
+        CauseKind.WORKER_LOST,
         "an executor was lost: Command exited with code 137 (among offsets up to 3 of e.in-0); "
         "if it comes again: is there enough memory?",
     ),
     "hungry": (
-        Kind.WORKER_LOST,
+        CauseKind.WORKER_LOST,
         f"MemoryError (at shop.py:43 in hungry; among {UP_TO_3}); if it comes again: is there enough memory?",
     ),
     "connect-gone": (
-        Kind.SPARK_GONE,
+        CauseKind.SPARK_GONE,
         "Spark is gone: its Connect server does not answer; start the pipeline again: it goes on from its checkpoints",
     ),
     # Others who write.
-    "fenced": (Kind.FENCED, "another writer took over: INVALID_PRODUCER_EPOCH: The producer epoch is out of date"),
+    "fenced": (CauseKind.FENCED, "another writer took over: INVALID_PRODUCER_EPOCH: The producer epoch is out of date"),
     "concurrent": (
-        Kind.SHARED,
+        CauseKind.SHARED,
         "another query uses the same checkpoint: both wrote down the same batch; "
         "give each query a checkpoint of its own",
     ),
     "samename": (
-        Kind.SPARK_BUSY,
+        CauseKind.SPARK_BUSY,
         "Cannot start query with name twice as a query with that name is already active in this SparkSession",
     ),
     # Checkpoints.
-    "diskfull": (Kind.DISK_FULL, FULL),
-    "diskfull-start": (Kind.DISK_FULL, FULL),
-    "statefull": (Kind.DISK_FULL, FULL),
+    "diskfull": (CauseKind.DISK_FULL, FULL),
+    "diskfull-start": (CauseKind.DISK_FULL, FULL),
+    "statefull": (CauseKind.DISK_FULL, FULL),
     "readonly": (
-        Kind.NOT_WRITABLE,
+        CauseKind.NOT_WRITABLE,
         NOT_WRITABLE.format(
             "/data/small/cp/offsets/.2.ed9c337a-a794-4cbe-8c3b-dca8f40848d5.tmp (Read-only file system)"
         ),
     ),
-    "readonly-start": (Kind.NOT_WRITABLE, NOT_WRITABLE.format("mkdir of file:/data/small/cp3 failed")),
-    "parquet": (Kind.NOT_WRITABLE, NOT_WRITABLE.format("Parent path is not a directory: file:/dev/null")),
-    "connect-parquet": (Kind.NOT_WRITABLE, NOT_WRITABLE.format("Parent path is not a directory: file:/dev/null")),
-    "changed-sources": (Kind.CHANGED, CHANGED.format("it was made with 1 sources, and there are 2 now")),
+    "readonly-start": (CauseKind.NOT_WRITABLE, NOT_WRITABLE.format("mkdir of file:/data/small/cp3 failed")),
+    "parquet": (CauseKind.NOT_WRITABLE, NOT_WRITABLE.format("Parent path is not a directory: file:/dev/null")),
+    "connect-parquet": (CauseKind.NOT_WRITABLE, NOT_WRITABLE.format("Parent path is not a directory: file:/dev/null")),
+    "changed-sources": (CauseKind.CHANGED, CHANGED.format("it was made with 1 sources, and there are 2 now")),
     "changed-state": (
-        Kind.CHANGED,
+        CauseKind.CHANGED,
         CHANGED.format(
             "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match existing state key schema"
         ),
     ),
     "changed-stateless": (
-        Kind.CHANGED,
+        CauseKind.CHANGED,
         CHANGED.format(
             "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator name does not match "
             "with the operator in state metadata. This likely to happen when user adds/removes/changes stateful "
@@ -141,14 +141,14 @@ EXPECTED: dict[str, tuple[Kind, str]] = {
         ),
     ),
     "corrupt-offsets": (
-        Kind.DAMAGED,
+        CauseKind.DAMAGED,
         DAMAGED.format(
             "Failed to read log file file:/data/cp/corrupt/offsets/0. [MALFORMED_LOG_FILE] Log file was malformed: "
             "failed to read correct log version from junk"
         ),
     ),
     "corrupt-meta-start": (
-        Kind.DAMAGED,
+        CauseKind.DAMAGED,
         DAMAGED.format(
             "Unrecognized token 'junk': was expecting "
             "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')"
@@ -186,14 +186,14 @@ def test_a_user_whose_service_does_not_answer_is_tried_again() -> None:
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (DeliveryFailed("nothing was delivered within 120000 ms: no connection"), Kind.BROKER_AWAY),
-        (TopicUnknown("nothing known of topic 'dead' within 60000 ms"), Kind.BROKER_AWAY),
-        (ApiError(ErrorCode.NOT_ENOUGH_REPLICAS), Kind.BROKER_AWAY),
-        (ApiError(ErrorCode.MESSAGE_TOO_LARGE), Kind.REFUSED),
+        (DeliveryFailed("nothing was delivered within 120000 ms: no connection"), CauseKind.BROKER_AWAY),
+        (TopicUnknown("nothing known of topic 'dead' within 60000 ms"), CauseKind.BROKER_AWAY),
+        (ApiError(ErrorCode.NOT_ENOUGH_REPLICAS), CauseKind.BROKER_AWAY),
+        (ApiError(ErrorCode.MESSAGE_TOO_LARGE), CauseKind.REFUSED),
     ],
 )
 def test_a_dead_letter_waits_for_a_broker_that_is_away(
-    error: Exception, kind: Kind, monkeypatch: pytest.MonkeyPatch
+    error: Exception, kind: CauseKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Away:
         def __init__(self, options: ClientOptions) -> None:
@@ -222,9 +222,9 @@ def test_answers_of_brokers_pass_as_kafka_says() -> None:
         return cause_of(TEXTS["toolarge"].replace(TOO_LARGE, what))
 
     busy = cause("NOT_ENOUGH_REPLICAS: Too few replicas are in sync")
-    assert (busy.kind, busy.passes) == (Kind.BROKER_BUSY, True)
+    assert (busy.kind, busy.passes) == (CauseKind.BROKER_BUSY, True)
     lasting = cause("TOPIC_AUTHORIZATION_FAILED: No permission on the topic")
-    assert (lasting.kind, lasting.passes) == (Kind.REFUSED, False)
+    assert (lasting.kind, lasting.passes) == (CauseKind.REFUSED, False)
     assert cause("SOMETHING_NEW: of a newer broker").passes is False
 
 
@@ -234,9 +234,9 @@ def test_a_registry_that_is_not_ready_passes_and_one_that_refuses_lasts() -> Non
         return cause_of(TEXTS["registryaway-sink"].replace(raised, f"RegistryError: {error}"))
 
     busy = cause(RegistryError(500, 50003, "there is no leader"))
-    assert (busy.kind, busy.passes) == (Kind.REGISTRY_AWAY, True)
+    assert (busy.kind, busy.passes) == (CauseKind.REGISTRY_AWAY, True)
     refused = cause(RegistryError(409, 409, "the schema is incompatible with an earlier one"))
-    assert (refused.kind, refused.passes) == (Kind.REFUSED, False)
+    assert (refused.kind, refused.passes) == (CauseKind.REFUSED, False)
     assert str(refused) == "the schema registry answered 409: the schema is incompatible with an earlier one"
 
 
@@ -248,7 +248,7 @@ def test_a_batch_that_another_run_finishes_is_run_again() -> None:
         return cause_of(told.replace("Partition 7 of topic probe.copies is not in the range [0, 1)", "run it again"))
 
     assert [cause(error).kind for error in ("Refused", "Unfinished", "TakenOver")] == [
-        *(Kind.REFUSED, Kind.UNFINISHED, Kind.FENCED)
+        *(CauseKind.REFUSED, CauseKind.UNFINISHED, CauseKind.FENCED)
     ]
     assert [cause(error).passes for error in ("Refused", "Unfinished", "TakenOver")] == [False, True, True]
 
@@ -262,8 +262,8 @@ def test_exceptions_of_this_process_are_said_in_the_same_way() -> None:
 
 def test_who_cannot_be_connected_to_when_spark_is_asked_is_spark() -> None:
     cause = causes.cause_of_call(ConnectionRefusedError(111, "Connection refused"))
-    assert (cause.kind, cause.passes, cause.is_worth_another_run) == (Kind.SPARK_GONE, False, True)
-    assert causes.cause_of_call(ValueError("no")).kind is Kind.CODE
+    assert (cause.kind, cause.passes, cause.is_worth_another_run) == (CauseKind.SPARK_GONE, False, True)
+    assert causes.cause_of_call(ValueError("no")).kind is CauseKind.CODE
 
 
 def test_exceptions_of_ours_are_known_by_names_that_exist() -> None:
@@ -275,7 +275,7 @@ def test_exceptions_of_ours_are_known_by_names_that_exist() -> None:
 def test_the_documentation_says_what_becomes_of_each_kind() -> None:
     page = Path(__file__).parents[3] / "docs" / "pipelines.md"
     rows = [line for line in page.read_text().splitlines() if line.startswith("| ")]
-    for kind in Kind:
+    for kind in CauseKind:
         cells = [[each.strip() for each in row.strip("| ").split(" | ")] for row in rows if kind.value in row]
         assert cells, f"{kind.name} ({kind.value}) is not in docs/pipelines.md"
         *_, restarts, code = cells[0]

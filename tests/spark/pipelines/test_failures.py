@@ -22,7 +22,7 @@ from ottla.cli.terminal import output
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.fetching import ReadOptions
 from ottla.spark.pipelines.definition import PipelineError
-from ottla.spark.pipelines.status import Board, Status
+from ottla.spark.pipelines.status import Board, PipelineStatus
 
 pytestmark = [pytest.mark.spark]
 
@@ -310,7 +310,7 @@ def test_a_broker_that_is_away_is_waited_for_and_another_run_takes_over(spark: A
                 until(lambda: [each for each in run.said("progress") if each["total_rows"] == 2])
                 status = until(place.status, lambda found: found["state"] == "running")
                 assert status["restarts"] >= 1 and "no connection to" in status["last_error"]
-                other = Status("away", "another", "running", host="elsewhere", pid=7)
+                other = PipelineStatus("away", "another", "running", host="elsewhere", pid=7)
                 Board(client).claim(other)  # as `run --force` does
                 assert run.wait()
             assert str(run.error) == "another run of pipeline away has taken over, on elsewhere (process 7)"

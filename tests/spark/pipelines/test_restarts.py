@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ottla.spark.pipelines.causes import Kind
-from ottla.spark.pipelines.keeping import Failed, Kept, Started
+from ottla.spark.pipelines.causes import CauseKind
+from ottla.spark.pipelines.keeping import Failed, KeptQuery, Started
 from ottla.spark.pipelines.restarts import Failures, Policy, Restart
 
 POLICY = Policy(limit=4, within_s=100, wait_s=1, wait_max_s=5)
@@ -75,8 +75,8 @@ class Spark:
         return self.started[-1]
 
 
-def kept(spark: Spark, limit: int = 2, *, ends: bool = False) -> Kept:
-    return Kept("sums", spark.start, Policy(limit=limit, within_s=100, wait_s=1, wait_max_s=5), ends=ends)
+def kept(spark: Spark, limit: int = 2, *, ends: bool = False) -> KeptQuery:
+    return KeptQuery("sums", spark.start, Policy(limit=limit, within_s=100, wait_s=1, wait_max_s=5), ends=ends)
 
 
 def failed(found: object) -> Failed:
@@ -119,7 +119,7 @@ def test_a_start_that_fails_is_tried_again() -> None:
     errors = pytest.importorskip("pyspark.errors")
     spark.failures = [errors.PySparkException("Python worker failed to connect back."), ValueError("no")]
     found = failed(query.look(0))
-    assert (found.cause.kind, found.restart) == (Kind.WORKER_LOST, Restart(1, 1, 2))
+    assert (found.cause.kind, found.restart) == (CauseKind.WORKER_LOST, Restart(1, 1, 2))
     assert failed(query.look(1)).restart is None
 
 
@@ -142,7 +142,7 @@ def test_while_the_broker_is_away_nothing_is_started_and_nothing_counts() -> Non
     for now_s in (10, 20, 30):
         spark.started[-1].end(errors.NotConnected("no connection to 127.0.0.1:9092"))
         found = failed(query.look(now_s, away="no connection"))
-        assert found.cause.kind is Kind.BROKER_AWAY and found.restart is not None and found.restart.number == 0
+        assert found.cause.kind is CauseKind.BROKER_AWAY and found.restart is not None and found.restart.number == 0
         assert query.look(now_s + 5, away="no connection") is None and query.is_waiting
         assert isinstance(query.look(now_s + 6), Started)  # it is back
     spark.started[-1].end(AWAY)

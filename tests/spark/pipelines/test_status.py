@@ -22,7 +22,7 @@ from ottla.spark.pipelines.herald import Herald, impatient
 from ottla.spark.pipelines.load import Pipeline
 from ottla.spark.pipelines.replay import parse_from
 from ottla.spark.pipelines.starting import starting
-from ottla.spark.pipelines.status import TOPIC, Board, Heard, Status
+from ottla.spark.pipelines.status import TOPIC, Board, PipelineStatus, RunNotice
 from ottla.testing.broker import Broker
 
 NOW = 1_700_000_000_000
@@ -34,8 +34,8 @@ def client(ottla_broker: Broker) -> Iterator[Blocking]:
         yield made
 
 
-def running(name: str, run: str = "r1") -> Status:
-    return Status(name=name, run=run, state="running", updated_ms=NOW, queries=[{"query": name, "lag": 3}])
+def running(name: str, run: str = "r1") -> PipelineStatus:
+    return PipelineStatus(name=name, run=run, state="running", updated_ms=NOW, queries=[{"query": name, "lag": 3}])
 
 
 def test_the_latest_status_of_each_counts(client: Blocking) -> None:
@@ -72,13 +72,13 @@ def test_a_stop_is_for_one_run(client: Blocking) -> None:
     board.ensure()
     asking.ask_to_stop(running("a", "old"))
     board.claim(running("a", "old"))
-    assert board.listen("a", "old") == Heard()  # before it began to listen
+    assert board.listen("a", "old") == RunNotice()  # before it began to listen
     asking.ask_to_stop(running("a", "other"))
     asking.ask_to_stop(running("b", "r1"))
-    assert board.listen("a", "r1") == Heard()
+    assert board.listen("a", "r1") == RunNotice()
     asking.ask_to_stop(running("a", "r1"))
-    assert board.listen("a", "r1") == Heard(stop=True)
-    assert board.listen("a", "r1") == Heard()
+    assert board.listen("a", "r1") == RunNotice(stop=True)
+    assert board.listen("a", "r1") == RunNotice()
     assert board.all(NOW) == {}  # commands and claims are no statuses
 
 
@@ -100,7 +100,7 @@ def test_a_command_is_heard_although_reading_failed_on_the_way(
         broken.setattr(client, "read", failing)
         with pytest.raises(ConnectionLost):
             board.listen("a", "r1")
-    assert board.listen("a", "r1") == Heard(stop=True)
+    assert board.listen("a", "r1") == RunNotice(stop=True)
 
 
 def test_of_two_claims_the_later_counts(client: Blocking) -> None:
@@ -109,8 +109,8 @@ def test_of_two_claims_the_later_counts(client: Blocking) -> None:
     one.claim(replace(running("a", "r1"), host="here", pid=1))
     other.claim(replace(running("a", "r2"), host="there", pid=2))
     one.publish(running("a", "r1"))
-    assert one.listen("a", "r1") == Heard(replaced_by="there (process 2)")
-    assert other.listen("a", "r2") == Heard()
+    assert one.listen("a", "r1") == RunNotice(replaced_by="there (process 2)")
+    assert other.listen("a", "r2") == RunNotice()
 
 
 def test_commands_are_heard_in_a_topic_that_was_made_anew(client: Blocking) -> None:
@@ -122,7 +122,7 @@ def test_commands_are_heard_in_a_topic_that_was_made_anew(client: Blocking) -> N
     client.admin.topics.delete(TOPIC)
     board.ensure()
     board.ask_to_stop(running("a", "r1"))
-    assert board.listen("a", "r1") == Heard(stop=True)
+    assert board.listen("a", "r1") == RunNotice(stop=True)
 
 
 def test_a_herald_tells_and_hears(client: Blocking) -> None:
@@ -181,7 +181,7 @@ def test_a_herald_goes_on_after_an_error_that_nobody_thought_of(
     stopped, failed = Event(), Event()
     listen = Board.listen
 
-    def failing_once(self: Board, name: str, run: str) -> Heard:
+    def failing_once(self: Board, name: str, run: str) -> RunNotice:
         if not failed.is_set():
             failed.set()
             raise LookupError("nobody thought of this")
@@ -218,7 +218,7 @@ def test_what_others_write_there_is_nobodys_status(client: Blocking, junk: bytes
     for key in (b"x", b"a/stop", b"a/claim", b"\xff"):
         client.send(TOPIC, junk, key)
     assert list(board.all(NOW)) == ["a"]
-    assert board.listen("a", "r1") == Heard()
+    assert board.listen("a", "r1") == RunNotice()
 
 
 def test_where_a_replay_begins(client: Blocking) -> None:
@@ -237,9 +237,9 @@ def test_where_a_replay_begins(client: Blocking) -> None:
 def test_why_a_start_failed_is_told_unless_a_run_goes_on(client: Blocking) -> None:
     board = Board(client)
     said: list[dict[str, Any]] = []
-    identity = Status("shop", "new", "starting", host="here", checkpoint="/c")
+    identity = PipelineStatus("shop", "new", "starting", host="here", checkpoint="/c")
 
-    def start(before: Status | None, *then: Status) -> Status:
+    def start(before: PipelineStatus | None, *then: PipelineStatus) -> PipelineStatus:
         with contextlib.suppress(PipelineError), starting(client, identity, before, said.append):
             for each in then:
                 board.publish(each)

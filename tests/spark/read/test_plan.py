@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model.ids import TopicPartition
-from ottla.spark.read.plan import Range, count_new, divide, limited, split
+from ottla.spark.read.plan import TaskRange, count_new, divide, limited, split
 
 PARTITIONS = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0), TopicPartition("b", 7)]
 RANGES = st.lists(st.tuples(st.integers(0, 1000), st.integers(-5, 5000)), min_size=0, max_size=len(PARTITIONS)).map(
     lambda sizes: [
-        Range(partition, start, start + size, from_earliest=True)
+        TaskRange(partition, start, start + size, from_earliest=True)
         for partition, (start, size) in zip(PARTITIONS, sizes, strict=False)
     ]
 )
 MAYBE = st.none() | st.integers(1, 50)
 
 
-def covered(ranges: list[Range]) -> dict[TopicPartition, list[tuple[int, int]]]:
+def covered(ranges: list[TaskRange]) -> dict[TopicPartition, list[tuple[int, int]]]:
     """Ranges by partition, neighbours put together."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
     for each in ranges:
@@ -33,7 +33,7 @@ def covered(ranges: list[Range]) -> dict[TopicPartition, list[tuple[int, int]]]:
 
 @given(RANGES, MAYBE, st.none() | st.integers(1, 2000), st.none() | st.integers(1, 100_000))
 def test_every_offset_is_in_one_task(
-    ranges: list[Range], min_partitions: int | None, max_records: int | None, max_bytes: int | None
+    ranges: list[TaskRange], min_partitions: int | None, max_records: int | None, max_bytes: int | None
 ) -> None:
     sizes = dict.fromkeys(PARTITIONS, 37.5)
     found = split(
@@ -52,14 +52,14 @@ def test_every_offset_is_in_one_task(
 
 
 def test_tasks_are_as_many_as_the_connector_makes() -> None:
-    one, two = Range(PARTITIONS[0], 0, 10), Range(PARTITIONS[1], 0, 1000)
+    one, two = TaskRange(PARTITIONS[0], 0, 10), TaskRange(PARTITIONS[1], 0, 1000)
     assert len(split([one, two])) == 2
     assert len(split([one, two], min_partitions=2)) == 2
     # Small ranges stay whole and do not count; the rest of the wanted tasks is the large one's.
     assert [each.size for each in split([one, two], min_partitions=5)] == [10, 250, 250, 250, 250]
     assert [each.size for each in split([two], max_records=400)] == [333, 333, 334]
     assert len(split([two], max_records=400, min_partitions=10)) == 9  # thirds in threes, rounded as Spark rounds
-    assert divide(Range(PARTITIONS[0], 0, 2), 5) == [Range(PARTITIONS[0], 0, 1), Range(PARTITIONS[0], 1, 2)]
+    assert divide(TaskRange(PARTITIONS[0], 0, 2), 5) == [TaskRange(PARTITIONS[0], 0, 1), TaskRange(PARTITIONS[0], 1, 2)]
 
 
 @given(st.dictionaries(st.sampled_from(PARTITIONS), st.tuples(st.integers(0, 10**6), st.integers(0, 10**6))))
@@ -79,7 +79,7 @@ def test_no_limit_is_exceeded_by_more_than_the_small_ones(offsets: dict[TopicPar
 
 def test_filters_narrow_what_is_read() -> None:
     source = pytest.importorskip("pyspark.sql.datasource")
-    from ottla.spark.read.filters import Bounds, narrow
+    from ottla.spark.read.filters import ReadBounds, narrow
 
     filters = [
         source.IsNotNull(("offset",)),
@@ -94,11 +94,11 @@ def test_filters_narrow_what_is_read() -> None:
         source.Not(source.EqualTo(("partition",), 1)),
         source.IsNotNull(("value",)),
     ]
-    found = list(narrow(Bounds(), filters))
+    found = list(narrow(ReadBounds(), filters))
     bounds = found[-1][0]
     assert bounds.clip(0, 100) == (10, 20) and bounds.clip(15, 17) == (15, 17)
     assert [bounds.holds(each) for each in PARTITIONS] == [False, True, False, False]
     assert bounds.since_ms == 1_700_000_000_000
     # Times are not in order, and what is not understood stays Spark's.
     assert [left for _, left in found if left is not None] == filters[6:]
-    assert next(narrow(Bounds(end=5), [source.EqualTo(("offset",), 9)]))[0].clip(0, 100) == (9, 5)
+    assert next(narrow(ReadBounds(end=5), [source.EqualTo(("offset",), 9)]))[0].clip(0, 100) == (9, 5)

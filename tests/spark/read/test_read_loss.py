@@ -16,7 +16,7 @@ from ottla.client.consumer.fetching import Fetched
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.spark.read.loss import Reason
-from ottla.spark.read.plan import Range
+from ottla.spark.read.plan import TaskRange
 from ottla.spark.read.reader import RangePartition
 from ottla.spark.read.settings import parse_read
 from ottla.spark.read.task import _Reading
@@ -56,7 +56,7 @@ def test_ahead_deleted_recreated(client: Blocking, node: OttlaNode) -> None:
     assert lost(strict, lambda: batch_reader(node.bootstrap, **begun).partitions()) is Reason.AHEAD
     assert batch_reader(node.bootstrap, **begun, failOnDataLoss="false").partitions() == []
     old_id = client.admin.topics.describe(topic).topic_id
-    gone = [RangePartition(Range(TopicPartition(topic, 3), 0, 5))]
+    gone = [RangePartition(TaskRange(TopicPartition(topic, 3), 0, 5))]
     assert lost(strict, gone) is Reason.PARTITION_GONE
     client.admin.topics.delete(topic)
     assert lost(strict, span(topic, 0, 10)) is Reason.TOPIC_DELETED
@@ -85,7 +85,7 @@ def empty(reading: _Reading, high_watermark: int, last_stable_offset: int, times
 
 def at_5(**options: str) -> _Reading:
     settings = parse_read({"kafka.bootstrap.servers": "nowhere:1", "subscribe": "t", **options}, streaming=False)
-    reading = _Reading(settings, Range(TopicPartition("t", 0), 0, 10), "test")
+    reading = _Reading(settings, TaskRange(TopicPartition("t", 0), 0, 10), "test")
     reading._cursor.position = 5
     empty(reading, 10, 10, 1)  # moved on: aborted records, say
     return reading

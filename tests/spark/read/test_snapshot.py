@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from ottla.model.ids import TopicPartition
 from ottla.spark.options import OptionError
 from ottla.spark.read.loss import Reason
-from ottla.spark.read.marks import Mark, document_of_mark, mark_of
+from ottla.spark.read.marks import ReachedOffsets, document_of_mark, mark_of
 from ottla.spark.read.offsets import ByTime, Everywhere, Specific
-from ottla.spark.read.plan import Range, limited
+from ottla.spark.read.plan import TaskRange, limited
 from ottla.spark.read.snapshot import Snapshot, begins, check_partitions, doubts, next_mark, planned, resolved
 
 ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -43,8 +43,8 @@ class World:
     numbers: "count[int]" = field(default_factory=count)
     topic_id: int = 1
     logs: dict[TopicPartition, Log] = field(default_factory=lambda: {ZERO: Log()})
-    reached: Mark | None = None
-    planned_to: Mark | None = None
+    reached: ReachedOffsets | None = None
+    planned_to: ReachedOffsets | None = None
     rows: Counter[int] = field(default_factory=Counter)
     reasons: list[Reason] = field(default_factory=list)
 
@@ -78,7 +78,7 @@ class World:
     # --- the stream
 
     def snapshot(self) -> Snapshot:
-        reached = self.reached or Mark()
+        reached = self.reached or ReachedOffsets()
         return Snapshot(
             ends={each: len(log.records) for each, log in self.logs.items()},
             topic_ids={"t": self.topic_id.to_bytes(16, "big")},
@@ -109,7 +109,7 @@ class World:
             self.task(part)
         self.reached, self.planned_to = self.planned_to, None
 
-    def task(self, part: Range) -> None:
+    def task(self, part: TaskRange) -> None:
         log = self.logs.get(part.partition)
         if log is None or part.topic_id != self.topic_id.to_bytes(16, "big"):
             return
@@ -144,7 +144,7 @@ def test_nothing_is_skipped_and_nothing_read_twice(steps: list[tuple[str, int]])
 
 
 def test_a_new_leader_alone_makes_no_batch() -> None:
-    reached = Mark({ZERO: 5}, {"t": bytes(15) + b"\1"}, {ZERO: 3})
+    reached = ReachedOffsets({ZERO: 5}, {"t": bytes(15) + b"\1"}, {ZERO: 3})
     later = Snapshot({ZERO: 5}, {"t": bytes(15) + b"\1"}, {ZERO: 4}, epoch_ends={ZERO: 5})
     assert next_mark(reached, later, later.ends) is reached
     shorter = Snapshot({ZERO: 5}, {"t": bytes(15) + b"\1"}, {ZERO: 4}, epoch_ends={ZERO: 3})

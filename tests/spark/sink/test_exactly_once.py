@@ -10,7 +10,7 @@ from tests.support.kafka import SINGLE_NODE, RealKafka
 from tests.support.node import OttlaNode
 
 from ottla.client.blocking.blocking import Blocking
-from ottla.spark.sink.faults import Step
+from ottla.spark.sink.faults import FaultPoint
 
 # Each test starts several drivers, one after the other; their own limits say what took too long.
 pytestmark = [pytest.mark.spark]
@@ -40,33 +40,33 @@ def fragile(tmp_path: Path) -> Iterator[OttlaNode]:
 
 def test_processes_killed_at_every_step(job: Callable[[int], Job]) -> None:
     """Whoever does the step is killed just there, and the query starts again; all steps, one after the other."""
-    copy = job(len(Step) + 2)
+    copy = job(len(FaultPoint) + 2)
     driver = None
-    for step in Step:
+    for step in FaultPoint:
         copy.steps.arm(step)
         driver = driver or copy.start()
         copy.steps.kill(step, copy.waits_at(step, driver))
     assert driver is not None
     copy.finish(driver)
-    assert driver.output.count("failed:") >= len(Step) - 1, "the kills were not noticed"
+    assert driver.output.count("failed:") >= len(FaultPoint) - 1, "the kills were not noticed"
     assert "were lost" not in driver.output, "Spark's abort after a failed commit has ended what was decided"
 
 
 def test_drivers_killed_and_a_driver_that_comes_back(job: Callable[[int], Job]) -> None:
     """Two drivers die with all they started. A third one is only slow: it finds that a fourth has done its work."""
     copy = job(5)
-    for step in (Step.TASK_FLUSHED, Step.COMMIT_ONE_ENDED):
+    for step in (FaultPoint.TASK_FLUSHED, FaultPoint.COMMIT_ONE_ENDED):
         copy.steps.arm(step)
         driver = copy.start()
         pid = copy.waits_at(step, driver)
         driver.kill()
         copy.steps.kill(step, pid)
-    copy.steps.arm(Step.COMMIT_BEGUN)
+    copy.steps.arm(FaultPoint.COMMIT_BEGUN)
     (copy.directory / "stop").touch()
     slow = copy.start()
-    pid = copy.waits_at(Step.COMMIT_BEGUN, slow)
+    pid = copy.waits_at(FaultPoint.COMMIT_BEGUN, slow)
     copy.finish(copy.start())
-    copy.steps.release(Step.COMMIT_BEGUN, pid)
+    copy.steps.release(FaultPoint.COMMIT_BEGUN, pid)
     assert slow.wait(120) == 3, slow.output[-4_000:]
     assert "another driver has taken over the sink" in slow.output
     copy.check()
@@ -76,7 +76,12 @@ def test_brokers_killed_and_transactions_that_time_out(tmp_path: Path, fragile: 
     copy = Job(tmp_path, fragile.bootstrap, 6)
     try:
         driver = None
-        for step in (Step.TASK_WRITTEN, Step.COMMIT_WRITTEN, Step.COMMIT_DECIDED, Step.COMMIT_ENDED):
+        for step in (
+            FaultPoint.TASK_WRITTEN,
+            FaultPoint.COMMIT_WRITTEN,
+            FaultPoint.COMMIT_DECIDED,
+            FaultPoint.COMMIT_ENDED,
+        ):
             copy.steps.arm(step)
             driver = driver or copy.start("local[2]", "kafka.transaction.timeout.ms=15000")
             pid = copy.waits_at(step, driver)
@@ -85,10 +90,10 @@ def test_brokers_killed_and_transactions_that_time_out(tmp_path: Path, fragile: 
             copy.steps.release(step, pid)
         # The batch is decided, but before the driver can commit its transactions their time is over.
         assert driver is not None
-        copy.steps.arm(Step.COMMIT_DECIDED)
-        pid = copy.waits_at(Step.COMMIT_DECIDED, driver)
+        copy.steps.arm(FaultPoint.COMMIT_DECIDED)
+        pid = copy.waits_at(FaultPoint.COMMIT_DECIDED, driver)
         _wait_until_nothing_is_open(fragile)
-        copy.steps.release(Step.COMMIT_DECIDED, pid)
+        copy.steps.release(FaultPoint.COMMIT_DECIDED, pid)
         copy.finish(driver)
         assert "ended before they were committed" in driver.output
     finally:
@@ -108,7 +113,12 @@ def test_processes_killed_against_a_real_kafka(tmp_path: Path, real_kafka: RealK
     copy = Job(tmp_path, real_kafka.bootstrap, 6)
     try:
         driver = None
-        for step in (Step.TASK_FLUSHED, Step.COMMIT_WRITTEN, Step.COMMIT_ONE_ENDED, Step.COMMIT_ENDED):
+        for step in (
+            FaultPoint.TASK_FLUSHED,
+            FaultPoint.COMMIT_WRITTEN,
+            FaultPoint.COMMIT_ONE_ENDED,
+            FaultPoint.COMMIT_ENDED,
+        ):
             copy.steps.arm(step)
             driver = driver or copy.start()
             copy.steps.kill(step, copy.waits_at(step, driver))

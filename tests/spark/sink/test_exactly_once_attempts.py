@@ -11,7 +11,7 @@ from tests.support.node import OttlaNode
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.producer.producer import Producer
 from ottla.spark.sink import driver, log, task, transactions
-from ottla.spark.sink.protocol import BATCH_RUN, Decision, Part, Place, Refused
+from ottla.spark.sink.protocol import BATCH_RUN, BatchRefused, Decision, Part, RecordPosition
 
 
 @pytest.fixture(params=["ottla", pytest.param("kafka", marks=pytest.mark.compat)])
@@ -72,10 +72,10 @@ def test_who_prepared_before_cannot_commit(sink: Sink) -> None:
     old = sink.prepare()
     written = sink.write(old, 0, 0, 0, 10)
     new = sink.prepare()
-    with pytest.raises(Refused, match="another driver has taken over the sink"):
+    with pytest.raises(BatchRefused, match="another driver has taken over the sink"):
         sink.commit(written)
     late = sink.write(old, 0, 0, 0, 10)  # a task of the old driver that does not know
-    with pytest.raises(Refused, match="another driver has taken over the sink"):
+    with pytest.raises(BatchRefused, match="another driver has taken over the sink"):
         sink.commit(late)
     sink.commit(sink.write(new, 0, 0, 0, 10))
     assert sink.visible() == list(range(10))
@@ -98,7 +98,7 @@ def decide_and_lose(sink: Sink, batch: int, *, run: str = RUN) -> None:
             await log.write(producer, ticket.sink, decision)
             await driver._end(sink.client.cluster, decision)
 
-    with pytest.raises(Refused, match=r"the transactions of tasks \[1\] ended before they were committed"):
+    with pytest.raises(BatchRefused, match=r"the transactions of tasks \[1\] ended before they were committed"):
         sink.client.run(decide())
 
 
@@ -107,9 +107,9 @@ def test_what_was_lost_after_the_decision_is_written_again(sink: Sink) -> None:
     assert sink.visible() == list(range(10))
     ticket = sink.prepare()
     assert [part.task for part in ticket.state.lost] == [1]
-    with pytest.raises(Refused, match="does not give the same rows again"):
+    with pytest.raises(BatchRefused, match="does not give the same rows again"):
         sink.write(ticket, 0, 1, 10, 21)
-    with pytest.raises(Refused, match="had 2 tasks when it was decided and has 1 now"):
+    with pytest.raises(BatchRefused, match="had 2 tasks when it was decided and has 1 now"):
         sink.commit(sink.write(ticket, 0, 0, 0, 20))
     sink.run_batch(0, (0, 10), (10, 20))
     assert sink.visible() == list(range(20))
@@ -123,7 +123,7 @@ def test_rows_that_an_earlier_run_lost_are_not_forgotten(sink: Sink) -> None:
     decide_and_lose(sink, 3)
     ticket = sink.prepare()
     for run, batch in (("run-2", 0), (BATCH_RUN, ticket.batch), (RUN, 4)):
-        with pytest.raises(Refused) as refusal:
+        with pytest.raises(BatchRefused) as refusal:
             sink.write(ticket, batch, 0, 100, 110, run=run)
         assert "run run-1, batch 3 was decided, but 10 rows of it (of tasks 1) were lost" in str(refusal.value)
         assert "run that query again, from its checkpoint" in str(refusal.value)
@@ -133,10 +133,10 @@ def test_rows_that_an_earlier_run_lost_are_not_forgotten(sink: Sink) -> None:
     assert sink.visible() == [*range(60, 80), *range(100, 110)]
     # And rows that a batch write lost, by a stream.
     decide_and_lose(sink, 0, run=BATCH_RUN)
-    with pytest.raises(Refused, match=r"batch write 0 was decided, .* run that write again, with batch.id=0"):
+    with pytest.raises(BatchRefused, match=r"batch write 0 was decided, .* run that write again, with batch.id=0"):
         sink.run_batch(1, (110, 120), run="run-2")
     sink.settings = sink.with_options(sink_give_up="run-1:3")
-    with pytest.raises(Refused, match=r"sink\.give\.up=batch:0"):
+    with pytest.raises(BatchRefused, match=r"sink\.give\.up=batch:0"):
         sink.run_batch(1, (110, 120), run="run-2")
     sink.settings = sink.with_options(sink_give_up="batch:0")
     sink.run_batch(1, (110, 120), run="run-2")
@@ -170,7 +170,7 @@ def test_rows_are_the_same_in_other_partitions(client: Blocking, sink: Sink) -> 
 
 def test_a_decision_may_have_many_parts(client: Blocking, sink: Sink) -> None:
     ticket = sink.prepare()
-    place = Place(sink.topic, 1, 2**40)
+    place = RecordPosition(sink.topic, 1, 2**40)
     parts = [
         Part(task, f"ottla-spark/{ticket.sink}/task/{task}/0", 10**12 + task, 3, True, 10**6, 10**9, place)
         for task in range(20_000)

@@ -17,12 +17,12 @@ from ottla.model import limits
 from ottla.spark.sink.driver import Ticket, written
 from ottla.spark.sink.protocol import (
     BATCH_RUN,
+    BatchRefused,
     Decision,
     Known,
     Part,
-    Place,
     Prepared,
-    Refused,
+    RecordPosition,
     Work,
     check_rewritten,
     decide,
@@ -129,7 +129,7 @@ class Attempt:
         yield
         number = world.write_row(name, epoch, self.row)
         yield
-        self.part = Part(task, name, 1, epoch, True, 1, 10, Place("t", 0, number))
+        self.part = Part(task, name, 1, epoch, True, 1, 10, RecordPosition("t", 0, number))
 
 
 class Driver:
@@ -160,7 +160,7 @@ class Driver:
             return False
         except Fenced:
             self.crash()
-        except Refused as refusal:
+        except BatchRefused as refusal:
             self.refusals.append(str(refusal))
             self.crash()
         return True
@@ -183,13 +183,13 @@ class Driver:
             decision = decide(state, self.run, batch, TASKS, parts)
             if decision is not None:
                 if any(world.outcome[part.first.offset] is not None for part in decision.parts):
-                    raise Refused("over")
+                    raise BatchRefused("over")
                 yield
                 world.write(epoch, decision)
                 yield
                 for part in decision.parts:
                     if not world.commit(part):
-                        raise Refused("lost")
+                        raise BatchRefused("lost")
                     yield
                 world.write(epoch, finished(decision))
             yield
@@ -316,7 +316,7 @@ def test_attempts_do_not_end_each_others_transactions(happenings: list[Event]) -
 
 
 def part(task: int, **changes: int) -> Part:
-    return replace(Part(task, f"id/{task}", 4, 2, True, 10, 1_000, Place("t", 1, 5)), **changes)  # type: ignore[arg-type]
+    return replace(Part(task, f"id/{task}", 4, 2, True, 10, 1_000, RecordPosition("t", 1, 5)), **changes)  # type: ignore[arg-type]
 
 
 LAST = Decision(RUN, 5, 2, (part(0), part(1)))
@@ -330,7 +330,7 @@ def test_a_state_reads_as_it_was_written() -> None:
     assert from_bytes(without_plan.replace(b'"form":3', b'"form":1').replace(b',"earlier":[]', b"")) == LAST
     second = without_plan.replace(b'"form":3', b'"form":2').replace(b'"earlier":[]', b'"earlier":[["first",3]]')
     assert from_bytes(second) == replace(LAST, earlier=(Known("first", 3),))
-    with pytest.raises(Refused, match="newer version"):
+    with pytest.raises(BatchRefused, match="newer version"):
         from_bytes(to_bytes(LAST).replace(b'"form":3', b'"form":4'))
 
 
@@ -389,7 +389,7 @@ def test_a_batch_that_reads_something_else_now_does_not_count_as_written() -> No
         assert decide(state, RUN, 5, 1, {0: None}, "b") is None
         assert decide(state, RUN, 5, 1, {0: None}) is None, "what it reads cannot be found out"
         for batch, why in ((5, "from other offsets"), (4, "and those up to batch 5")):
-            with pytest.raises(Refused, match=f"batch {batch} was written before, {why}.*sink.id"):
+            with pytest.raises(BatchRefused, match=f"batch {batch} was written before, {why}.*sink.id"):
                 decide(state, RUN, batch, 1, {0: None}, "b and c")
         assert decide(state, RUN, 6, 1, {0: part(0)}, "d") is not None
     believed = Prepared(replace(finished(first), plan=""))  # as it was decided before plans were remembered
@@ -418,7 +418,7 @@ def test_what_was_lost_is_given_up_by_name_only() -> None:
         assert state == Prepared(LAST, (part(1),))
         for run, batch in (("other", 0), (BATCH_RUN, 0), (RUN, 6)):
             for refused in (lambda *at: work_of(*at, 0), lambda *at: decide(*at, 1, {0: part(0)})):  # type: ignore[misc]
-                with pytest.raises(Refused, match=r"10 rows of it \(of tasks 1\) were lost.*sink.give.up=run:5"):
+                with pytest.raises(BatchRefused, match=r"10 rows of it \(of tasks 1\) were lost.*sink.give.up=run:5"):
                     refused(state, run, batch)
         assert work_of(state, RUN, 4, 1) == (Work.NOTHING, None), "what came before is written"
     assert prepared(LAST, [part(1)], (RUN, 5)) == Prepared(finished(LAST))
@@ -435,12 +435,12 @@ def test_what_was_lost_is_written_again_and_nothing_else() -> None:
 
 def test_what_cannot_be_made_up_for_is_refused() -> None:
     state = prepared(LAST, [part(1)])
-    with pytest.raises(Refused, match="had 2 tasks when it was decided and has 3 now"):
+    with pytest.raises(BatchRefused, match="had 2 tasks when it was decided and has 3 now"):
         decide(state, RUN, 5, 3, {0: None, 1: part(1), 2: None})
-    with pytest.raises(Refused, match="not all lost transactions"):
+    with pytest.raises(BatchRefused, match="not all lost transactions"):
         decide(state, RUN, 5, 2, {0: None, 1: None})
     check_rewritten(part(1), 10, 1_000)
-    with pytest.raises(Refused, match="does not give the same rows again"):
+    with pytest.raises(BatchRefused, match="does not give the same rows again"):
         check_rewritten(part(1), 11, 1_000)
 
 

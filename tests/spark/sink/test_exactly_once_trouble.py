@@ -11,11 +11,11 @@ from tests.spark.sinking import Sink, lose
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.spark.sink import driver, log
-from ottla.spark.sink.faults import Step
-from ottla.spark.sink.protocol import Refused, Unfinished
+from ottla.spark.sink.faults import FaultPoint
+from ottla.spark.sink.protocol import BatchRefused, Unfinished
 from ottla.testing.broker import Broker
 
-At = Callable[[Step, Callable[[], object]], None]
+At = Callable[[FaultPoint, Callable[[], object]], None]
 SETTINGS = {
     "transactional.id.expiration.ms": 3_600_000,
     "transaction.remove.expired.transaction.cleanup.interval.ms": 600_000,
@@ -39,9 +39,9 @@ def sink(broker: Broker) -> Iterator[Sink]:
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> At:
     """Does something when the driver comes to a step, once."""
-    todo: dict[Step, Callable[[], object]] = {}
+    todo: dict[FaultPoint, Callable[[], object]] = {}
 
-    def reach(step: Step) -> None:
+    def reach(step: FaultPoint) -> None:
         action = todo.pop(step, None)
         if action is not None:
             action()
@@ -60,10 +60,10 @@ def crash() -> None:
 
 def test_one_transaction_that_cannot_be_ended_keeps_back_no_other(sink: Sink, broker: Broker, at: At) -> None:
     """And what is decided stays so, though Spark asks for an abort after every commit that failed."""
-    at(Step.COMMIT_DECIDED, lambda: broker.fail("EndTxn", "UNKNOWN_SERVER_ERROR"))
+    at(FaultPoint.COMMIT_DECIDED, lambda: broker.fail("EndTxn", "UNKNOWN_SERVER_ERROR"))
     ticket = sink.prepare()
     written = [sink.write(ticket, 0, index, 10 * index, 10 * index + 10) for index in range(3)]
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(BatchRefused) as refusal:
         sink.commit(*written)
     assert "batch 0 is decided, but 1 of its 3 transactions, of tasks [0], could not be committed yet" in str(
         refusal.value
@@ -98,7 +98,7 @@ def test_a_batch_that_takes_longer_than_its_transactions(
     broker.clock.advance("16m")
     monkeypatch.setattr(driver, "wall_clock_ms", lambda: ticket.made_ms + 960_000)
     late = sink.write(ticket, 0, 1, 10, 20)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(BatchRefused) as refusal:
         sink.commit(early, late)
     assert "the transactions of tasks [0] ended before batch 0 could be decided" in str(refusal.value)
     assert "960000 ms after it began (kafka.transaction.timeout.ms=900000)" in str(refusal.value)
@@ -109,10 +109,10 @@ def test_a_batch_that_takes_longer_than_its_transactions(
 
 
 def test_a_batch_of_more_tasks_than_a_decision_can_name(sink: Sink, broker: Broker, at: At) -> None:
-    at(Step.COMMIT_BEGUN, lambda: broker.fail("Produce", "MESSAGE_TOO_LARGE"))
+    at(FaultPoint.COMMIT_BEGUN, lambda: broker.fail("Produce", "MESSAGE_TOO_LARGE"))
     ticket = sink.prepare()
     written = sink.write(ticket, 0, 0, 0, 10)
-    with pytest.raises(Refused, match="batch 0 has 1 tasks, too many for one decision to name"):
+    with pytest.raises(BatchRefused, match="batch 0 has 1 tasks, too many for one decision to name"):
         sink.commit(written)
     assert not sink.is_open(written)
     sink.run_batch(0, (0, 10))
@@ -120,8 +120,8 @@ def test_a_batch_of_more_tasks_than_a_decision_can_name(sink: Sink, broker: Brok
 
 
 def test_time_passes_between_decision_and_end(sink: Sink, broker: Broker, at: At) -> None:
-    at(Step.COMMIT_ONE_ENDED, lambda: broker.clock.advance("16m"))
-    with pytest.raises(Refused, match=r"the transactions of tasks \[1\] ended before they were committed"):
+    at(FaultPoint.COMMIT_ONE_ENDED, lambda: broker.clock.advance("16m"))
+    with pytest.raises(BatchRefused, match=r"the transactions of tasks \[1\] ended before they were committed"):
         sink.run_batch(0, (0, 10), (10, 20))
     assert sink.visible() == list(range(10))
     sink.run_batch(0, (0, 10), (10, 20))
@@ -129,7 +129,7 @@ def test_time_passes_between_decision_and_end(sink: Sink, broker: Broker, at: At
 
 
 def test_the_broker_restarts_between_decision_and_end(sink: Sink, broker: Broker, at: At) -> None:
-    at(Step.COMMIT_DECIDED, broker.restart)
+    at(FaultPoint.COMMIT_DECIDED, broker.restart)
     sink.run_batch(0, (0, 10), (10, 20))
     assert sink.visible() == list(range(20))
 
@@ -142,14 +142,14 @@ def test_transactional_ids_expire(sink: Sink, broker: Broker, at: At) -> None:
     sink.run_batch(1, (20, 30))
     assert sink.visible() == list(range(30))
     # Decided, all of it committed, but nobody wrote that down.
-    at(Step.COMMIT_ENDED, crash)
+    at(FaultPoint.COMMIT_ENDED, crash)
     with pytest.raises(Crash):
         sink.run_batch(2, (30, 40), (40, 50))
     broker.clock.advance("2h")
     sink.run_batch(2, (30, 40), (40, 50))
     assert sink.visible() == list(range(50))
     # Decided, one committed, one not: that one timed out before it was forgotten.
-    at(Step.COMMIT_ONE_ENDED, crash)
+    at(FaultPoint.COMMIT_ONE_ENDED, crash)
     with pytest.raises(Crash):
         sink.run_batch(3, (50, 60), (60, 70))
     broker.clock.advance("2h")
@@ -159,20 +159,22 @@ def test_transactional_ids_expire(sink: Sink, broker: Broker, at: At) -> None:
     ticket = sink.prepare()
     broker.clock.advance("2h")
     written = sink.write(ticket, 4, 0, 70, 80)
-    with pytest.raises(Refused, match=r"\(or its transactional id has expired\): batch 4 is not this one's to decide"):
+    with pytest.raises(
+        BatchRefused, match=r"\(or its transactional id has expired\): batch 4 is not this one's to decide"
+    ):
         sink.commit(written)
     sink.run_batch(4, (70, 80))
     assert sink.visible() == list(range(80))
 
 
 def test_nobody_can_tell_what_became_of_rows_that_are_gone(sink: Sink, broker: Broker, at: At) -> None:
-    at(Step.COMMIT_ENDED, crash)
+    at(FaultPoint.COMMIT_ENDED, crash)
     with pytest.raises(Crash):
         sink.run_batch(0, (0, 10))
     broker.clock.advance("2h")  # the coordinator has forgotten the transaction ...
     sink.client.admin.topics.delete_records(sink.topic, {0: -1, 1: -1})  # ... and the log its rows
     with pytest.raises(
-        Refused, match=r"of tasks \[0\], ended, and nobody can tell any more whether they were committed"
+        BatchRefused, match=r"of tasks \[0\], ended, and nobody can tell any more whether they were committed"
     ):
         sink.prepare()
 
@@ -188,7 +190,7 @@ def test_a_checkpoint_that_was_restored_from_a_backup(sink: Sink, tmp_path: Path
         plan.write_text('v1\n{"batchTimestampMs":2}\n{"t":{"0":10}}')
         sink.run_batch(0, (0, 10))  # as it was
         plan.write_text('v1\n{"batchTimestampMs":2}\n{"t":{"0":20}}')
-        with pytest.raises(Refused, match=r"batch 0 was written before, from other offsets: .*restored"):
+        with pytest.raises(BatchRefused, match=r"batch 0 was written before, from other offsets: .*restored"):
             sink.run_batch(0, (0, 20))
         assert sink.visible() == list(range(10))
     sink.settings = sink.with_options(checkpointLocation=str(tmp_path), sink_id=f"{sink.sink_id}-2")
@@ -204,7 +206,7 @@ def test_a_state_that_is_damaged(sink: Sink) -> None:
     sink.run_batch(0, (0, 10))
     put_state(sink, b"not a state", "somebody-else")  # harms nobody
     put_state(sink, b'{"form":2,"run":"x"}')
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(BatchRefused) as refusal:
         sink.run_batch(1, (10, 20))
     message = str(refusal.value)
     assert message.startswith(f"the state of the sink '{sink.sink_id}' cannot be read (_ottla_spark_sinks, partition ")
@@ -222,6 +224,6 @@ def test_a_topic_of_states_that_was_deleted_or_forgets(sink: Sink) -> None:
     assert sink.visible() == list(range(20))
     sink.client.admin.topics.delete(log.TOPIC)
     sink.client.admin.topics.create(log.TOPIC, 1, configs={"cleanup.policy": "delete"})
-    with pytest.raises(Refused, match=r"topic _ottla_spark_sinks must have cleanup\.policy=compact, not delete"):
+    with pytest.raises(BatchRefused, match=r"topic _ottla_spark_sinks must have cleanup\.policy=compact, not delete"):
         sink.run_batch(2, (20, 30))
     sink.client.admin.topics.delete(log.TOPIC)

@@ -11,7 +11,7 @@ import pytest
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import TopicUnknown
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.spark.pipelines.causes import Kind, cause_of
+from ottla.spark.pipelines.causes import CauseKind, cause_of
 from ottla.spark.sink import driver, task
 from ottla.spark.sink import rows as rows_module
 from ottla.spark.sink.schema import BadRows
@@ -109,14 +109,14 @@ async def leaderless(*_: object, **__: object) -> Any:
 @pytest.mark.parametrize(
     ("topic", "refresh", "kind"),
     [
-        (never, never, Kind.BROKER_AWAY),
-        (never, leaderless, Kind.BROKER_AWAY),
-        (leaderless, never, Kind.BROKER_BUSY),
-        (never, absent, Kind.DATA),
+        (never, never, CauseKind.BROKER_AWAY),
+        (never, leaderless, CauseKind.BROKER_AWAY),
+        (leaderless, never, CauseKind.BROKER_BUSY),
+        (never, absent, CauseKind.DATA),
     ],
 )
 def test_a_broker_that_does_not_answer_is_no_missing_topic(
-    topic: Any, refresh: Any, kind: Kind, monkeypatch: pytest.MonkeyPatch
+    topic: Any, refresh: Any, kind: CauseKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rows_module, "_ASK_S", 0.01)
     client: Any = SimpleNamespace(cluster=SimpleNamespace(topic=topic, refresh=refresh))

@@ -23,7 +23,7 @@ from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.client.registry import RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
 from ottla.columns.codec import UnsupportedSchema
 from ottla.schemas.framing import guid_of, schema_mark
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 from ottla.spark.typed.dead_letters import Undelivered, send_dead
 from ottla.spark.typed.reading import CORRUPT_TYPE, Applied, BadRecord, TypedColumns, typed_columns
 from ottla.spark.typed.writing import typed_output
@@ -60,8 +60,8 @@ def client(url: str) -> SchemaRegistry:
 
 @pytest.fixture
 def ids(client: SchemaRegistry) -> tuple[int, int]:
-    first = client.register("orders-value", Source(json.dumps(V1)))
-    return first, client.register("orders-value", Source(json.dumps(V2)))
+    first = client.register("orders-value", SchemaSource(json.dumps(V1)))
+    return first, client.register("orders-value", SchemaSource(json.dumps(V2)))
 
 
 def reading(url: str, **options: str) -> TypedColumns:
@@ -332,7 +332,7 @@ def test_json_that_is_written_confluents_deserializer_reads(url: str) -> None:
 
 
 def test_protobuf_by_message(url: str, client: SchemaRegistry) -> None:
-    schema_id = client.register("proto-value", Source(PROTO, SchemaType.PROTOBUF))
+    schema_id = client.register("proto-value", SchemaSource(PROTO, SchemaType.PROTOBUF))
     order, first = schema_mark(schema_id, (1,)) + b"\x08\x05\x12\x01x", schema_mark(schema_id, (0,)) + b"\x08\x07"
     options = {"value.format": "protobuf", "schema.registry.url": url, "on.bad": "corrupt"}
     made = typed_columns({**options, "value.message": "p.Order"}, ["proto"])

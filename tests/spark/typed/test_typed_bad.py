@@ -18,11 +18,11 @@ from tests.columns.avro_cases import encoded
 from tests.spark.raw_rows import rows
 
 from ottla.client.registry import RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
-from ottla.columns.codec import Decoded
+from ottla.columns.codec import DecodedColumns
 from ottla.records.record import Record
 from ottla.schemas.framing import schema_mark
 from ottla.schemas.readable import reader_of
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 from ottla.server.schemas.contracts import _Contract
 from ottla.spark.read.rows import TYPES
 from ottla.spark.typed.dead_letters import PREFIX, letters
@@ -38,9 +38,9 @@ AVRO = {
 JSON = {"type": "object", "properties": {"id": {"type": "integer"}, "who": {"type": "string"}}}
 PROTO = 'syntax = "proto3"; package p; message Order { int64 id = 1; optional string who = 2; }'
 SOURCES = {
-    "avro": Source(json.dumps(AVRO)),
-    "json": Source(json.dumps(JSON), SchemaType.JSON),
-    "protobuf": Source(PROTO, SchemaType.PROTOBUF),
+    "avro": SchemaSource(json.dumps(AVRO)),
+    "json": SchemaSource(json.dumps(JSON), SchemaType.JSON),
+    "protobuf": SchemaSource(PROTO, SchemaType.PROTOBUF),
 }
 PAYLOADS = {
     "avro": encoded(AVRO, {"id": 7, "who": "ada"}),
@@ -92,7 +92,7 @@ class Desk(SchemaRegistry):
         }
 
 
-def _answer(source: Source) -> dict[str, str]:
+def _answer(source: SchemaSource) -> dict[str, str]:
     return {"schema": source.text, "schemaType": source.type.value}
 
 
@@ -273,7 +273,7 @@ def test_a_decoder_that_fails_costs_only_the_rows_that_it_fails_for(monkeypatch:
     class Failing:
         type = whole.type
 
-        def decode(self, values: pa.Array, begins: Any = 0) -> Decoded:
+        def decode(self, values: pa.Array, begins: Any = 0) -> DecodedColumns:
             if any(value is not None and b"!" in value for value in values.to_pylist()):
                 raise pa.ArrowInvalid("a column call")
             return whole.decode(values, begins)
@@ -334,7 +334,7 @@ class Registered:
 
 
 class KnownSchema:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SchemaSource) -> None:
         self.type = source.type
         self.subjects = frozenset({"orders-key", "orders-value"})
         self.why_unreadable = reader_of(source)

@@ -16,7 +16,7 @@ from ottla.columns.protobuf.decoder import ProtobufDecoder
 from ottla.records.record import Record
 from ottla.schemas.framing import schema_mark
 from ottla.schemas.readable import reader_of
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 from ottla.server.schemas.contracts import _Contract
 from ottla.spark.typed.key_or_value import Side
 
@@ -32,7 +32,7 @@ def agree(contract: str | None, reader: str | None) -> bool:
 @pytest.mark.parametrize("seed", range(200_000, 200_020))
 def test_payloads(seed: int) -> None:
     made = case(seed)
-    source = Source(base64.b64encode(made.file.SerializeToString()).decode(), SchemaType.PROTOBUF)
+    source = SchemaSource(base64.b64encode(made.file.SerializeToString()).decode(), SchemaType.PROTOBUF)
     indexes = (next(place for place, each in enumerate(made.file.message_type) if each.name == "M"),)
     read = reader_of(source)
     reasons = ProtobufDecoder(made.message).decode(pa.array(made.payloads, pa.binary())).reasons
@@ -43,7 +43,7 @@ def test_payloads(seed: int) -> None:
 
 TEXT = """syntax = "proto2"; package p; message First { optional int32 a = 1; message Inner { optional string s = 1;
   message Most { required int32 r = 1; } } } message Second { map<string, string> m = 1; repeated string t = 2; }"""
-SOURCE = Source(TEXT, SchemaType.PROTOBUF)
+SOURCE = SchemaSource(TEXT, SchemaType.PROTOBUF)
 
 
 class Registered:
@@ -58,7 +58,7 @@ class Registered:
     def find(self, identity: int | UUID) -> Any:
         return self if identity in (5, GUID) else None
 
-    def by_id(self, schema_id: int) -> Source:
+    def by_id(self, schema_id: int) -> SchemaSource:
         if self.find(schema_id) is None:
             raise RegistryError(NOT_FOUND, 40403, "Schema not found")
         return SOURCE

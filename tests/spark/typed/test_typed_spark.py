@@ -16,7 +16,7 @@ from tests.support.node import OttlaNode
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.schemas.framing import schema_mark
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 from ottla.testing.registry import Registry
 
 pytestmark = [pytest.mark.spark]
@@ -97,7 +97,7 @@ def new_topic(node: OttlaNode) -> str:
 def test_columns_are_those_of_from_avro(spark: Any, node: OttlaNode, url: str) -> None:
     topic = new_topic(node)
     text = json.dumps(SCHEMA)
-    mark = schema_mark(SchemaRegistry(RegistryOptions.of(url)).register(f"{topic}-value", Source(text)))
+    mark = schema_mark(SchemaRegistry(RegistryOptions.of(url)).register(f"{topic}-value", SchemaSource(text)))
     with Blocking(node.bootstrap) as client:
         client.send_all(topic, [(None, encoded(SCHEMA, row(number), mark)) for number in range(200)])
     typed = reading(spark, node, topic, **{"value.format": "avro", "schema.registry.url": url})
@@ -199,7 +199,9 @@ def test_what_is_written_typed_is_read_typed(spark: Any, node: OttlaNode, url: s
 
 def test_bad_records_in_a_real_job(spark: Any, node: OttlaNode, url: str) -> None:
     topic, dead = new_topic(node), new_topic(node)
-    mark = schema_mark(SchemaRegistry(RegistryOptions.of(url)).register(f"{topic}-value", Source(json.dumps(SCHEMA))))
+    mark = schema_mark(
+        SchemaRegistry(RegistryOptions.of(url)).register(f"{topic}-value", SchemaSource(json.dumps(SCHEMA)))
+    )
     with Blocking(node.bootstrap) as client:
         client.send_all(topic, [(None, encoded(SCHEMA, row(1), mark)), (b"k", b"nonsense"), (None, mark)])
     options = {"value.format": "avro", "schema.registry.url": url}

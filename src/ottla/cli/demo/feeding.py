@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ottla.cli.demo.shop import SCHEMAS, USERS, Event, Shop
 from ottla.schemas.avro.json_values import AvroValues
 from ottla.schemas.framing import frame
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 if TYPE_CHECKING:
     from ottla.client.blocking.blocking import Blocking
@@ -30,7 +30,9 @@ def prepare(client: Blocking, registry_url: str) -> dict[str, int]:
     for name in SCHEMAS:
         client.admin.topics.create(name, partitions=PARTITIONS, configs=compacted if name == USERS else {})
     registry = SchemaRegistry(RegistryOptions.of(registry_url))
-    return {name: registry.register(f"{name}-value", Source(json.dumps(schema))) for name, schema in SCHEMAS.items()}
+    return {
+        name: registry.register(f"{name}-value", SchemaSource(json.dumps(schema))) for name, schema in SCHEMAS.items()
+    }
 
 
 class Feed:
@@ -40,7 +42,7 @@ class Feed:
         self._client = client
         self._shop = shop
         self._ids = ids
-        self._values = {name: AvroValues(Source(json.dumps(schema))) for name, schema in SCHEMAS.items()}
+        self._values = {name: AvroValues(SchemaSource(json.dumps(schema))) for name, schema in SCHEMAS.items()}
         self._thread = threading.Thread(target=self._run, name="shop", daemon=True)
         self._stopping = False
         self._may_go_on = threading.Event()

@@ -13,7 +13,7 @@ from ottla.cli.terminal.outlet import stop_when_unread
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ottla.log.offline.findings import Finding, Totals
+    from ottla.log.offline.findings import Finding, VerifyTotals
 
 app = typer.Typer(
     help="Show and verify the files of a log, of Ottla or of Apache Kafka, without a broker.", no_args_is_help=True
@@ -97,12 +97,12 @@ def verify(
     """
     from ottla.cli.terminal.output import print_json
     from ottla.cli.terminal.plain import print_warning
-    from ottla.log.offline.findings import Severity, Totals
+    from ottla.log.offline.findings import Severity, VerifyTotals
 
     for path in paths:
         if _is_in_use(path):
             print_warning(f"a node uses {path} now: what it changes meanwhile may look wrong")
-    totals = Totals()
+    totals = VerifyTotals()
     found: list[Finding] = []
     with _progress(paths, totals) as advance:
         for path in paths:
@@ -137,7 +137,7 @@ def _is_in_use(path: Path) -> bool:
     return is_in_use(str(path.absolute().parent if log_lines.is_partition(path) else path))
 
 
-def _verify(path: Path, totals: Totals, *, deep: bool, advance: Callable[[], None]) -> Iterator[Finding]:
+def _verify(path: Path, totals: VerifyTotals, *, deep: bool, advance: Callable[[], None]) -> Iterator[Finding]:
     from ottla.cli.log import lines as log_lines
     from ottla.cli.terminal.plain import CommandError
     from ottla.log.offline.dump import partition_directories
@@ -165,7 +165,7 @@ def _verify(path: Path, totals: Totals, *, deep: bool, advance: Callable[[], Non
 class _progress:
     """A progress bar over the bytes to be read, when somebody can see it."""
 
-    def __init__(self, paths: list[Path], totals: Totals) -> None:
+    def __init__(self, paths: list[Path], totals: VerifyTotals) -> None:
         self._paths = paths
         self._totals = totals
 
@@ -193,7 +193,7 @@ def _print_finding(finding: Finding) -> None:
     out().print(str(finding), style=colours[finding.severity], markup=False)
 
 
-def _print_verdict(totals: Totals, errors: int, others: int) -> None:
+def _print_verdict(totals: VerifyTotals, errors: int, others: int) -> None:
     from ottla.cli.terminal.output import out, size_text
 
     what = (

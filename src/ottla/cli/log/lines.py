@@ -102,7 +102,7 @@ def _text_lines(path: Path) -> Iterator[Line]:
 
 
 def _batches(
-    found: Iterator[dump.Batch | dump.Garbage], partition: str, from_offset: int, records: bool
+    found: Iterator[dump.DumpedBatch | dump.Garbage], partition: str, from_offset: int, records: bool
 ) -> Iterator[Line]:
     for each in found:
         if isinstance(each, dump.Garbage):
@@ -116,7 +116,7 @@ def _batches(
             yield from _records(each, partition, from_offset)
 
 
-def _batch(batch: dump.Batch) -> Line:
+def _batch(batch: dump.DumpedBatch) -> Line:
     header = batch.header
     line: Line = {
         "kind": "batch",
@@ -142,7 +142,7 @@ def _batch(batch: dump.Batch) -> Line:
     return line
 
 
-def _records(batch: dump.Batch, partition: str, from_offset: int) -> Iterator[Line]:
+def _records(batch: dump.DumpedBatch, partition: str, from_offset: int) -> Iterator[Line]:
     topic = partition.rpartition("-")[0]
     try:
         for record in batch.records():

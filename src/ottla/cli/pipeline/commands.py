@@ -15,7 +15,7 @@ from ottla.model.limits import PIPELINE_RESTARTS
 
 if TYPE_CHECKING:
     from ottla.spark.pipelines.run import Runner
-    from ottla.spark.pipelines.status import Status
+    from ottla.spark.pipelines.status import PipelineStatus
 
 app = typer.Typer(help="Check, run, show and stop pipelines on Spark.", no_args_is_help=True)
 
@@ -171,7 +171,7 @@ def _ignore(event: dict[str, Any]) -> None:
     """Said on stderr anyway."""
 
 
-def _statuses(bootstrap: str) -> dict[str, Status]:
+def _statuses(bootstrap: str) -> dict[str, PipelineStatus]:
     from ottla.client.blocking.blocking import Blocking
     from ottla.client.options import wall_clock_ms
     from ottla.spark.pipelines.status import Board
@@ -180,7 +180,7 @@ def _statuses(bootstrap: str) -> dict[str, Status]:
         return Board(client).all(wall_clock_ms())
 
 
-def _known(statuses: dict[str, Status], name: str) -> Status:
+def _known(statuses: dict[str, PipelineStatus], name: str) -> PipelineStatus:
     if name not in statuses:
         raise CommandError(f"there is no pipeline {name}", "`ottla pipeline list` shows those there are")
     return statuses[name]

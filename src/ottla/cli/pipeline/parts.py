@@ -27,7 +27,7 @@ from ottla.spark.pipelines.replay import From, parse_from
 from ottla.spark.pipelines.restarts import Policy
 from ottla.spark.pipelines.run import Event, Runner, Settings, previous_run
 from ottla.spark.pipelines.starting import starting
-from ottla.spark.pipelines.status import Status
+from ottla.spark.pipelines.status import PipelineStatus
 from ottla.spark.progress import unwatch
 from ottla.spark.runtime import quiet
 from ottla.spark.runtime.java import NoJava
@@ -146,15 +146,15 @@ def start(
     using: Blocking,
     checkpoint: str,
     file: Path,
-    before: Status | None,
+    before: PipelineStatus | None,
     on_event: Callable[[Event], None],
 ) -> contextlib.AbstractContextManager[None]:
     """Around all that comes before the run: why it failed is in the pipeline's status."""
     return starting(using, replace(_identity(pipeline, file, ""), checkpoint=checkpoint), before, on_event)
 
 
-def _identity(pipeline: Pipeline, file: Path, spark: str) -> Status:
-    return Status(
+def _identity(pipeline: Pipeline, file: Path, spark: str) -> PipelineStatus:
+    return PipelineStatus(
         name=pipeline.name,
         run=uuid4().hex,
         state="starting",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from ottla.spark.pipelines.status import Status
+    from ottla.spark.pipelines.status import PipelineStatus
 
 _COLUMNS = ("query", "batch", "rows", "in/s", "done/s", "lag", "behind", "watermark", "state", "late", "batch time")
 
@@ -128,7 +128,7 @@ def _text(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def row_of(status: Status) -> dict[str, Any]:
+def row_of(status: PipelineStatus) -> dict[str, Any]:
     """A pipeline as lists show it. Its lag is unknown as long as that of any of its queries is."""
     lags = [each.get("lag") for each in status.queries]
     seconds = [each["lag_seconds"] for each in status.queries if each.get("lag_seconds") is not None]
@@ -148,7 +148,7 @@ def row_of(status: Status) -> dict[str, Any]:
     }
 
 
-def print_status(status: Status) -> None:
+def print_status(status: PipelineStatus) -> None:
     console = out()
     console.print(f"[bold]{status.name}[/bold]  {status.state}  {status.host} process {status.pid}  {status.spark}")
     console.print(f"file {status.file}", markup=False)

@@ -17,8 +17,8 @@ from ottla.client.errors import check
 from ottla.client.outcomes import Outcomes, outcomes_of, told
 from ottla.client.retried_parts import settle
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.resources import Resource, ResourceType, Source
-from ottla.model.setting import Kind
+from ottla.model.resources import ConfigSource, Resource, ResourceType
+from ottla.model.setting import SettingKind
 from ottla.wire.messages.topics.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from ottla.wire.messages.topics.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -43,7 +43,7 @@ class Synonym(NamedTuple):
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class ConfigEntry:
 
     name: str
     value: str | None
-    source: Source
-    type: Kind
+    source: ConfigSource
+    type: SettingKind
     is_read_only: bool
     is_sensitive: bool
     documentation: str | None
@@ -61,7 +61,7 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        return self.source == Source.DEFAULT
+        return self.source == ConfigSource.DEFAULT
 
 
 class Change(NamedTuple):
@@ -216,17 +216,17 @@ def _kind(number: int) -> ResourceType:
     return ResourceType(number) if number in ResourceType._value2member_map_ else ResourceType.UNKNOWN
 
 
-def _source(number: int) -> Source:
-    return Source(number) if number in Source._value2member_map_ else Source.UNKNOWN
+def _source(number: int) -> ConfigSource:
+    return ConfigSource(number) if number in ConfigSource._value2member_map_ else ConfigSource.UNKNOWN
 
 
 def _entry(entry: DescribeConfigsResponse.Result.ResourceResult) -> ConfigEntry:
-    kind = entry.config_type if entry.config_type in Kind._value2member_map_ else 0
+    kind = entry.config_type if entry.config_type in SettingKind._value2member_map_ else 0
     return ConfigEntry(
         name=entry.name,
         value=entry.value,
         source=_source(entry.config_source),
-        type=Kind(kind),
+        type=SettingKind(kind),
         is_read_only=entry.read_only,
         is_sensitive=entry.is_sensitive,
         documentation=entry.documentation,

@@ -9,8 +9,8 @@ Rules:
 from collections.abc import Mapping
 
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.fetching import Cursor, Fetched, Fetcher, ReadOptions, decode_batch
-from ottla.client.consumer.offsets import Bounds
+from ottla.client.consumer.fetching import FetchCursor, Fetched, Fetcher, ReadOptions, decode_batch
+from ottla.client.consumer.offsets import PartitionBounds
 from ottla.client.errors import OffsetOutOfRange, TopicRecreated
 from ottla.client.outcomes import Outcomes
 from ottla.model.ids import TopicPartition
@@ -19,11 +19,11 @@ _ONE_BATCH = ReadOptions(max_partition_bytes=1)  # a broker gives one batch at l
 
 
 async def first_times(
-    cluster: Cluster, stretches: Mapping[TopicPartition, Bounds]
+    cluster: Cluster, stretches: Mapping[TopicPartition, PartitionBounds]
 ) -> Outcomes[TopicPartition, int | None]:
     """The timestamp of the first record of each."""
     outcomes: Outcomes[TopicPartition, int | None] = Outcomes()
-    left = {partition: Cursor(partition, start, end) for partition, (start, end) in stretches.items()}
+    left = {partition: FetchCursor(partition, start, end) for partition, (start, end) in stretches.items()}
     fetcher = Fetcher(cluster, _ONE_BATCH)
     try:
         while left:
@@ -37,7 +37,7 @@ async def first_times(
                     if isinstance(error, TopicRecreated) or error.start_offset <= error.offset:
                         outcomes.failed[partition] = error
                     else:
-                        left[partition] = Cursor(partition, error.start_offset, fetched.cursor.end)
+                        left[partition] = FetchCursor(partition, error.start_offset, fetched.cursor.end)
                 except Exception as error:  # whatever is wrong with these records, the others' are not concerned
                     outcomes.failed[partition] = error
                 else:

@@ -13,7 +13,7 @@ from ottla.client.admin.group_descriptions import GroupDescription, describe
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.group_metadata import GroupMetadata
 from ottla.client.consumer.group_offsets import GroupOffsets, OffsetAndMetadata, asked_positions
-from ottla.client.consumer.offsets import Bounds, bounds_each
+from ottla.client.consumer.offsets import PartitionBounds, bounds_each
 from ottla.client.coordinator import Coordinator, CoordinatorKind, call_once
 from ottla.client.errors import check
 from ottla.client.metadata import TopicInfo
@@ -186,7 +186,7 @@ class Groups:
         there = [each for each in wanted if each.partition < known.get(each.topic, 0)]  # of topics that still exist
         bounds = await bounds_each(self._cluster, there)
         lags: dict[TopicPartition, PartitionLag] = {}
-        unread: dict[TopicPartition, Bounds] = {}
+        unread: dict[TopicPartition, PartitionBounds] = {}
         for partition in (each for each in there if each in bounds.found):
             place, (start, end) = committed.get(partition), bounds.found[partition]
             # What retention has deleted before it was read is still owed, but has no time any more.
@@ -196,7 +196,7 @@ class Groups:
                 partition, place.offset if place else None, end, records, 0.0 if records == 0 else None
             )
             if place is not None and begin < end:
-                unread[partition] = Bounds(begin, end)
+                unread[partition] = PartitionBounds(begin, end)
         times = await first_times(self._cluster, unread)
         for partition, timestamp in times.found.items():
             if timestamp is not None:

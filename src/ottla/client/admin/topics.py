@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ottla.client.admin.asking import ask_leaders, one_by_one
 from ottla.client.checks import Setting, kind_of, setting_text
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.offsets import LATEST, Bounds, OffsetAndTime, Time, bounds_each, list_offsets_each
+from ottla.client.consumer.offsets import LATEST, OffsetAndTime, PartitionBounds, Time, bounds_each, list_offsets_each
 from ottla.client.metadata import PartitionInfo, TopicInfo
 from ottla.client.outcomes import Outcomes, told, told_by
 from ottla.model.errors import ErrorCode
@@ -195,13 +195,13 @@ class Topics:
         """The offset at a time, per partition of any topics."""
         return await list_offsets_each(self._cluster, wanted, read_committed=read_committed)
 
-    async def bounds(self, name: str) -> dict[int, Bounds]:
+    async def bounds(self, name: str) -> dict[int, PartitionBounds]:
         """(first offset, end offset) per partition: what can be read."""
         partitions = [TopicPartition(name, each.index) for each in (await self.describe(name)).partitions]
         found = (await self.bounds_each(partitions)).all()
         return {partition.partition: found[partition] for partition in partitions}
 
-    async def bounds_each(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, Bounds]:
+    async def bounds_each(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, PartitionBounds]:
         """The same, of partitions of any topics."""
         return await bounds_each(self._cluster, partitions)
 

@@ -13,12 +13,12 @@ Rules:
 from collections.abc import Callable, Mapping
 
 from ottla.client.assign.cooperative import cooperative_sticky
-from ottla.client.assign.members import Assignment, Member
+from ottla.client.assign.members import Assignment, SubscribedMember
 from ottla.client.assign.range import range_
 from ottla.client.assign.roundrobin import roundrobin
 from ottla.client.assign.sticky import sticky
 
-Assignor = Callable[[Mapping[str, Member], Mapping[str, int]], Assignment]
+Assignor = Callable[[Mapping[str, SubscribedMember], Mapping[str, int]], Assignment]
 
 ASSIGNORS: dict[str, Assignor] = {
     "range": range_,
@@ -30,4 +30,4 @@ ASSIGNORS: dict[str, Assignor] = {
 # With these a member keeps what it owns while a rebalance is under way (KIP-429).
 COOPERATIVE = ("cooperative-sticky",)
 
-__all__ = ["ASSIGNORS", "COOPERATIVE", "Assignment", "Assignor", "Member"]
+__all__ = ["ASSIGNORS", "COOPERATIVE", "Assignment", "Assignor", "SubscribedMember"]

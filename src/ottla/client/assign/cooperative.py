@@ -6,12 +6,12 @@ again; the next round hands the free partition to its new owner. So no partition
 
 from collections.abc import Mapping
 
-from ottla.client.assign.members import Assignment, Member
+from ottla.client.assign.members import Assignment, SubscribedMember
 from ottla.client.assign.sticky import sticky
 from ottla.model.ids import TopicPartition
 
 
-def cooperative_sticky(members: Mapping[str, Member], partition_counts: Mapping[str, int]) -> Assignment:
+def cooperative_sticky(members: Mapping[str, SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
     """Every claim counts as a hold, even one from an older generation: whoever makes it will be told to let go."""
     holders: dict[TopicPartition, list[str]] = {}
     for member_id, member in members.items():

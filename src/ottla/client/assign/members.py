@@ -11,7 +11,7 @@ NO_GENERATION = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class SubscribedMember:
     """One member as its subscription describes it; `owned` is what it held in `generation`."""
 
     topics: tuple[str, ...]
@@ -20,7 +20,7 @@ class Member:
     instance_id: str | None = None
 
 
-def in_order(members: Mapping[str, Member], ids: Iterable[str]) -> list[str]:
+def in_order(members: Mapping[str, SubscribedMember], ids: Iterable[str]) -> list[str]:
     """Static members first, by instance id, so that they keep their place over restarts; the others by member id."""
 
     def rank(member_id: str) -> tuple[bool, str]:
@@ -30,7 +30,7 @@ def in_order(members: Mapping[str, Member], ids: Iterable[str]) -> list[str]:
     return sorted(ids, key=rank)
 
 
-def subscribers(members: Mapping[str, Member]) -> dict[str, list[str]]:
+def subscribers(members: Mapping[str, SubscribedMember]) -> dict[str, list[str]]:
     """The members of each topic, in order; topics sorted."""
     found: dict[str, list[str]] = {}
     for member_id in in_order(members, members):

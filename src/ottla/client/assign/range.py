@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from ottla.client.assign.members import Assignment, Member, subscribers
+from ottla.client.assign.members import Assignment, SubscribedMember, subscribers
 from ottla.model.ids import TopicPartition
 
 
-def range_(members: Mapping[str, Member], partition_counts: Mapping[str, int]) -> Assignment:
+def range_(members: Mapping[str, SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
     """Same-numbered partitions of equally subscribed topics meet at one member: what joins by key rely on."""
     result: Assignment = {member_id: [] for member_id in members}
     for topic, ids in subscribers(members).items():

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from itertools import cycle
 
-from ottla.client.assign.members import Assignment, Member, in_order, subscribers
+from ottla.client.assign.members import Assignment, SubscribedMember, in_order, subscribers
 from ottla.model.ids import TopicPartition
 
 
-def roundrobin(members: Mapping[str, Member], partition_counts: Mapping[str, int]) -> Assignment:
+def roundrobin(members: Mapping[str, SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
     """A member that did not subscribe to a topic is passed over; the deal goes on from whoever took the last card."""
     result: Assignment = {member_id: [] for member_id in members}
     wanted = {member_id: frozenset(member.topics) for member_id, member in members.items()}

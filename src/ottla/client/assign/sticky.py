@@ -12,7 +12,7 @@ Rules:
 import heapq
 from collections.abc import Mapping
 
-from ottla.client.assign.members import Assignment, Member, in_order, subscribers
+from ottla.client.assign.members import Assignment, SubscribedMember, in_order, subscribers
 from ottla.model.ids import TopicPartition
 
 
@@ -44,7 +44,7 @@ class _Hand:
         return sorted(each for held in (self.kept, self.new) for partitions in held.values() for each in partitions)
 
 
-def sticky(members: Mapping[str, Member], partition_counts: Mapping[str, int]) -> Assignment:
+def sticky(members: Mapping[str, SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
     """Even first, then sticky."""
     eligible = {topic: ids for topic, ids in subscribers(members).items() if partition_counts.get(topic, 0) > 0}
     owners = rightful_owners(members, partition_counts)
@@ -57,7 +57,9 @@ def sticky(members: Mapping[str, Member], partition_counts: Mapping[str, int]) -
     return {member_id: hand.partitions() for member_id, hand in hands.items()}
 
 
-def rightful_owners(members: Mapping[str, Member], partition_counts: Mapping[str, int]) -> dict[TopicPartition, str]:
+def rightful_owners(
+    members: Mapping[str, SubscribedMember], partition_counts: Mapping[str, int]
+) -> dict[TopicPartition, str]:
     """Who owned each partition, as far as that is still possible: it exists, and the member still wants its topic."""
     claims: dict[TopicPartition, tuple[int, str | None]] = {}
     for member_id in in_order(members, members):

@@ -11,7 +11,7 @@ Rules:
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ottla.client.consumer.assigned_partitions import Place
+from ottla.client.consumer.assigned_partitions import AssignedPartition
 from ottla.client.consumer.fetched import RawBatch
 from ottla.model.ids import TopicPartition
 from ottla.model.limits import ARROW_GATHERED_BYTES_MAX
@@ -28,7 +28,7 @@ Convert = Callable[[Sequence[RawBatch]], "pa.RecordBatch"]
 def converter() -> Convert:
     """The function that turns fetched batches into one of Arrow's. Raises ImportError, with a hint, without pyarrow."""
     try:
-        from ottla.records.arrow import Wanted, record_batch
+        from ottla.records.arrow import WantedBatch, record_batch
     except ImportError as error:
         from ottla.observe.installing import install_command
 
@@ -38,7 +38,7 @@ def converter() -> Convert:
     def convert(batches: Sequence[RawBatch]) -> "pa.RecordBatch":
         return record_batch(
             [
-                Wanted(*raw.partition, raw.header, raw.data, raw.start, -1 if raw.end is None else raw.end)
+                WantedBatch(*raw.partition, raw.header, raw.data, raw.start, -1 if raw.end is None else raw.end)
                 for raw in batches
             ]
         )
@@ -74,14 +74,14 @@ class Gathering:
                 yield self.take()
 
 
-def has_gathered(places: Mapping[TopicPartition, Place], rows_min: int, enough_bytes: int) -> bool:
+def has_gathered(places: Mapping[TopicPartition, AssignedPartition], rows_min: int, enough_bytes: int) -> bool:
     """Whether a consumer's places hold enough rows, or so many bytes each that no more are fetched for now."""
     open_places = [place for place in places.values() if place.is_open]
     rows = sum(place.buffered_rows for place in open_places)
     return rows >= rows_min or all(place.buffered_bytes >= enough_bytes for place in open_places)
 
 
-def pick_batches(places: dict[TopicPartition, Place], rows_min: int) -> list[RawBatch]:
+def pick_batches(places: dict[TopicPartition, AssignedPartition], rows_min: int) -> list[RawBatch]:
     """What is there, up to about `rows_min` rows; the place that had enough comes last next time. No position moves."""
     gathering = Gathering(rows_min)
     for place in [each for each in places.values() if each.is_open]:

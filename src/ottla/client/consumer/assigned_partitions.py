@@ -12,14 +12,14 @@ Rules:
 from collections import deque
 from collections.abc import Iterator
 
-from ottla.client.consumer.fetched import ConsumedRecord, Cursor, Fetched, RawBatch, decode_batch
+from ottla.client.consumer.fetched import ConsumedRecord, FetchCursor, Fetched, RawBatch, decode_batch
 from ottla.client.consumer.offsets import Time
 from ottla.model.ids import NO_ID, TopicPartition
 
 NO_EPOCH = -1
 
 
-class Place:
+class AssignedPartition:
     """One assigned partition."""
 
     __slots__ = (
@@ -56,7 +56,7 @@ class Place:
         # What the caller wanted to be committed since the last move, whatever became of it.
         self.asked: int | None = None
         self.paused = False
-        self.cursor: Cursor | None = None
+        self.cursor: FetchCursor | None = None
         self.high_watermark = -1
         self.last_stable_offset = -1
         self.buffered_bytes = 0
@@ -73,7 +73,7 @@ class Place:
         if self.cursor is not None:
             self.cursor.is_dropped = True
         self.tries = 0
-        self.cursor = None if position is None else Cursor(self.partition, position, topic_id=topic_id)
+        self.cursor = None if position is None else FetchCursor(self.partition, position, topic_id=topic_id)
         self.failure = None
         self.is_set_aside = False
         self._batches.clear()

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ottla.client.consumer.assigned_partitions import Place
+from ottla.client.consumer.assigned_partitions import AssignedPartition
 from ottla.client.consumer.group_metadata import GroupMetadata
 from ottla.client.consumer.group_offsets import GroupOffsets, OffsetAndMetadata
 from ottla.client.consumer.options import ConsumerOptions
@@ -49,7 +49,7 @@ class Committer:
         self._due_at_s: float | None = None
 
     async def commit(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Sequence[Place]
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Sequence[AssignedPartition]
     ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
         """Store the positions that the caller asks for, and note at the places which were."""
         for place in places:
@@ -59,7 +59,7 @@ class Committer:
             await asyncio.wait([self._task])
         return await self._store(positions, places)
 
-    def commit_when_due(self, places: Sequence[Place]) -> None:
+    def commit_when_due(self, places: Sequence[AssignedPartition]) -> None:
         """The automatic commit: in the background, one at a time, of what earlier polls handed out."""
         if not self._options.enable_auto_commit:
             return
@@ -72,7 +72,7 @@ class Committer:
         if self._due_at_s is None:
             self._due_at_s = now_s + self._options.auto_commit_interval_ms / 1000
 
-    async def commit_last(self, places: Sequence[Place]) -> None:
+    async def commit_last(self, places: Sequence[AssignedPartition]) -> None:
         """The automatic commit of partitions that are about to go away."""
         if not self._options.enable_auto_commit:
             return
@@ -82,7 +82,7 @@ class Committer:
             self.positions(place for place in places if place.committed != place.position), places
         )
 
-    def positions(self, places: Iterable[Place]) -> Positions:
+    def positions(self, places: Iterable[AssignedPartition]) -> Positions:
         """What a commit of these places stores; those without a position yet are left out."""
         found = {
             place.partition: OffsetAndMetadata(place.position, place.leader_epoch)
@@ -100,7 +100,7 @@ class Committer:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _store(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Sequence[Place]
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Sequence[AssignedPartition]
     ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._client_options.api_timeout_ms / 1000
@@ -132,7 +132,7 @@ class Committer:
             self._forfeit(member)
         return outcomes
 
-    async def _store_quietly(self, positions: Positions, places: Sequence[Place]) -> None:
+    async def _store_quietly(self, positions: Positions, places: Sequence[AssignedPartition]) -> None:
         try:
             (await self._store(positions, places)).all()
         except (ApiError, ClientError) as error:

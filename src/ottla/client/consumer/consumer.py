@@ -31,7 +31,7 @@ from ottla.client.checks import checked_offset, checked_options, checked_partiti
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.arrow import LINGER_MS, ROWS_MIN, converter, convertible, has_gathered, pick_batches
-from ottla.client.consumer.assigned_partitions import Place
+from ottla.client.consumer.assigned_partitions import AssignedPartition
 from ottla.client.consumer.auto_commit import Committer
 from ottla.client.consumer.each import NO_GROUP, Each
 from ottla.client.consumer.fetched import ConsumedRecord, RawBatch
@@ -46,7 +46,7 @@ from ottla.client.coordinator import Coordinator, CoordinatorKind
 from ottla.client.errors import ClientError, CommitFailed
 from ottla.client.membership.classic import ClassicMembership
 from ottla.client.membership.modern import ModernMembership
-from ottla.client.membership.subscription import Wanted
+from ottla.client.membership.subscription import SubscribedTopics
 from ottla.client.options import ClientOptions
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -134,7 +134,7 @@ class Consumer(Closing):
             kind = ClassicMembership if self.options.group_protocol == "classic" else ModernMembership
             self._membership = kind(self.cluster, self._coordinator(), self.options, self._ownership, self._wake)
         self._ownership.listener = listener
-        self._membership.subscribe(Wanted(topics))
+        self._membership.subscribe(SubscribedTopics(topics))
         self._wake()
 
     async def unsubscribe(self) -> None:
@@ -159,7 +159,7 @@ class Consumer(Closing):
             places.pop(partition).move(None)
         for partition in wanted:
             if partition not in places:
-                places[partition] = Place(partition)
+                places[partition] = AssignedPartition(partition)
         self._wake()
 
     @property
@@ -405,7 +405,7 @@ class Consumer(Closing):
         """Records between the position and the end, as of the last fetch; None before it."""
         return self._place(partition).lag(read_committed=self.options.read_committed)
 
-    def _place(self, partition: TopicPartition) -> Place:
+    def _place(self, partition: TopicPartition) -> AssignedPartition:
         place = self._ownership.places.get(partition)
         if place is None:
             raise ValueError(f"{partition} is not assigned to this consumer")

@@ -6,7 +6,7 @@ The consumer's own methods of the same names raise if one partition failed.
 from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.assigned_partitions import Place
+from ottla.client.consumer.assigned_partitions import AssignedPartition
 from ottla.client.consumer.auto_commit import Committer
 from ottla.client.consumer.group_offsets import OffsetAndMetadata, asked_positions
 from ottla.client.consumer.offsets import EARLIEST, LATEST, OffsetAndTime, Time, list_offsets_each, resolve_each
@@ -23,7 +23,7 @@ class Each:
         self,
         cluster: Cluster,
         committer: Committer | None,
-        places: dict[TopicPartition, Place],
+        places: dict[TopicPartition, AssignedPartition],
         *,
         read_committed: bool,
     ) -> None:
@@ -37,7 +37,7 @@ class Each:
     ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
         """Store these positions (or all present ones); `found` are those that were stored."""
         committer = self._group()
-        places: Sequence[Place] = list(self._places.values())
+        places: Sequence[AssignedPartition] = list(self._places.values())
         wanted = committer.positions(places) if offsets is None else asked_positions(offsets)
         return await committer.commit(wanted, places)
 

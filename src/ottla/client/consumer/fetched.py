@@ -68,7 +68,7 @@ class ConsumedRecord(NamedTuple):
 _consumed_record = partial(tuple.__new__, ConsumedRecord)
 
 
-class Cursor:
+class FetchCursor:
     """How far one partition has been fetched, and up to where it is wanted. With a `time` instead of a position, the
     leader is asked for the offset first."""
 
@@ -112,7 +112,7 @@ class Fetched(NamedTuple):
     """What was found for one cursor: batches (perhaps none), or an error. `next_offset` is behind everything in it,
     skipped batches included; of a cursor that had a time only, it is the offset that belongs to it."""
 
-    cursor: Cursor
+    cursor: FetchCursor
     batches: list[RawBatch]
     next_offset: int
     high_watermark: int = -1
@@ -122,7 +122,7 @@ class Fetched(NamedTuple):
     next_epoch: int = NO_LEADER_EPOCH
 
 
-def read_answer(cursor: Cursor, answer: PartitionAnswer, options: ReadOptions) -> Fetched:
+def read_answer(cursor: FetchCursor, answer: PartitionAnswer, options: ReadOptions) -> Fetched:
     """The wanted batches of one partition's answer. Raises if there is nothing but an error for this cursor."""
     check(answer.error_code)
     diverging = answer.diverging_epoch

@@ -25,7 +25,7 @@ from ottla.client.cluster import Cluster, Purpose
 from ottla.client.connection import Connection
 from ottla.client.consumer.fetched import (
     ConsumedRecord,
-    Cursor,
+    FetchCursor,
     Fetched,
     PartitionAnswer,
     RawBatch,
@@ -43,7 +43,7 @@ from ottla.model.ids import NO_ID, TopicPartition
 from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
-__all__ = ["ConsumedRecord", "Cursor", "Fetched", "Fetcher", "RawBatch", "ReadOptions", "decode_batch"]
+__all__ = ["ConsumedRecord", "FetchCursor", "Fetched", "Fetcher", "RawBatch", "ReadOptions", "decode_batch"]
 
 _BY_ID_SINCE = FetchRequest.Topic.since("topic_id")
 _NOWHERE = -1  # the "broker" of cursors whose leader is to be looked for
@@ -70,7 +70,7 @@ class _Asked(NamedTuple):
     """What a task asks: the broker, if it is a Fetch, and the cursors that are busy until its end."""
 
     node_id: int
-    cursors: list[Cursor]
+    cursors: list[FetchCursor]
 
 
 class Fetcher:
@@ -110,11 +110,11 @@ class Fetcher:
                 cursor.busy = False
         await asyncio.gather(*tasks, self._search.close(), return_exceptions=True)
 
-    def start(self, cursors: Iterable[Cursor], *, hurried: bool = False) -> None:
+    def start(self, cursors: Iterable[FetchCursor], *, hurried: bool = False) -> None:
         """See that every broker that leads one of the cursors has a Fetch under way. Hurried ones do not wait for data
         (the owner will want more partitions of the same broker in a moment)."""
-        by_leader: dict[int, list[Cursor]] = {}
-        timed: dict[int, list[Cursor]] = {}
+        by_leader: dict[int, list[FetchCursor]] = {}
+        timed: dict[int, list[FetchCursor]] = {}
         for cursor in cursors:
             if not cursor.busy:
                 node_id = self._source_of(cursor)
@@ -163,7 +163,9 @@ class Fetcher:
                 _advance(fetched)
         return found
 
-    def _spawn(self, work: Coroutine[Any, Any, list[Fetched]], cursors: list[Cursor], node_id: int = _NOWHERE) -> None:
+    def _spawn(
+        self, work: Coroutine[Any, Any, list[Fetched]], cursors: list[FetchCursor], node_id: int = _NOWHERE
+    ) -> None:
         for cursor in cursors:
             cursor.busy = True
         task = asyncio.create_task(work)
@@ -175,17 +177,17 @@ class Fetcher:
         if self._wake is not None:
             self._wake(what)
 
-    def _release(self, cursor: Cursor) -> None:
+    def _release(self, cursor: FetchCursor) -> None:
         cursor.busy = False
         self._tell()
 
-    def _not_led(self, cursor: Cursor, error: Exception) -> None:
+    def _not_led(self, cursor: FetchCursor, error: Exception) -> None:
         self._failed.append(_failure(cursor, error))
         self._tell()
 
     # --- whom to ask --------------------------------------------------------------------------------------------
 
-    def _source_of(self, cursor: Cursor) -> int:
+    def _source_of(self, cursor: FetchCursor) -> int:
         """The broker to ask: the leader, or the replica that it named."""
         if cursor.failure is not None:
             return _NOWHERE
@@ -202,11 +204,11 @@ class Fetcher:
         info = None if topic is None else topic.partition(partition.partition)
         return info.leader if info is not None and info.leader != NO_LEADER else _NOWHERE
 
-    def _is_recreated(self, cursor: Cursor) -> bool:
+    def _is_recreated(self, cursor: FetchCursor) -> bool:
         topic = self._cluster.metadata.topics.get(cursor.partition.topic)
         return topic is not None and topic.topic_id not in (cursor.topic_id, NO_ID)
 
-    def _look_for_leader(self, cursor: Cursor, error: Exception) -> None:
+    def _look_for_leader(self, cursor: FetchCursor, error: Exception) -> None:
         if cursor.replica is not None:
             cursor.replica = None  # the leader is asked next
         else:
@@ -215,7 +217,7 @@ class Fetcher:
     # --- one round trip -----------------------------------------------------------------------------------------
 
     async def _fetch(
-        self, node_id: int, cursors: list[Cursor], request: FetchRequest, names: dict[bytes, str]
+        self, node_id: int, cursors: list[FetchCursor], request: FetchRequest, names: dict[bytes, str]
     ) -> list[Fetched]:
         """Ask one broker; errors that pass give nothing, but that the leader is looked for."""
         try:
@@ -225,7 +227,7 @@ class Fetcher:
             return self._not_answered(cursors, error)
         by_partition = {cursor.partition: cursor for cursor in cursors}
         found: list[Fetched] = []
-        beyond: dict[Cursor, _Beyond] = {}  # what is wanted of them is not in the log
+        beyond: dict[FetchCursor, _Beyond] = {}  # what is wanted of them is not in the log
         for topic in answer.responses:
             name = topic.topic or names.get(topic.topic_id, "")  # only one of them is in an answer
             for partition in topic.partitions:
@@ -245,7 +247,7 @@ class Fetcher:
             self._spawn(self._find_bounds(node_id, beyond), list(beyond))
         return found
 
-    def _beyond(self, cursor: Cursor, error: Exception) -> _Beyond | None:
+    def _beyond(self, cursor: FetchCursor, error: Exception) -> _Beyond | None:
         """What this error means for the position, if it is about that."""
         if not isinstance(error, ApiError) or cursor.replica is not None:
             return None
@@ -255,13 +257,13 @@ class Fetcher:
             return error if isinstance(error, LogTruncated) else OffsetOutOfRange
         return None
 
-    def _answered(self, cursor: Cursor, partition: PartitionAnswer) -> None:
+    def _answered(self, cursor: FetchCursor, partition: PartitionAnswer) -> None:
         cursor.retries = 0
         if partition.preferred_read_replica >= 0:
             until_s = asyncio.get_running_loop().time() + self._cluster.options.metadata_max_age_ms / 1000
             cursor.replica = (partition.preferred_read_replica, until_s)
 
-    def _passes(self, cursor: Cursor, partition: PartitionAnswer, answer: FetchResponse, error: Exception) -> bool:
+    def _passes(self, cursor: FetchCursor, partition: PartitionAnswer, answer: FetchResponse, error: Exception) -> bool:
         """Whether the error of one partition passes; then somebody else is asked next time."""
         if not isinstance(error, ApiError):
             return False
@@ -274,7 +276,7 @@ class Fetcher:
             self._look_for_leader(cursor, error)
         return True
 
-    def _not_answered(self, cursors: Iterable[Cursor], error: ClientError | ApiError) -> list[Fetched]:
+    def _not_answered(self, cursors: Iterable[FetchCursor], error: ClientError | ApiError) -> list[Fetched]:
         """One request, whose cursors all have the same outcome."""
         if isinstance(error, UnsupportedApi) or (isinstance(error, ApiError) and not error.code.retriable):
             return [_failure(cursor, error) for cursor in cursors]
@@ -283,7 +285,7 @@ class Fetcher:
         return []
 
     async def _exchange(
-        self, node_id: int, cursors: list[Cursor], request: FetchRequest, *, is_named: bool
+        self, node_id: int, cursors: list[FetchCursor], request: FetchRequest, *, is_named: bool
     ) -> FetchResponse:
         connection = await self._cluster.connection(node_id, Purpose.FETCH)
         version = connection.version_of(FetchRequest, at_most=_BY_ID_SINCE - 1 if is_named else None)
@@ -294,7 +296,7 @@ class Fetcher:
             await self._close_if_others_lead(connection, cursors)
         return asked.result()
 
-    def _request(self, cursors: list[Cursor], hurried: bool) -> tuple[FetchRequest, dict[bytes, str]]:
+    def _request(self, cursors: list[FetchCursor], hurried: bool) -> tuple[FetchRequest, dict[bytes, str]]:
         options = self.options
         topics: dict[tuple[str, bytes], FetchRequest.Topic] = {}
         ids: dict[bytes, str] = {}
@@ -329,7 +331,7 @@ class Fetcher:
         )
         return request, ids
 
-    async def _close_if_others_lead(self, connection: Connection, cursors: list[Cursor]) -> None:
+    async def _close_if_others_lead(self, connection: Connection, cursors: list[FetchCursor]) -> None:
         """A broker that gives no answer may have lost one of these partitions to another one meanwhile."""
         try:
             await self._cluster.refresh(dict.fromkeys(cursor.partition.topic for cursor in cursors))
@@ -345,7 +347,7 @@ class Fetcher:
     # --- questions beside it ------------------------------------------------------------------------------------
 
     async def _find_offsets(
-        self, node_id: int, cursors: list[Cursor], wanted: Mapping[TopicPartition, tuple[Time, int]]
+        self, node_id: int, cursors: list[FetchCursor], wanted: Mapping[TopicPartition, tuple[Time, int]]
     ) -> list[Fetched]:
         """Positions of cursors that have a time instead."""
         asked = await ask_leader(self._cluster, node_id, wanted, read_committed=self.options.read_committed)
@@ -361,7 +363,7 @@ class Fetcher:
                 found.append(Fetched(cursor, [], offset))
         return found
 
-    async def _find_bounds(self, node_id: int, cursors: Mapping[Cursor, _Beyond]) -> list[Fetched]:
+    async def _find_bounds(self, node_id: int, cursors: Mapping[FetchCursor, _Beyond]) -> list[Fetched]:
         """What is there, for cursors that want what is not."""
         wanted = [{each.partition: (at, self._epoch_of(each.partition)) for each in cursors} for at in _BOUNDS]
         asked = [ask_leader(self._cluster, node_id, each, read_committed=False) for each in wanted]
@@ -384,7 +386,7 @@ class Fetcher:
                 self._look_for_leader(cursor, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         return found
 
-    def _not_told(self, cursor: Cursor, error: Exception) -> list[Fetched]:
+    def _not_told(self, cursor: FetchCursor, error: Exception) -> list[Fetched]:
         if self._cluster.passes(error):
             self._look_for_leader(cursor, error)
             return []
@@ -396,7 +398,7 @@ class Fetcher:
         return NO_LEADER_EPOCH if info is None else info.leader_epoch
 
 
-def _failure(cursor: Cursor, error: BaseException) -> Fetched:
+def _failure(cursor: FetchCursor, error: BaseException) -> Fetched:
     return Fetched(cursor, [], cursor.position, error=error)  # type: ignore[arg-type]
 
 

@@ -13,22 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ottla.client.consumer.assigned_partitions import Place
-from ottla.client.consumer.fetched import ConsumedRecord, Cursor
+from ottla.client.consumer.assigned_partitions import AssignedPartition
+from ottla.client.consumer.fetched import ConsumedRecord, FetchCursor
 from ottla.client.outcomes import Outcomes
 from ottla.model.ids import TopicPartition
 
 
-class Held(NamedTuple):
+class HandedOut(NamedTuple):
     """A place as it was before records of it were handed out."""
 
-    place: Place
+    place: AssignedPartition
     position: int
     leader_epoch: int
-    cursor: Cursor | None
+    cursor: FetchCursor | None
 
     @classmethod
-    def of(cls, place: Place) -> Held | None:
+    def of(cls, place: AssignedPartition) -> HandedOut | None:
         if place.position is None:
             return None
         return cls(place, place.position, place.leader_epoch, place.cursor)
@@ -49,14 +49,16 @@ class Handing:
     """What is in hand; and what the iteration has taken of one place to hand it out record by record."""
 
     def __init__(self) -> None:
-        self._in_hand: list[Held] = []
+        self._in_hand: list[HandedOut] = []
         self._records: list[ConsumedRecord] = []
         self._handed = 0
-        self._place: Place | None = None
-        self._before: Held | None = None
+        self._place: AssignedPartition | None = None
+        self._before: HandedOut | None = None
         self._next_offset = 0
 
-    def hand_out(self, places: Sequence[Place], records_max: int) -> Outcomes[TopicPartition, list[ConsumedRecord]]:
+    def hand_out(
+        self, places: Sequence[AssignedPartition], records_max: int
+    ) -> Outcomes[TopicPartition, list[ConsumedRecord]]:
         """Up to so many records of these places. One whose next batch cannot be decoded fails alone and stays there."""
         outcomes: Outcomes[TopicPartition, list[ConsumedRecord]] = Outcomes()
         found = outcomes.found
@@ -80,13 +82,13 @@ class Handing:
             raise
         return outcomes
 
-    def hold(self, places: Iterable[Place]) -> None:
+    def hold(self, places: Iterable[AssignedPartition]) -> None:
         """Records of these places are about to be handed out."""
-        self._in_hand = [held for place in places if place.has_records and (held := Held.of(place)) is not None]
+        self._in_hand = [held for place in places if place.has_records and (held := HandedOut.of(place)) is not None]
 
-    def begin(self, place: Place, records_max: int) -> None:
+    def begin(self, place: AssignedPartition, records_max: int) -> None:
         """Take records of a place, for `next_record`."""
-        self._before = Held.of(place)
+        self._before = HandedOut.of(place)
         self._records, self._next_offset = place.take(records_max)
         self._place, self._handed = place, 0
 

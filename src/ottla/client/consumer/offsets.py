@@ -43,7 +43,7 @@ class OffsetAndTime(NamedTuple):
     leader_epoch: int
 
 
-class Bounds(NamedTuple):
+class PartitionBounds(NamedTuple):
     """Where a partition begins and ends: the first offset, and the one behind the last."""
 
     start: int
@@ -128,7 +128,9 @@ async def resolve_each(
     return Outcomes(found, asked.failed)
 
 
-async def bounds_each(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, Bounds]:
+async def bounds_each(
+    cluster: Cluster, partitions: Iterable[TopicPartition]
+) -> Outcomes[TopicPartition, PartitionBounds]:
     """Where partitions begin and end, both asked for at the same time."""
     partitions = list(partitions)
     starts, ends = await asyncio.gather(
@@ -137,7 +139,9 @@ async def bounds_each(cluster: Cluster, partitions: Iterable[TopicPartition]) ->
     )
     failed = starts.failed | ends.failed
     found = {
-        each: Bounds(starts.found[each].offset, ends.found[each].offset) for each in partitions if each not in failed
+        each: PartitionBounds(starts.found[each].offset, ends.found[each].offset)
+        for each in partitions
+        if each not in failed
     }
     return Outcomes(found, failed)
 

@@ -10,7 +10,7 @@ Rules:
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from ottla.client.consumer.assigned_partitions import Place
+from ottla.client.consumer.assigned_partitions import AssignedPartition
 from ottla.client.consumer.options import RebalanceListener
 from ottla.model.ids import TopicPartition
 
@@ -21,7 +21,7 @@ class Ownership:
     """The places of one consumer."""
 
     def __init__(self, before_revoking: BeforeRevoking) -> None:
-        self.places: dict[TopicPartition, Place] = {}
+        self.places: dict[TopicPartition, AssignedPartition] = {}
         self.listener: RebalanceListener | None = None
         self._before_revoking = before_revoking
 
@@ -58,7 +58,7 @@ class Ownership:
         """New partitions; their positions are looked up afterwards, unless the listener seeks."""
         new = sorted(each for each in partitions if each not in self.places)
         for partition in new:
-            self.places[partition] = Place(partition)
+            self.places[partition] = AssignedPartition(partition)
         if self.listener is not None:
             await _finish(self.listener.on_assigned(new))
 

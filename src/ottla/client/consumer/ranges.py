@@ -20,7 +20,7 @@ from ottla.client.checks import checked_options, checked_partition, kind_of
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.arrow import LINGER_MS, ROWS_MIN, Convert, Gathering, converter, convertible
-from ottla.client.consumer.fetched import ConsumedRecord, Cursor, Fetched, RawBatch, ReadOptions, decode_batch
+from ottla.client.consumer.fetched import ConsumedRecord, FetchCursor, Fetched, RawBatch, ReadOptions, decode_batch
 from ottla.client.consumer.fetching import Fetcher
 from ottla.client.consumer.offsets import EARLIEST, LATEST, Time, bounds_each, out_of_range, resolve_each
 from ottla.client.errors import ClientError, OffsetOutOfRange
@@ -165,7 +165,7 @@ class RangeReader(Closing):
         """What the brokers' answers bring; nothing whenever none has come for so long."""
         self._settle()
         await self._open()
-        cursors = [Cursor(each, self._positions[each], end) for each, end in self._ends.items()]
+        cursors = [FetchCursor(each, self._positions[each], end) for each, end in self._ends.items()]
         try:
             while self._start(cursors):
                 await self._fetcher.wait(wait_s)
@@ -208,7 +208,7 @@ class RangeReader(Closing):
         """Another reading begins where the last one was left."""
         self._positions, self._handed, self._failed = self.positions(), None, {}
 
-    def _start(self, cursors: Iterable[Cursor]) -> bool:
+    def _start(self, cursors: Iterable[FetchCursor]) -> bool:
         """Fetch what is unfinished; False when nothing is that ends by itself, or could be told otherwise."""
         left = [each for each in cursors if not each.done and each.partition not in self._failed]
         if self._failed and all(each.end is None for each in left):

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.assigned_partitions import Place
+from ottla.client.consumer.assigned_partitions import AssignedPartition
 from ottla.client.consumer.group_offsets import GroupOffsets, OffsetAndMetadata
 from ottla.client.consumer.offsets import Time
 from ottla.client.errors import NoOffset
@@ -27,7 +27,7 @@ class Locating:
         cluster: Cluster,
         group: GroupOffsets | None,
         reset: Time | None,
-        fail: Callable[[Place, Exception], None],
+        fail: Callable[[AssignedPartition, Exception], None],
         wake: Callable[[object], None],
     ) -> None:
         self._cluster = cluster
@@ -35,10 +35,12 @@ class Locating:
         self._reset = reset
         self._fail = fail
         self._wake = wake
-        self._waiting: dict[Place, asyncio.TimerHandle | None] = {}  # asked for now, or again when the time is over
+        self._waiting: dict[
+            AssignedPartition, asyncio.TimerHandle | None
+        ] = {}  # asked for now, or again when the time is over
         self._tasks: dict[asyncio.Task[None], None] = {}
 
-    def start(self, places: Iterable[Place]) -> None:
+    def start(self, places: Iterable[AssignedPartition]) -> None:
         """See to it that all of these get a position."""
         lost = [each for each in places if each not in self._waiting]
         if not lost:
@@ -63,7 +65,7 @@ class Locating:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _ask(self, group: GroupOffsets, places: list[Place]) -> None:
+    async def _ask(self, group: GroupOffsets, places: list[AssignedPartition]) -> None:
         try:
             await self._find(group, places)
         except Exception as defect:  # whoever has no position must hear of it, or would wait for ever
@@ -72,7 +74,7 @@ class Locating:
                     self._fail(place, defect)
                 self._ask_again(place)
 
-    async def _find(self, group: GroupOffsets, places: list[Place]) -> None:
+    async def _find(self, group: GroupOffsets, places: list[AssignedPartition]) -> None:
         ids, outcomes = await group.fetch_with_ids([place.partition for place in places])
         for place in places:
             error = outcomes.failed.get(place.partition)
@@ -87,7 +89,7 @@ class Locating:
                     self._fail(place, error)
                 self._ask_again(place)
 
-    def _begin(self, place: Place, committed: OffsetAndMetadata | None, topic_id: bytes = NO_ID) -> None:
+    def _begin(self, place: AssignedPartition, committed: OffsetAndMetadata | None, topic_id: bytes = NO_ID) -> None:
         if committed is not None:
             place.move(committed.offset, committed.leader_epoch, topic_id)
             place.committed = committed.offset
@@ -99,11 +101,11 @@ class Locating:
             return
         self._waiting.pop(place, None)
 
-    def _ask_again(self, place: Place) -> None:
+    def _ask_again(self, place: AssignedPartition) -> None:
         place.tries += 1
         wait_s = self._cluster.options.backoff_ms(place.tries) / 1000
         self._waiting[place] = asyncio.get_running_loop().call_later(wait_s, self._is_due, place)
 
-    def _is_due(self, place: Place) -> None:
+    def _is_due(self, place: AssignedPartition) -> None:
         self._waiting.pop(place, None)
         self._wake(None)

@@ -16,8 +16,8 @@ import logging
 from collections.abc import Callable
 
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.assigned_partitions import Place
-from ottla.client.consumer.fetching import Cursor, Fetcher
+from ottla.client.consumer.assigned_partitions import AssignedPartition
+from ottla.client.consumer.fetching import FetchCursor, Fetcher
 from ottla.client.consumer.group_offsets import GroupOffsets
 from ottla.client.consumer.options import ConsumerOptions
 from ottla.client.consumer.starting_offsets import Locating
@@ -36,7 +36,7 @@ class Supply:
         cluster: Cluster,
         options: ConsumerOptions,
         group: GroupOffsets | None,
-        places: dict[TopicPartition, Place],
+        places: dict[TopicPartition, AssignedPartition],
         wake: Callable[[object], None],
     ) -> None:
         self._cluster = cluster
@@ -68,8 +68,8 @@ class Supply:
 
     def start(self) -> None:
         """Find positions, and ask for what is not paused and not buffered well enough."""
-        wanted: list[Cursor] = []
-        lost: list[Place] = []
+        wanted: list[FetchCursor] = []
+        lost: list[AssignedPartition] = []
         full = False
         enough_bytes = self._options.max_partition_fetch_bytes
         for place in self._places.values():
@@ -88,12 +88,12 @@ class Supply:
             # A long poll for the others would keep the busy partitions waiting behind it.
             self._fetcher.start(wanted, hurried=full)
 
-    def fail(self, place: Place, error: Exception) -> None:
+    def fail(self, place: AssignedPartition, error: Exception) -> None:
         """Something is wrong with a place that the caller has to know."""
         place.failure, place.is_told = error, False
         self.has_news = True
 
-    def set_aside(self, place: Place, error: Exception) -> None:
+    def set_aside(self, place: AssignedPartition, error: Exception) -> None:
         """The next records of this place cannot be read."""
         self.fail(place, error)
         place.is_set_aside = True
@@ -101,7 +101,7 @@ class Supply:
         wait_s = self._cluster.options.backoff_ms(place.tries) / 1000
         asyncio.get_running_loop().call_later(wait_s, self._try_again, place)
 
-    def _try_again(self, place: Place) -> None:
+    def _try_again(self, place: AssignedPartition) -> None:
         place.is_set_aside = False
         self._wake(None)
 
@@ -126,7 +126,7 @@ class Supply:
                 found[partition] = error
         return found
 
-    def _recover(self, place: Place, error: Exception) -> None:
+    def _recover(self, place: AssignedPartition, error: Exception) -> None:
         reset = self._options.reset
         if isinstance(error, LogTruncated) and reset is not None:
             log.warning("%s; going on from there", error)

@@ -16,7 +16,7 @@ from struct import Struct as Layout
 from struct import error as LayoutError
 from typing import TypeVar
 
-from ottla.client.assign.members import NO_GENERATION, Member
+from ottla.client.assign.members import NO_GENERATION, SubscribedMember
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.compile import decoder, encode
@@ -77,7 +77,7 @@ def user_data_of(assignor: str, previous: Iterable[TopicPartition], generation: 
     return None
 
 
-def read_member(assignor: str, blob: bytes | memoryview, instance_id: str | None) -> Member:
+def read_member(assignor: str, blob: bytes | memoryview, instance_id: str | None) -> SubscribedMember:
     """A member as the leader sees it."""
     message = _read(ConsumerProtocolSubscription, blob, _SUBSCRIPTION_VERSION)
     owned = [TopicPartition(each.topic, index) for each in message.owned_partitions for index in each.partitions]
@@ -87,7 +87,7 @@ def read_member(assignor: str, blob: bytes | memoryview, instance_id: str | None
         (generation,) = _GENERATION.unpack_from(data)
     elif assignor == "sticky" and data:
         owned, generation = _read_sticky(data)
-    return Member(tuple(message.topics), tuple(owned), generation, instance_id)
+    return SubscribedMember(tuple(message.topics), tuple(owned), generation, instance_id)
 
 
 def write_assignment(partitions: Iterable[TopicPartition]) -> bytes:

@@ -24,7 +24,7 @@ from ottla.client.consumer.ownership import Ownership
 from ottla.client.coordinator import Coordinator
 from ottla.client.errors import ClientError, check, error_code
 from ottla.client.membership import blobs
-from ottla.client.membership.subscription import Wanted, partition_counts
+from ottla.client.membership.subscription import SubscribedTopics, partition_counts
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -58,7 +58,7 @@ class ClassicMembership:
         self._ownership = ownership
         self._wake = wake
         self._cooperative = all(name in COOPERATIVE for name in options.assignors)
-        self._wanted = Wanted(())
+        self._wanted = SubscribedTopics(())
         self._rejoin_why: str | None = "joining"  # None: nothing to do
         self._lost = False
         self._joining: asyncio.Task[list[TopicPartition] | None] | None = None
@@ -72,7 +72,7 @@ class ClassicMembership:
 
     # --- called by the consumer ---------------------------------------------------------------------------------
 
-    def subscribe(self, wanted: Wanted) -> None:
+    def subscribe(self, wanted: SubscribedTopics) -> None:
         """Another subscription: the group has to hear of it."""
         self._wanted = wanted
         self._rejoin_why = "the subscription changed"

@@ -28,7 +28,7 @@ from ottla.client.membership.reconcile import (
     Subscribed,
     held_of,
 )
-from ottla.client.membership.subscription import Wanted
+from ottla.client.membership.subscription import SubscribedTopics
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition, random_uuid, uuid_text
 from ottla.wire.messages.groups.consumer_group_heartbeat import (
@@ -77,7 +77,7 @@ class ModernMembership:
 
     # --- called by the consumer ---------------------------------------------------------------------------------
 
-    def subscribe(self, wanted: Wanted) -> None:
+    def subscribe(self, wanted: SubscribedTopics) -> None:
         """Another subscription; the next heartbeat says so."""
         regex = None if wanted.pattern is None else wanted.pattern.pattern
         self._state.subscribed = Subscribed(wanted.topics, regex)

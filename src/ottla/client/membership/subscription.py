@@ -11,7 +11,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.metadata import TopicInfo
 
 
-class Wanted:
+class SubscribedTopics:
     """A subscription, and what it comes to at the moment."""
 
     def __init__(self, topics: Iterable[str] | re.Pattern[str]) -> None:

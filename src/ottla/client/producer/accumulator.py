@@ -31,7 +31,7 @@ from ottla.records.batch import (
     TRANSACTIONAL_FLAG,
     pack_crc_into,
 )
-from ottla.records.build import Encoded, assemble, put_record
+from ottla.records.build import EncodedRecords, assemble, put_record
 from ottla.records.compress import Codec, compress
 from ottla.records.crc import crc32c
 from ottla.records.record import Headers, records
@@ -78,7 +78,7 @@ def headers_size_bytes(headers: Headers) -> int:
     )
 
 
-class Batch:
+class ProducerBatch:
     """Records of one partition that travel together, and the futures of those who want to hear of them."""
 
     __slots__ = (
@@ -168,7 +168,7 @@ class Batch:
             self.payload = bytearray()
         return self.data
 
-    def fill(self, records: Encoded, how: Sealing) -> None:
+    def fill(self, records: EncodedRecords, how: Sealing) -> None:
         """Make it a batch of records that are encoded already, and seal it: nothing is added to them."""
         assert self.count == 0
         self.count, self.base_timestamp, self.max_timestamp = records.record_count, *records[3:]
@@ -197,11 +197,11 @@ class Batch:
             _PRODUCER.pack_into(self.data, PRODUCER_ID_AT, identity.producer_id, identity.epoch, sequence)
             pack_crc_into(self.data, CRC_AT, crc32c(memoryview(self.data)[ATTRIBUTES_AT:]))
 
-    def halves(self) -> "list[Batch]":
+    def halves(self) -> "list[ProducerBatch]":
         """The same records in two batches, for a broker that finds this one too large; sequences stay as they are."""
         assert self.data is not None
         middle = self.count // 2
-        halves = [Batch((*self.number, half), self.created_at_s) for half in range(2)]
+        halves = [ProducerBatch((*self.number, half), self.created_at_s) for half in range(2)]
         for position, record in enumerate(records(self.data)):
             halves[position >= middle].add(record.timestamp, record.key, record.value, record.headers)
         for position, timestamp, future in zip(self._positions, self._timestamps, self.futures, strict=True):
@@ -250,8 +250,8 @@ class PartitionQueue:
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
-        self.waiting: deque[Batch] = deque()
-        self.in_flight: list[Batch] = []
+        self.waiting: deque[ProducerBatch] = deque()
+        self.in_flight: list[ProducerBatch] = []
         self.retry_at_s = 0.0
         self.tries = 0  # that failed in a row: what the backoff grows with
         self.trouble: Exception | None = None  # why the last attempt that failed did so
@@ -266,7 +266,7 @@ class PartitionQueue:
 
     # --- filling ------------------------------------------------------------------------------------------------
 
-    def open_batch(self, size_bytes: int, batch_size_bytes: int) -> Batch | None:
+    def open_batch(self, size_bytes: int, batch_size_bytes: int) -> ProducerBatch | None:
         """The batch that takes a record of this size, if there is one."""
         if self.waiting:
             batch = self.waiting[-1]
@@ -274,11 +274,11 @@ class PartitionQueue:
                 return batch
         return None
 
-    def new_batch(self, now_s: float) -> Batch:
+    def new_batch(self, now_s: float) -> ProducerBatch:
         """The batch that will come next. It belongs to the queue when it holds something (`take`)."""
-        return Batch((self._created + 1,), now_s)
+        return ProducerBatch((self._created + 1,), now_s)
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: ProducerBatch) -> None:
         """A new batch, behind all others."""
         self._created += 1
         self.waiting.append(batch)
@@ -317,7 +317,7 @@ class PartitionQueue:
             return first.number < self.in_flight[0].number and first.identity == self._identity
         return self._known and identity == self._identity and len(self.in_flight) < in_flight_max
 
-    def start(self, identity: ProducerId) -> Batch:
+    def start(self, identity: ProducerId) -> ProducerBatch:
         """Take the first batch; with idempotence it gets its place in the sequence unless it has one."""
         if self._restart and not self.in_flight:
             self._unnumber()
@@ -343,39 +343,39 @@ class PartitionQueue:
 
     # --- what became of a batch ---------------------------------------------------------------------------------
 
-    def is_oldest(self, batch: Batch) -> bool:
+    def is_oldest(self, batch: ProducerBatch) -> bool:
         """Whether no earlier batch is outstanding."""
         return all(each.number >= batch.number for each in self.in_flight) and not (
             self.waiting and self.waiting[0].number < batch.number
         )
 
-    def finish(self, batch: Batch) -> None:
+    def finish(self, batch: ProducerBatch) -> None:
         """The batch is in the log."""
         self.in_flight.remove(batch)
         self.retry_at_s, self.tries = 0.0, 0
         if batch.identity == self._identity:
             self._known = True
 
-    def retry(self, batch: Batch, at_s: float) -> None:
+    def retry(self, batch: ProducerBatch, at_s: float) -> None:
         """The batch is to be sent again, not before `at_s`."""
         self.in_flight.remove(batch)
         self._put_in_order(self.waiting, batch)
         self.retry_at_s = at_s
 
-    def renumber(self, batch: Batch) -> None:
+    def renumber(self, batch: ProducerBatch) -> None:
         """The batch, surely not in the log, goes again under another identity; so does what comes after it."""
         self.in_flight.remove(batch)
         self._put_in_order(self.waiting, batch)
         self._retire(batch)
 
-    def split(self, batch: Batch) -> None:
+    def split(self, batch: ProducerBatch) -> None:
         """Replace a batch that was too large by its halves."""
         self.in_flight.remove(batch)
         for half in batch.halves():
             half.attempts = 1
             self._put_in_order(self.waiting, half)
 
-    def drop(self, batch: Batch) -> bool:
+    def drop(self, batch: ProducerBatch) -> bool:
         """Give a batch up. The result says whether it leaves a hole: its identity is of no use to what follows then."""
         if batch in self.in_flight:
             self.in_flight.remove(batch)
@@ -396,12 +396,12 @@ class PartitionQueue:
             self._next_sequence = batch.sequence
         return False
 
-    def doubt(self, batch: Batch) -> None:
+    def doubt(self, batch: ProducerBatch) -> None:
         """The broker may have this batch, unless one before it is known to be missing."""
         if self._gap is None or batch.identity != self._gap[0] or batch.number <= self._gap[1]:
             batch.in_doubt = True
 
-    def _retire(self, missing: Batch) -> None:
+    def _retire(self, missing: ProducerBatch) -> None:
         """A number of an identity is missing in the log. The broker takes nothing after a gap, so what was numbered
         behind it is missing as well, and is numbered anew when all answers are in."""
         identity = missing.identity
@@ -414,7 +414,7 @@ class PartitionQueue:
             self._identity = ProducerId()
 
     @staticmethod
-    def _put_in_order(batches: "deque[Batch] | list[Batch]", batch: Batch) -> None:
+    def _put_in_order(batches: "deque[ProducerBatch] | list[ProducerBatch]", batch: ProducerBatch) -> None:
         position = 0
         for each in batches:
             if each.number > batch.number:

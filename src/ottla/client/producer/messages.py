@@ -7,7 +7,7 @@ the whole request goes by names, in an older version.
 from typing import NamedTuple
 
 from ottla.client.metadata import Metadata
-from ottla.client.producer.accumulator import Batch, PartitionQueue
+from ottla.client.producer.accumulator import PartitionQueue, ProducerBatch
 from ottla.client.producer.options import ProducerOptions
 from ottla.model.ids import NO_ID
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
@@ -15,7 +15,7 @@ from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 _BY_ID_SINCE = ProduceRequest.TopicProduceData.since("topic_id")
 TopicData = ProduceRequest.TopicProduceData
 PartitionAnswer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
-Sent = list[tuple[PartitionQueue, Batch]]
+Sent = list[tuple[PartitionQueue, ProducerBatch]]
 
 
 class Produce(NamedTuple):

@@ -39,7 +39,7 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import HEADER_BYTES
-from ottla.records.build import Encoded
+from ottla.records.build import EncodedRecords
 from ottla.records.record import Headers
 from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -231,7 +231,7 @@ class Producer:
             await asyncio.sleep(0)  # a batch may leave: let the sender have it before the buffer is full
 
     async def post_encoded(
-        self, partition: TopicPartition, records: Encoded, future: "asyncio.Future[RecordMetadata] | None" = None
+        self, partition: TopicPartition, records: EncodedRecords, future: "asyncio.Future[RecordMetadata] | None" = None
     ) -> None:
         """Send records that are encoded already (`records.build_columns`) as a batch of their own; afterwards they may
         be overwritten. The future, if there is one, ends when the first of them is acknowledged."""

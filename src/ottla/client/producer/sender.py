@@ -19,7 +19,7 @@ from typing import Protocol
 from ottla.client.cluster import Cluster, Purpose
 from ottla.client.errors import ClientError, DeliveryFailed, error_code
 from ottla.client.metadata import NO_LEADER, TopicInfo
-from ottla.client.producer.accumulator import Batch, PartitionQueue, ProducerId, Sealing
+from ottla.client.producer.accumulator import PartitionQueue, ProducerBatch, ProducerId, Sealing
 from ottla.client.producer.buffer import Buffer
 from ottla.client.producer.errors import FENCED, IN_DOUBT, LOST_TRACK, SUCCESS, TOO_LARGE, has_moved, is_final
 from ottla.client.producer.links import Link
@@ -27,7 +27,7 @@ from ottla.client.producer.messages import PartitionAnswer, Sent, by_partition, 
 from ottla.client.producer.options import ProducerOptions
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.records.build import Encoded
+from ottla.records.build import EncodedRecords
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
 # The broker itself waits up to timeout_ms for replicas: its answer needs a little longer than that.
@@ -125,7 +125,7 @@ class Sender:
             for batch in tuple(queue.waiting):
                 self._fail(queue, batch, error)
 
-    def fill(self, batch: Batch, records: Encoded) -> None:
+    def fill(self, batch: ProducerBatch, records: EncodedRecords) -> None:
         """Make it a batch of records that are encoded already."""
         batch.fill(records, self._sealing)
 
@@ -381,7 +381,7 @@ class Sender:
             else:
                 self._retry(queue, batch, error, moved=True)
 
-    def _settle(self, queue: PartitionQueue, batch: Batch, result: PartitionAnswer | None) -> None:
+    def _settle(self, queue: PartitionQueue, batch: ProducerBatch, result: PartitionAnswer | None) -> None:
         code = ErrorCode.REQUEST_TIMED_OUT if result is None else error_code(result.error_code)
         if code in IN_DOUBT:
             queue.doubt(batch)
@@ -406,13 +406,19 @@ class Sender:
                 self._renew(batch.identity)
             self._fail(queue, batch, ApiError(code, result.error_message if result is not None else None))
 
-    def _finish(self, queue: PartitionQueue, batch: Batch, base_offset: int, log_append_time: int) -> None:
+    def _finish(self, queue: PartitionQueue, batch: ProducerBatch, base_offset: int, log_append_time: int) -> None:
         queue.finish(batch)
         batch.acknowledge(queue.partition, base_offset, log_append_time)
         self._free(batch.size_bytes)
 
     def _retry(
-        self, queue: PartitionQueue, batch: Batch, error: Exception, *, moved: bool, at_most_ms: float | None = None
+        self,
+        queue: PartitionQueue,
+        batch: ProducerBatch,
+        error: Exception,
+        *,
+        moved: bool,
+        at_most_ms: float | None = None,
     ) -> None:
         queue.trouble = error
         if batch.attempts > self._options.retries:
@@ -456,7 +462,7 @@ class Sender:
         self._fail(queue, batch, self._given_up(queue, batch, f"{self._options.delivery_timeout_ms} ms"))
         return True
 
-    def _given_up(self, queue: PartitionQueue, batch: Batch, limit: str) -> DeliveryFailed:
+    def _given_up(self, queue: PartitionQueue, batch: ProducerBatch, limit: str) -> DeliveryFailed:
         why = "" if queue.trouble is None else f"; the last error: {queue.trouble}"
         error = DeliveryFailed(
             f"{batch.count} records for {queue.partition} were not acknowledged within {limit} "
@@ -469,7 +475,7 @@ class Sender:
     def _is_aborting(self) -> bool:
         return self.gate is not None and self.gate.aborting
 
-    def _fail(self, queue: PartitionQueue, batch: Batch, error: Exception) -> None:
+    def _fail(self, queue: PartitionQueue, batch: ProducerBatch, error: Exception) -> None:
         self.failures += 1
         hole = queue.drop(batch)
         if hole:

@@ -60,7 +60,7 @@ _ADD_PARTITIONS_MAX = AddPartitionsToTxnRequest.since("transactions") - 1  # lat
 _FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
-class State(Enum):
+class TransactionStatus(Enum):
     """Where the transactional id stands."""
 
     UNKNOWN = "unknown"
@@ -97,7 +97,7 @@ class Transactions:
         self._sender = sender
         self._coordinator = Coordinator(cluster, self.transactional_id, CoordinatorKind.TRANSACTION)
         self._groups: dict[str, Coordinator] = {}
-        self._state = State.UNKNOWN
+        self._state = TransactionStatus.UNKNOWN
         self._failure: Exception | None = None  # why the transaction can only be aborted
         self._implicit = False  # writing is joining
         self._written = False  # the brokers know of the present transaction
@@ -116,17 +116,17 @@ class Transactions:
 
     # --- states -------------------------------------------------------------------------------------------------
 
-    def _move(self, state: State) -> None:
+    def _move(self, state: TransactionStatus) -> None:
         self._state = state
-        self.is_open = state is State.OPEN
+        self.is_open = state is TransactionStatus.OPEN
 
     def check_open(self) -> None:
         """Raise what keeps records from being sent, if anything does."""
-        if self._state is State.FENCED:
+        if self._state is TransactionStatus.FENCED:
             raise self._fenced()
         if self._failure is not None:
             raise self._failure
-        if self._state is not State.OPEN:
+        if self._state is not TransactionStatus.OPEN:
             raise RuntimeError("no transaction is open: use `async with producer.transaction()`")
 
     def _fenced(self) -> ProducerFenced:
@@ -138,12 +138,12 @@ class Transactions:
     def _raise(self, code: ErrorCode, during: str, of: str = "") -> None:
         """The coordinator refused for good."""
         if code in _FENCED:
-            self._move(State.FENCED)
+            self._move(TransactionStatus.FENCED)
             self._sender.fail_waiting(self._fenced())
             raise self._fenced()
         error = ApiError(code, f"{during} of {self.transactional_id!r}: {of}{code.message}")
-        if self._state is State.OPEN:
-            self._move(State.BROKEN)
+        if self._state is TransactionStatus.OPEN:
+            self._move(TransactionStatus.BROKEN)
             self._failure = error
         raise error
 
@@ -157,9 +157,9 @@ class Transactions:
 
     async def init(self) -> None:
         """Take the transactional id, unless that was done."""
-        if self._state is State.FENCED:
+        if self._state is TransactionStatus.FENCED:
             raise self._fenced()
-        if self._state is not State.UNKNOWN:
+        if self._state is not TransactionStatus.UNKNOWN:
             return
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms)
         answer = await self._coordinator.call(request, InitProducerIdResponse, error_of=lambda each: each.error_code)
@@ -169,25 +169,25 @@ class Transactions:
         self.produce_version_max = None if self._implicit else IMPLICIT_SINCE[ProduceRequest] - 1
         self._sender.identity = ProducerId(answer.producer_id, answer.producer_epoch)
         self._hole = False
-        self._move(State.IDLE)
+        self._move(TransactionStatus.IDLE)
 
     async def begin(self) -> None:
-        if self._state is State.UNKNOWN:
+        if self._state is TransactionStatus.UNKNOWN:
             # What an interrupted end left under way must not fall into the new transaction.
             if self._adding is not None:
                 self._adding.cancel()
                 await asyncio.wait([self._adding])
             await self._sender.discard(TransactionAborted("the transaction was interrupted"))
         await self.init()
-        if self._state is not State.IDLE:
+        if self._state is not TransactionStatus.IDLE:
             raise RuntimeError("a transaction is open already")
         self._failure, self._written, self.aborting = None, False, False
         self._partitions.clear()
-        self._move(State.OPEN)
+        self._move(TransactionStatus.OPEN)
 
     async def commit(self) -> None:
         try:
-            if self._state in (State.OPEN, State.BROKEN):
+            if self._state in (TransactionStatus.OPEN, TransactionStatus.BROKEN):
                 await self._sender.flush()
             if self._failure is None:
                 self.check_open()
@@ -220,20 +220,20 @@ class Transactions:
     def adopt(self, taken: OpenTransaction) -> None:
         """Go on with an id that somebody else took (`take`), and with which nothing was written since."""
         assert taken.transactional_id == self.transactional_id
-        if self._state is not State.UNKNOWN:
+        if self._state is not TransactionStatus.UNKNOWN:
             raise RuntimeError("this producer has taken its transactional id already")
         self._implicit = taken.implicit
         self.produce_version_max = None if self._implicit else IMPLICIT_SINCE[ProduceRequest] - 1
         self._sender.identity = ProducerId(taken.producer_id, taken.epoch)
-        self._move(State.IDLE)
+        self._move(TransactionStatus.IDLE)
 
     async def abort(self) -> None:
         """Make all of it invisible; what was not sent yet is not sent."""
-        if self._state is State.FENCED:
+        if self._state is TransactionStatus.FENCED:
             raise self._fenced()
-        if self._state not in (State.OPEN, State.BROKEN):
+        if self._state not in (TransactionStatus.OPEN, TransactionStatus.BROKEN):
             raise RuntimeError("no transaction is open")
-        self._move(State.BROKEN)
+        self._move(TransactionStatus.BROKEN)
         self.aborting = True
         try:
             await self._sender.discard(TransactionAborted("the transaction was aborted"))
@@ -244,12 +244,12 @@ class Transactions:
 
     def _interrupted(self) -> None:
         """Nobody knows how it ended: taking the id anew settles it one way or the other."""
-        if self._state in (State.OPEN, State.BROKEN, State.ENDING):
-            self._move(State.UNKNOWN)
+        if self._state in (TransactionStatus.OPEN, TransactionStatus.BROKEN, TransactionStatus.ENDING):
+            self._move(TransactionStatus.UNKNOWN)
             self._failure, self.aborting = None, True
 
     async def _end(self, *, committed: bool) -> None:
-        self._move(State.ENDING)
+        self._move(TransactionStatus.ENDING)
         if self._adding is not None:  # the end must not overtake it
             await asyncio.wait([self._adding])
         if self._written:
@@ -257,7 +257,7 @@ class Transactions:
         self._failure, self.aborting = None, False
         renew = self._hole and not (self._implicit and self._written)
         self._hole = False
-        self._move(State.UNKNOWN if renew else State.IDLE)
+        self._move(TransactionStatus.UNKNOWN if renew else TransactionStatus.IDLE)
 
     async def _end_txn(self, *, committed: bool) -> None:
         producer_id, epoch = self._sender.identity
@@ -295,8 +295,8 @@ class Transactions:
 
     def failed(self, error: Exception, *, hole: bool) -> None:
         self._hole |= hole
-        if self._state is State.OPEN:
-            self._move(State.BROKEN)
+        if self._state is TransactionStatus.OPEN:
+            self._move(TransactionStatus.BROKEN)
             self._failure = error
 
     async def _add_partitions(self) -> None:

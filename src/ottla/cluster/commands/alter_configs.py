@@ -31,7 +31,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import CONFIG_RESOURCES_PER_REQUEST_MAX, CONFIG_VALUE_BYTES_MAX, UNCLEAN_ELECTION_DELAY_MS
 from ottla.model.names import check_topic_name
 from ottla.model.resources import Resource, ResourceType, node_id_of
-from ottla.model.setting import Kind, Setting
+from ottla.model.setting import Setting, SettingKind
 from ottla.model.settings.log import CORDONED_LOG_DIRS
 from ottla.model.settings.replication import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from ottla.model.topic_settings import TOPIC_SETTINGS
@@ -172,7 +172,7 @@ def _new_value(type: int, alteration: ConfigAlteration, current: Mapping[str, st
     if op not in (Op.APPEND, Op.SUBTRACT):
         raise _request(f"Unknown operations type {op}")
     setting = _SPLITTABLE.get(type, {}).get(name)
-    if setting is None or setting.kind is not Kind.LIST:
+    if setting is None or setting.kind is not SettingKind.LIST:
         raise _config(f"Can't {Op(op).name} to key {name} because its type is not LIST.")
     before = current[name] if name in current else setting.render(setting.default)
     parts = [part for part in (before or "").split(",") if part]

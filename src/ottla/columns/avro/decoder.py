@@ -14,17 +14,17 @@ from ottla.columns.avro.ops import reason
 from ottla.columns.avro.program import compile_program
 from ottla.columns.avro.run import run
 from ottla.columns.avro.types import arrow_type
-from ottla.columns.codec import Decoded
+from ottla.columns.codec import DecodedColumns
 from ottla.columns.payloads import Payloads
 from ottla.columns.push import undo
 from ottla.columns.shape import columns_of
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 
 class AvroDecoder:
     """What `writer` wrote, as columns of `reader` (default: the writer's own)."""
 
-    def __init__(self, writer: Source, reader: Source | None = None) -> None:
+    def __init__(self, writer: SchemaSource, reader: SchemaSource | None = None) -> None:
         written = parse_nodes(writer)
         wanted = written if reader is None or reader == writer else parse_nodes(reader)
         self._root = columns_of(arrow_type(wanted))
@@ -35,7 +35,7 @@ class AvroDecoder:
         """A struct for records; for others the type itself."""
         return self._root.type
 
-    def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> Decoded:
+    def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> DecodedColumns:
         """See `columns.codec`."""
         given = Payloads.of(values, begins)
         rows = len(given.begins)
@@ -52,9 +52,9 @@ class AvroDecoder:
             undo(arena.out, row)
         bad = np.flatnonzero(outcomes)
         reasons = {int(each): reason(program, int(places[each]), int(outcomes[each])) for each in bad}
-        return Decoded(arena.array(), reasons)
+        return DecodedColumns(arena.array(), reasons)
 
 
-def decoder(writer: Source, reader: Source | None = None) -> AvroDecoder:
+def decoder(writer: SchemaSource, reader: SchemaSource | None = None) -> AvroDecoder:
     """See `AvroDecoder`. Raises InvalidSchema, UnsupportedSchema."""
     return AvroDecoder(writer, reader)

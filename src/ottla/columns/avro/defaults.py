@@ -8,11 +8,11 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from ottla.columns.avro.nodes import Node
+from ottla.columns.avro.nodes import AvroNode
 from ottla.schemas.schema import InvalidSchema
 
 
-def default_bytes(node: Node, default: Any) -> bytes:
+def default_bytes(node: AvroNode, default: Any) -> bytes:
     """The payload of a default. Raises InvalidSchema."""
     try:
         return _encode(node, default)
@@ -31,7 +31,7 @@ def zigzag(value: int) -> bytes:
     return bytes(made)
 
 
-def _encode(node: Node, default: Any) -> bytes:
+def _encode(node: AvroNode, default: Any) -> bytes:
     match node.kind:
         case "null":
             if default is not None:
@@ -66,7 +66,7 @@ def _encode(node: Node, default: Any) -> bytes:
             return _union(node, default)
 
 
-def _union(node: Node, default: Any) -> bytes:
+def _union(node: AvroNode, default: Any) -> bytes:
     """As the first branch, which the specification wants; as any that it fits, which newer writers allow."""
     for index, branch in enumerate(node.branches):
         try:

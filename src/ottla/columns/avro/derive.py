@@ -15,7 +15,7 @@ import pyarrow as pa
 from ottla.columns.avro.nodes import SPARK_TYPE
 from ottla.columns.codec import UnsupportedSchema
 from ottla.columns.names import is_variant, sql_name
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 _PLAIN = {
     pa.null(): "null",
@@ -34,9 +34,9 @@ _PLAIN = {
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def derive_avro(of: pa.DataType, name: str = "topLevelRecord", namespace: str = "") -> Source:
+def derive_avro(of: pa.DataType, name: str = "topLevelRecord", namespace: str = "") -> SchemaSource:
     """The schema to register for columns of a type. Raises UnsupportedSchema for what Avro cannot say."""
-    return Source(json.dumps(_schema(of, name, namespace)), SchemaType.AVRO)
+    return SchemaSource(json.dumps(_schema(of, name, namespace)), SchemaType.AVRO)
 
 
 def _schema(of: pa.DataType, name: str, namespace: str) -> Any:

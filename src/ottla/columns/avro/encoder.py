@@ -13,13 +13,13 @@ from ottla.columns.avro.write_types import Mismatch
 from ottla.columns.intake import Intake
 from ottla.columns.loops import frozen_bytes
 from ottla.model.limits import INT32_MAX
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 
 class AvroEncoder:
     """Columns as payloads of one schema."""
 
-    def __init__(self, schema: Source) -> None:
+    def __init__(self, schema: SchemaSource) -> None:
         self._node = parse_nodes(schema)
         self._compiled: tuple[pa.DataType, WriteProgram, Take] | None = None
 
@@ -62,6 +62,6 @@ class AvroEncoder:
         return pa.Array.from_buffers(pa.binary(), len(columns), buffers)
 
 
-def encoder(schema: Source) -> AvroEncoder:
+def encoder(schema: SchemaSource) -> AvroEncoder:
     """See `AvroEncoder`. Raises InvalidSchema, UnsupportedSchema."""
     return AvroEncoder(schema)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ottla.columns.codec import UnsupportedSchema
 from ottla.model.limits import COLUMNS_MAX
-from ottla.schemas.schema import InvalidSchema, Source
+from ottla.schemas.schema import InvalidSchema, SchemaSource
 
 # By this property Spark says which of its own types a number is.
 SPARK_TYPE = "spark.sql.catalyst.type"
@@ -23,18 +23,18 @@ PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "str
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class AvroNodeField:
     """A field of a record. `default` is JSON; `has_default` tells null from none."""
 
     name: str
-    node: Node
+    node: AvroNode
     aliases: tuple[str, ...] = ()
     default: Any = None
     has_default: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class AvroNode:
     """A type: `kind` as the specification names it. Which other attributes count depends on the kind."""
 
     kind: str
@@ -46,12 +46,12 @@ class Node:
     size: int = 0
     symbols: tuple[str, ...] = ()
     default: str | None = None
-    fields: tuple[Field, ...] = ()
-    branches: tuple[Node, ...] = ()
-    items: Node | None = field(default=None)
+    fields: tuple[AvroNodeField, ...] = ()
+    branches: tuple[AvroNode, ...] = ()
+    items: AvroNode | None = field(default=None)
 
     @property
-    def item(self) -> Node:
+    def item(self) -> AvroNode:
         """What an array or a map holds."""
         assert self.items is not None
         return self.items
@@ -62,7 +62,7 @@ class Node:
         return self.name.rpartition(".")[2]
 
 
-def parse_nodes(source: Source) -> Node:
+def parse_nodes(source: SchemaSource) -> AvroNode:
     """The tree of a schema. Raises InvalidSchema, UnsupportedSchema."""
     names: dict[str, Any] = {}
     try:
@@ -98,31 +98,31 @@ class _Parser:
             elif not isinstance(kind, str):
                 self.declare(kind, namespace)
 
-    def node(self, schema: Any, namespace: str) -> Node:
+    def node(self, schema: Any, namespace: str) -> AvroNode:
         self._count += 1
         if self._count > COLUMNS_MAX:
             raise UnsupportedSchema(f"the schema has more than {COLUMNS_MAX} columns")
         if isinstance(schema, list):
-            return Node("union", branches=tuple(self.node(branch, namespace) for branch in schema))
+            return AvroNode("union", branches=tuple(self.node(branch, namespace) for branch in schema))
         if isinstance(schema, str):
             if schema in PRIMITIVES:
-                return Node(schema)
+                return AvroNode(schema)
             return self._named(schema, namespace)
         kind = schema["type"]
         if not isinstance(kind, str):
             return self.node(kind, namespace)
         if kind in PRIMITIVES:
-            return _logical(Node(kind), schema)
+            return _logical(AvroNode(kind), schema)
         if kind == "array":
-            return Node("array", items=self.node(schema["items"], namespace))
+            return AvroNode("array", items=self.node(schema["items"], namespace))
         if kind == "map":
-            return Node("map", items=self.node(schema["values"], namespace))
+            return AvroNode("map", items=self.node(schema["values"], namespace))
         if kind in ("record", "error", "enum", "fixed"):
             self.declare(schema, namespace)
             return self._declaration(schema, namespace)
         return self._named(kind, namespace)
 
-    def _named(self, name: str, namespace: str) -> Node:
+    def _named(self, name: str, namespace: str) -> AvroNode:
         found = None
         if "." not in name and namespace:
             found = self._declared.get(f"{namespace}.{name}")
@@ -131,7 +131,7 @@ class _Parser:
             raise InvalidSchema(f"the type {name!r} is not defined")
         return self._declaration(*found)
 
-    def _declaration(self, schema: Mapping[str, Any], namespace: str) -> Node:
+    def _declaration(self, schema: Mapping[str, Any], namespace: str) -> AvroNode:
         name = full_name(schema, namespace)
         space = name.rpartition(".")[0]
         if name in self._open:
@@ -140,17 +140,17 @@ class _Parser:
         try:
             aliases = tuple(_in_space(alias, space) for alias in schema.get("aliases", ()))
             if schema["type"] == "enum":
-                return Node("enum", name, aliases, symbols=tuple(schema["symbols"]), default=schema.get("default"))
+                return AvroNode("enum", name, aliases, symbols=tuple(schema["symbols"]), default=schema.get("default"))
             if schema["type"] == "fixed":
-                return _logical(Node("fixed", name, aliases, size=schema["size"]), schema)
+                return _logical(AvroNode("fixed", name, aliases, size=schema["size"]), schema)
             fields = tuple(self._field(each, space) for each in schema["fields"])
-            return Node("record", name, aliases, fields=fields)
+            return AvroNode("record", name, aliases, fields=fields)
         finally:
             self._open.pop()
 
-    def _field(self, schema: Mapping[str, Any], namespace: str) -> Field:
+    def _field(self, schema: Mapping[str, Any], namespace: str) -> AvroNodeField:
         # A logical type beside the type (not inside it) is a common slip, and no logical type.
-        return Field(
+        return AvroNodeField(
             schema["name"],
             self.node(schema["type"], namespace),
             tuple(schema.get("aliases", ())),
@@ -188,12 +188,12 @@ _LOGICAL = {
 _INTERVAL = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
 
 
-def _logical(node: Node, schema: Mapping[str, Any]) -> Node:
+def _logical(node: AvroNode, schema: Mapping[str, Any]) -> AvroNode:
     logical = schema.get("logicalType")
     if isinstance(logical, str) and node.kind == _LOGICAL.get(logical):
-        return Node(node.kind, logical=logical)
+        return AvroNode(node.kind, logical=logical)
     if node.kind == "long" and _INTERVAL.fullmatch(str(schema.get(SPARK_TYPE)).lower()):
-        return Node(node.kind, logical="interval")
+        return AvroNode(node.kind, logical="interval")
     if logical != "decimal" or node.kind not in ("bytes", "fixed"):
         return node
     precision, scale = schema.get("precision"), schema.get("scale", 0)
@@ -201,4 +201,4 @@ def _logical(node: Node, schema: Mapping[str, Any]) -> Node:
         return node
     if node.kind == "fixed" and 10**precision > 2 ** (8 * node.size - 1):
         return node
-    return Node(node.kind, node.name, node.aliases, "decimal", precision, scale, node.size)
+    return AvroNode(node.kind, node.name, node.aliases, "decimal", precision, scale, node.size)

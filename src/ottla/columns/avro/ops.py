@@ -66,7 +66,7 @@ REASONS = {
 }
 
 
-class Code(NamedTuple):
+class AvroProgramCode(NamedTuple):
     """What the loop sees of a program."""
 
     lines: Longs
@@ -79,7 +79,7 @@ class Code(NamedTuple):
 class Program(NamedTuple):
     """A schema as instructions. `paths` names the place in the schema of each (for BAD: the whole reason)."""
 
-    code: Code
+    code: AvroProgramCode
     depth: int
     paths: tuple[str, ...]
 

@@ -14,20 +14,20 @@ import numpy as np
 
 from ottla.columns.avro import ops
 from ottla.columns.avro.defaults import default_bytes
-from ottla.columns.avro.nodes import Field, Node
-from ottla.columns.avro.ops import Code, Program
+from ottla.columns.avro.nodes import AvroNode, AvroNodeField
+from ottla.columns.avro.ops import AvroProgramCode, Program
 from ottla.columns.avro.resolution import PROMOTIONS, are_equal, branch_for, is_named_alike, targets_of
 from ottla.columns.avro.types import is_members, is_nullable, merged_kind, without_null
 from ottla.columns.avro.units import factor
 from ottla.columns.loops import frozen_bytes
-from ottla.columns.shape import Column
+from ottla.columns.shape import OutputColumn
 from ottla.model.limits import INT64_MAX
 
 _NUMBERS = {"int": ops.INT, "long": ops.LONG, "float": ops.LONG_TO_FLOAT, "double": ops.LONG_TO_DOUBLE}
 _SKIPPED = {"boolean": 1, "float": 4, "double": 8}
 
 
-def compile_program(writer: Node, reader: Node, root: Column) -> Program:
+def compile_program(writer: AvroNode, reader: AvroNode, root: OutputColumn) -> Program:
     """The program that reads what `writer` wrote into the columns of `reader`."""
     return _Compiler().program(writer, reader, root)
 
@@ -42,10 +42,10 @@ class _Compiler:
         self._constants = bytearray()
         self._depth = 0
 
-    def program(self, writer: Node, reader: Node, root: Column) -> Program:
+    def program(self, writer: AvroNode, reader: AvroNode, root: OutputColumn) -> Program:
         self._read(writer, reader, root, "", 0)
         self._emit(ops.DONE, -1, "")
-        code = Code(
+        code = AvroProgramCode(
             np.array(self._code, np.int64),
             np.array(self._jumps, np.int64),
             np.array(self._symbols, np.int64).reshape(-1, 2),
@@ -68,7 +68,7 @@ class _Compiler:
 
     # --- reading ---
 
-    def _read(self, writer: Node, reader: Node, column: Column, path: str, depth: int) -> None:
+    def _read(self, writer: AvroNode, reader: AvroNode, column: OutputColumn, path: str, depth: int) -> None:
         if writer.kind == "union":
             self._read_union(writer, reader, column, path, depth)
         elif writer.kind == "null" and is_nullable(reader):
@@ -84,7 +84,7 @@ class _Compiler:
         else:
             self._read_leaf(writer, reader, column.number, path)
 
-    def _read_union(self, writer: Node, reader: Node, column: Column, path: str, depth: int) -> None:
+    def _read_union(self, writer: AvroNode, reader: AvroNode, column: OutputColumn, path: str, depth: int) -> None:
         kinds = [branch.kind for branch in writer.branches]
         if len(kinds) == 2 and "null" in kinds and is_nullable(reader):
             null = kinds.index("null")
@@ -103,7 +103,9 @@ class _Compiler:
         for each in gone:
             self._code[each][ops.A] = self._here
 
-    def _read_branch(self, writer: Node, index: int, reader: Node, column: Column, path: str, depth: int) -> None:
+    def _read_branch(
+        self, writer: AvroNode, index: int, reader: AvroNode, column: OutputColumn, path: str, depth: int
+    ) -> None:
         """One branch of a writer's union; of the same union it is the same branch of the reader's."""
         branch = writer.branches[index]
         if branch.kind != "null" and are_equal(writer, reader):
@@ -113,14 +115,14 @@ class _Compiler:
             self._read(branch, reader, column, path, depth)
 
     def _read_as_branch(
-        self, writer: Node, reader: Node, column: Column, path: str, depth: int, given: int | None = None
+        self, writer: AvroNode, reader: AvroNode, column: OutputColumn, path: str, depth: int, given: int | None = None
     ) -> None:
         members = without_null(reader)
         chosen = branch_for(writer, members) if given is None else given
         if chosen is None:
             self._bad(path, f"a {writer.name or writer.kind} is none of the reader's union")
         elif merged := merged_kind(reader):
-            self._read(writer, Node(merged), column, path, depth)
+            self._read(writer, AvroNode(merged), column, path, depth)
         elif not is_members(reader):
             self._read(writer, members[chosen], column, path, depth)
         else:
@@ -130,7 +132,7 @@ class _Compiler:
                     self._emit(ops.NULLS, below.number, path, below.after)
             self._read(writer, members[chosen], column.below[chosen], path, depth)
 
-    def _read_record(self, writer: Node, reader: Node, column: Column, path: str, depth: int) -> None:
+    def _read_record(self, writer: AvroNode, reader: AvroNode, column: OutputColumn, path: str, depth: int) -> None:
         self._emit(ops.STRUCT_BEGIN, column.number, path)
         targets = targets_of(writer, reader)
         for field in writer.fields:
@@ -144,7 +146,7 @@ class _Compiler:
             if index not in targets.values():
                 self._default(field, column.below[index], f"{path}.{field.name}" if path else field.name, depth)
 
-    def _default(self, field: Field, column: Column, path: str, depth: int) -> None:
+    def _default(self, field: AvroNodeField, column: OutputColumn, path: str, depth: int) -> None:
         if not field.has_default:
             self._bad(path, "the writer has no such field, and it has no default")
             return
@@ -157,7 +159,7 @@ class _Compiler:
         self._read(field.node, field.node, column, path, depth)
         self._emit(ops.CONSTANT_END, -1, path)
 
-    def _read_list(self, writer: Node, reader: Node, column: Column, path: str, depth: int) -> None:
+    def _read_list(self, writer: AvroNode, reader: AvroNode, column: OutputColumn, path: str, depth: int) -> None:
         block = self._list_begin(writer, column.number, path, depth)
         items = column.below[0]
         if writer.kind == "map":
@@ -167,7 +169,7 @@ class _Compiler:
         self._read(writer.item, reader.item, items, f"{path}[]", depth + 1)
         self._list_end(block, path)
 
-    def _list_begin(self, writer: Node, column: int, path: str, depth: int) -> int:
+    def _list_begin(self, writer: AvroNode, column: int, path: str, depth: int) -> int:
         self._depth = max(self._depth, depth + 1)
         self._emit(ops.LIST_BEGIN, column, path)
         least = least_bytes(writer.item) + (1 if writer.kind == "map" else 0)
@@ -177,7 +179,7 @@ class _Compiler:
         self._emit(ops.GO, -1, path, block)
         self._code[block][ops.A] = self._here
 
-    def _read_leaf(self, writer: Node, reader: Node, column: int, path: str) -> None:
+    def _read_leaf(self, writer: AvroNode, reader: AvroNode, column: int, path: str) -> None:
         kind, into = writer.kind, reader.kind
         if reader.logical == "decimal":
             self._decimal(writer, reader, column, path)
@@ -198,7 +200,7 @@ class _Compiler:
         else:
             self._emit(ops.DOUBLE if kind == "double" else ops.BOOLEAN, column, path)
 
-    def _number(self, writer: Node, reader: Node, column: int, path: str) -> None:
+    def _number(self, writer: AvroNode, reader: AvroNode, column: int, path: str) -> None:
         by = factor(writer, reader)
         if by is None:
             self._bad(path, f"a number written as {writer.logical} cannot be read as {reader.logical}")
@@ -206,7 +208,7 @@ class _Compiler:
         by = by or 1
         self._emit(op, column, path, -by if writer.kind == "int" else by, INT64_MAX // by)
 
-    def _enum(self, writer: Node, reader: Node, column: int, path: str) -> None:
+    def _enum(self, writer: AvroNode, reader: AvroNode, column: int, path: str) -> None:
         first = len(self._symbols)
         for symbol in writer.symbols:
             known = symbol if symbol in reader.symbols else reader.default
@@ -218,7 +220,7 @@ class _Compiler:
                 self._constants += data
         self._emit(ops.ENUM, column, path, first, len(writer.symbols))
 
-    def _decimal(self, writer: Node, reader: Node, column: int, path: str) -> None:
+    def _decimal(self, writer: AvroNode, reader: AvroNode, column: int, path: str) -> None:
         if writer.kind == reader.kind == "fixed" and not is_named_alike(writer, reader):
             self._bad(path, f"a {writer.name} cannot be read as a {reader.name}")
         is_plain = writer.kind == reader.kind and not writer.logical
@@ -233,7 +235,7 @@ class _Compiler:
 
     # --- passing over ---
 
-    def _skip(self, writer: Node, path: str, depth: int) -> None:
+    def _skip(self, writer: AvroNode, path: str, depth: int) -> None:
         if writer.kind in ("int", "long", "enum"):
             self._emit(ops.SKIP_LONG, -1, path, ops.LONG_BYTES if writer.kind == "long" else ops.INT_BYTES)
         elif writer.kind in ("bytes", "string"):
@@ -252,7 +254,7 @@ class _Compiler:
         elif writer.kind == "union":
             self._skip_union(writer, path, depth)
 
-    def _skip_union(self, writer: Node, path: str, depth: int) -> None:
+    def _skip_union(self, writer: AvroNode, path: str, depth: int) -> None:
         first = len(self._jumps)
         self._emit(ops.BRANCH, -1, path, first, len(writer.branches))
         self._jumps.extend([0] * len(writer.branches))
@@ -265,7 +267,7 @@ class _Compiler:
             self._code[each][ops.A] = self._here
 
 
-def least_bytes(node: Node) -> int:
+def least_bytes(node: AvroNode) -> int:
     """The fewest bytes that a value takes."""
     if node.kind == "null":
         return 0

@@ -8,7 +8,7 @@ Rules:
 
 from __future__ import annotations
 
-from ottla.columns.avro.nodes import Node
+from ottla.columns.avro.nodes import AvroNode
 from ottla.columns.avro.types import is_nullable, without_null
 
 PROMOTIONS = {
@@ -20,12 +20,12 @@ PROMOTIONS = {
 }
 
 
-def is_named_alike(writer: Node, reader: Node) -> bool:
+def is_named_alike(writer: AvroNode, reader: AvroNode) -> bool:
     """Whether two named types have the same name, namespaces aside."""
     return writer.short_name == reader.short_name or writer.name in reader.aliases
 
 
-def branch_for(writer: Node, branches: tuple[Node, ...]) -> int | None:
+def branch_for(writer: AvroNode, branches: tuple[AvroNode, ...]) -> int | None:
     """The branch of a reader's union that a value goes to: one of the same type and full name, else a record that can
     take it (of the same short name, else the first), else the first type that it is promoted to."""
     alike = None
@@ -42,7 +42,7 @@ def branch_for(writer: Node, branches: tuple[Node, ...]) -> int | None:
     return next(promoted, None)
 
 
-def targets_of(writer: Node, reader: Node) -> dict[str, int]:
+def targets_of(writer: AvroNode, reader: AvroNode) -> dict[str, int]:
     """Which field of a reader's record each of the writer's goes to: by name, else by an alias of the reader's.
 
     Aliases of fields are those of a record by its full name: of another one they say nothing.
@@ -58,7 +58,7 @@ def targets_of(writer: Node, reader: Node) -> dict[str, int]:
     return targets
 
 
-def are_equal(one: Node, other: Node) -> bool:
+def are_equal(one: AvroNode, other: AvroNode) -> bool:
     """Whether two types are made of the same types in the same order."""
     if one.kind != other.kind or (one.name and not is_named_alike(one, other)):
         return False
@@ -73,7 +73,7 @@ def are_equal(one: Node, other: Node) -> bool:
     return one.size == other.size and one.symbols == other.symbols
 
 
-def _clashes(writer: Node, reader: Node) -> bool:
+def _clashes(writer: AvroNode, reader: AvroNode) -> bool:
     """Whether a type can take nothing of another, as far as Java looks: at a record's fields, not into them."""
     if writer.kind == "union":
         return False

@@ -49,8 +49,8 @@ from ottla.columns.avro.ops import (
     TOO_LARGE,
     TOO_MANY,
     A,
+    AvroProgramCode,
     B,
-    Code,
 )
 from ottla.columns.avro.ops import COLUMN as COL
 from ottla.columns.loops import Bytes, Longs, compiled, inlined
@@ -184,7 +184,7 @@ def decimal(out: Out, column: Any, limits: Longs, row: Any, size: Any, data: Byt
 
 
 @inlined
-def plain(op: Any, a: Any, b: Any, code: Code, out: Out, column: Any, data: Bytes, at: Any, end: Any) -> Any:
+def plain(op: Any, a: Any, b: Any, code: AvroProgramCode, out: Out, column: Any, data: Bytes, at: Any, end: Any) -> Any:
     """DOUBLE, FLOAT, BOOLEAN, ENUM; the position after it."""
     if op == ENUM:
         value, at = choice(data, at, end)
@@ -261,7 +261,7 @@ def block(data: Bytes, at: Any, end: Any, least: Any, free: Any, skipping: Any) 
 
 
 @inlined
-def leaf(op: Any, a: Any, b: Any, code: Code, out: Out, column: Any, data: Bytes, at: Any, end: Any) -> Any:
+def leaf(op: Any, a: Any, b: Any, code: AvroProgramCode, out: Out, column: Any, data: Bytes, at: Any, end: Any) -> Any:
     """One instruction without structure; the position after it."""
     if op <= LONG_TO_DOUBLE:
         return number(op, a, b, out, column, data, at, end)
@@ -275,7 +275,7 @@ def leaf(op: Any, a: Any, b: Any, code: Code, out: Out, column: Any, data: Bytes
 
 
 @inlined
-def one(code: Code, values: Bytes, at: Any, end: Any, out: Out, stack: Longs) -> tuple[Any, Any]:
+def one(code: AvroProgramCode, values: Bytes, at: Any, end: Any, out: Out, stack: Longs) -> tuple[Any, Any]:
     """One value: the position after it (or why it is bad), and the last instruction."""
     pc, level, free, data, table = 0, 0, np.int64(0), values, out.table
     value_at, value_end = at, end
@@ -330,7 +330,9 @@ def one(code: Code, values: Bytes, at: Any, end: Any, out: Out, stack: Longs) ->
 
 
 @compiled
-def run(code: Code, given: Payloads, out: Out, stack: Longs, row: int, outcomes: Longs, places: Longs) -> Any:
+def run(
+    code: AvroProgramCode, given: Payloads, out: Out, stack: Longs, row: int, outcomes: Longs, places: Longs
+) -> Any:
     """All values from `row` on: the row that found no room (everything before it is complete), or how many there are.
 
     `outcomes` gets the reason of bad rows, `places` the instruction that failed.

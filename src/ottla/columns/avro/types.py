@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ottla.columns.avro.nodes import Node
+from ottla.columns.avro.nodes import AvroNode
 from ottla.columns.codec import UnsupportedSchema
 
 DECIMAL_DIGITS_MAX = 38
@@ -36,22 +36,22 @@ _LOGICAL = {
 }
 
 
-def is_nullable(node: Node) -> bool:
+def is_nullable(node: AvroNode) -> bool:
     """Whether there are nulls among its values."""
     return node.kind == "null" or any(branch.kind == "null" for branch in node.branches)
 
 
-def without_null(node: Node) -> tuple[Node, ...]:
+def without_null(node: AvroNode) -> tuple[AvroNode, ...]:
     """The branches of a union that are not null."""
     return tuple(branch for branch in node.branches if branch.kind != "null")
 
 
-def is_members(node: Node) -> bool:
+def is_members(node: AvroNode) -> bool:
     """Whether a union is a struct of `member0`, `member1`, ... of which one is set."""
     return node.kind == "union" and len(without_null(node)) > 1 and merged_kind(node) is None
 
 
-def merged_kind(node: Node) -> str | None:
+def merged_kind(node: AvroNode) -> str | None:
     """The one number type that a union of two number types is read as."""
     kinds = {branch.kind for branch in without_null(node)}
     if len(without_null(node)) == 2 and kinds in ({"int", "long"}, {"float", "double"}):
@@ -59,7 +59,7 @@ def merged_kind(node: Node) -> str | None:
     return None
 
 
-def arrow_type(node: Node) -> pa.DataType:
+def arrow_type(node: AvroNode) -> pa.DataType:
     """The type of a node's column. Raises UnsupportedSchema."""
     if node.logical == "decimal":
         if node.precision > DECIMAL_DIGITS_MAX:

@@ -7,13 +7,13 @@ A number without a logical type is in whatever unit the reader says, as it is th
 
 from __future__ import annotations
 
-from ottla.columns.avro.nodes import Node
+from ottla.columns.avro.nodes import AvroNode
 
 # What moments in a unit are multiplied by in a column.
 _MOMENTS = {"timestamp-millis": 1000, "timestamp-micros": 1}
 
 
-def factor(writer: Node, reader: Node) -> int | None:
+def factor(writer: AvroNode, reader: AvroNode) -> int | None:
     """What a number of the writer's is multiplied by in a column of the reader's; None if it cannot be read as that."""
     was, is_now = writer.logical.removeprefix("local-"), reader.logical.removeprefix("local-")
     if not was or not is_now or was == is_now:

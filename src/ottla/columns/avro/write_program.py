@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ottla.columns.avro import write_ops as ops
 from ottla.columns.avro.defaults import default_bytes, zigzag
-from ottla.columns.avro.nodes import Field, Node
+from ottla.columns.avro.nodes import AvroNode, AvroNodeField
 from ottla.columns.avro.types import is_members, is_nullable, merged_kind, without_null
 from ottla.columns.avro.write_ops import WriteCode, WriteProgram
 from ottla.columns.avro.write_types import Mismatch, refused, way
@@ -28,7 +28,7 @@ from ottla.columns.shape import WIDTH_BYTES, kind_of
 Take = Callable[[pa.Array, Intake], None]
 
 
-def compile_write(node: Node, of: pa.DataType) -> tuple[WriteProgram, Take]:
+def compile_write(node: AvroNode, of: pa.DataType) -> tuple[WriteProgram, Take]:
     """The program that writes columns of a type by a schema, and what takes such columns in. Raises Mismatch."""
     compiler = _Compiler()
     take = compiler.root(node, of)
@@ -55,7 +55,7 @@ class _Compiler:
         )
         return WriteProgram(code, self._depth, tuple(self._paths))
 
-    def root(self, node: Node, of: pa.DataType) -> Take:
+    def root(self, node: AvroNode, of: pa.DataType) -> Take:
         return self._write(node, of, True, "", 0)
 
     def _emit(self, op: int, column: int, path: str, a: int = 0, b: int = 0) -> int:
@@ -68,7 +68,7 @@ class _Compiler:
         self._constants += data
         self._emit(ops.CONSTANT, -1, path, begin, len(self._constants))
 
-    def _write(self, node: Node, of: pa.DataType, nullable: bool, path: str, depth: int) -> Take:
+    def _write(self, node: AvroNode, of: pa.DataType, nullable: bool, path: str, depth: int) -> Take:
         """Instructions for one column. The number that it takes is the next one."""
         column = self._columns
         if pa.types.is_null(of) and not is_nullable(node):
@@ -82,10 +82,10 @@ class _Compiler:
         members = without_null(node)
         if not members:
             self._constant(zigzag(0), path)
-            return self._value(Node("null"), of, path, depth)
+            return self._value(AvroNode("null"), of, path, depth)
         merged = merged_kind(node)
         if merged and pa.types.is_temporal(of):
-            raise refused(of, Node(merged), path)
+            raise refused(of, AvroNode(merged), path)
         chosen = next(each for each in members if merged is None or each.kind == merged)
         branch = zigzag(node.branches.index(chosen))
         if not is_nullable(node):
@@ -101,7 +101,7 @@ class _Compiler:
         self._code[at][ops.B] = len(self._code)
         return take
 
-    def _members(self, node: Node, of: pa.DataType, path: str, depth: int) -> Take:
+    def _members(self, node: AvroNode, of: pa.DataType, path: str, depth: int) -> Take:
         members = without_null(node)
         names = [f"member{index}" for index in range(len(members))]
         if not pa.types.is_struct(of) or [field.name for field in of] != names:
@@ -128,7 +128,7 @@ class _Compiler:
         self._choices[first + len(members)][2] = self._code[begin][ops.B] = len(self._code)
         return _struct_take([field.name for field in of], takes)
 
-    def _value(self, node: Node, of: pa.DataType, path: str, depth: int) -> Take:
+    def _value(self, node: AvroNode, of: pa.DataType, path: str, depth: int) -> Take:
         column = self._columns
         self._columns += 1
         if node.kind == "record":
@@ -143,7 +143,7 @@ class _Compiler:
             return lambda array, intake: intake.struct(array)
         return self._leaf(node, of, column, path)
 
-    def _record(self, node: Node, of: pa.DataType, path: str, depth: int) -> Take:
+    def _record(self, node: AvroNode, of: pa.DataType, path: str, depth: int) -> Take:
         if not pa.types.is_struct(of) or is_variant(of):
             raise refused(of, node, path)
         given = _matched(node, of, path)
@@ -158,7 +158,7 @@ class _Compiler:
                 self._absent(field, inner)
         return _struct_take(names, takes)
 
-    def _absent(self, field: Field, path: str) -> None:
+    def _absent(self, field: AvroNodeField, path: str) -> None:
         if field.has_default:
             self._constant(default_bytes(field.node, field.default), path)
         elif is_nullable(field.node):
@@ -166,7 +166,7 @@ class _Compiler:
         else:
             raise Mismatch(f"the schema needs {path}, which is not among the columns")
 
-    def _array(self, node: Node, of: pa.DataType, column: int, path: str, depth: int) -> Take:
+    def _array(self, node: AvroNode, of: pa.DataType, column: int, path: str, depth: int) -> Take:
         if not (pa.types.is_list(of) or pa.types.is_large_list(of) or pa.types.is_fixed_size_list(of)):
             raise refused(of, node, path)
         self._depth = max(self._depth, depth + 1)
@@ -183,12 +183,12 @@ class _Compiler:
 
         return take
 
-    def _map(self, node: Node, of: pa.DataType, column: int, path: str, depth: int) -> Take:
+    def _map(self, node: AvroNode, of: pa.DataType, column: int, path: str, depth: int) -> Take:
         if not pa.types.is_map(of) or not pa.types.is_string(of.key_type):
             raise refused(of, node, path)
         self._depth = max(self._depth, depth + 1)
         at = self._emit(ops.LIST, column, path)
-        key = self._write(Node("string"), of.key_type, False, f"{path}[]", depth + 1)
+        key = self._write(AvroNode("string"), of.key_type, False, f"{path}[]", depth + 1)
         item = self._write(node.item, of.item_type, of.item_field.nullable, f"{path}[]", depth + 1)
         self._emit(ops.NEXT, -1, path, at + 1)
         self._code[at][ops.A] = len(self._code)
@@ -200,7 +200,7 @@ class _Compiler:
 
         return take
 
-    def _leaf(self, node: Node, of: pa.DataType, column: int, path: str) -> Take:
+    def _leaf(self, node: AvroNode, of: pa.DataType, column: int, path: str) -> Take:
         target, op, a = way(of, node, path)
         b = 0
         if op == ops.ENUM:
@@ -222,7 +222,7 @@ class _Compiler:
         return take
 
 
-def _matched(node: Node, of: pa.DataType, path: str) -> dict[str, pa.Field]:
+def _matched(node: AvroNode, of: pa.DataType, path: str) -> dict[str, pa.Field]:
     """The columns by the names of the fields that they are written to. Raises Mismatch."""
     before = f"{path}." if path else ""
     found: dict[str, pa.Field] = {}

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ottla.columns.avro import write_ops as ops
-from ottla.columns.avro.nodes import Node
+from ottla.columns.avro.nodes import AvroNode
 from ottla.columns.avro.types import arrow_type
 from ottla.columns.names import sql_name
 
@@ -51,7 +51,7 @@ _PLAIN = {
 }
 
 
-def way(of: pa.DataType, node: Node, path: str) -> Way:
+def way(of: pa.DataType, node: AvroNode, path: str) -> Way:
     """How a column of a type is written as a value without structure. Raises Mismatch."""
     plain = of.value_type if pa.types.is_dictionary(of) else of
     found = _null(node) if pa.types.is_null(plain) else _way(plain, node)
@@ -60,7 +60,7 @@ def way(of: pa.DataType, node: Node, path: str) -> Way:
     return found
 
 
-def refused(of: pa.DataType, node: Node, path: str) -> Mismatch:
+def refused(of: pa.DataType, node: AvroNode, path: str) -> Mismatch:
     """The line that says which column, what it is, what the schema wants, and what to do."""
     if node.kind in ("array", "map", "record"):
         remedy = "give it that shape"
@@ -71,7 +71,7 @@ def refused(of: pa.DataType, node: Node, path: str) -> Mismatch:
     return Mismatch(f"{path or 'the value'} is {sql_name(of)}, which is not written as {_named(node)}: {remedy}")
 
 
-def _way(of: pa.DataType, node: Node) -> Way | None:
+def _way(of: pa.DataType, node: AvroNode) -> Way | None:
     match node.kind:
         case "int":
             if of in _INTS:
@@ -99,7 +99,7 @@ def _time(of: pa.DataType, logical: str) -> Way | None:
     return None if divisor is None else Way(target, ops.LONG, divisor)
 
 
-def _bytes(of: pa.DataType, node: Node) -> Way | None:
+def _bytes(of: pa.DataType, node: AvroNode) -> Way | None:
     kinds = pa.types
     size = node.size if node.kind == "fixed" else -1
     if kinds.is_binary(of) or kinds.is_large_binary(of) or kinds.is_fixed_size_binary(of):
@@ -110,7 +110,7 @@ def _bytes(of: pa.DataType, node: Node) -> Way | None:
     return Way(pa.decimal128(node.precision, node.scale), ops.DECIMAL, size) if holds_all else None
 
 
-def _null(node: Node) -> Way | None:
+def _null(node: AvroNode) -> Way | None:
     """Of a column without any value: all that counts is that it is null."""
     target = arrow_type(node)
     return _way(target, node)
@@ -120,7 +120,7 @@ def _is_text(of: pa.DataType) -> bool:
     return bool(pa.types.is_string(of) or pa.types.is_large_string(of))
 
 
-def _named(node: Node) -> str:
+def _named(node: AvroNode) -> str:
     if node.logical == "decimal":
         return f"Avro's decimal({node.precision},{node.scale})"
     return f"Avro's {node.logical or node.kind}"

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ottla.columns.arena import Arena
-from ottla.columns.codec import Decoded
+from ottla.columns.codec import DecodedColumns
 from ottla.columns.json.numbers import read_hard
 from ottla.columns.json.program import program_of
 from ottla.columns.json.run import Scratch, run
@@ -25,13 +25,13 @@ from ottla.model.limits import JSON_DEPTH_MAX
 from ottla.schemas.json.fit import Unfit, check_of
 from ottla.schemas.json.payload import NotJson, parse
 from ottla.schemas.json.shapes import shape_of
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 
 class JsonDecoder:
     """Values by a JSON schema."""
 
-    def __init__(self, schema: Source) -> None:
+    def __init__(self, schema: SchemaSource) -> None:
         shape = shape_of(schema)
         self._root = columns_of(arrow_type(shape))
         self._code = program_of(shape, self._root)
@@ -42,7 +42,7 @@ class JsonDecoder:
         """A struct for objects; for others the type itself."""
         return self._root.type
 
-    def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> Decoded:
+    def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> DecodedColumns:
         """See `columns.codec`."""
         given = Payloads.of(values, begins)
         rows = len(given.begins)
@@ -61,7 +61,7 @@ class JsonDecoder:
             places = arena.table[hard[:, 2], BASE] + hard[:, 3]
             arena.out.f64[places] = read_hard(given.data, hard)
         reasons = {int(each): self._why(given, int(each)) for each in np.flatnonzero(bad)}
-        return Decoded(arena.array(), reasons)
+        return DecodedColumns(arena.array(), reasons)
 
     def _scratch(self, given: Payloads) -> Scratch:
         """Memory that stays unused is never touched, so room for the worst case costs address space only."""
@@ -91,7 +91,7 @@ class JsonDecoder:
         return "this is not JSON of this schema"
 
 
-def decoder(writer: Source, reader: Source | None = None) -> JsonDecoder:
+def decoder(writer: SchemaSource, reader: SchemaSource | None = None) -> JsonDecoder:
     """Values as the reader's schema says; JSON names its fields, so the writer's is of no account.
 
     Raises InvalidSchema, UnsupportedSchema.

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.columns.codec import UnsupportedSchema
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 _LEAVES = {
     pa.types.is_signed_integer: {"type": "integer"},
@@ -25,10 +25,10 @@ _LEAVES = {
 }
 
 
-def derive_json(of: pa.DataType, name: str) -> Source:
+def derive_json(of: pa.DataType, name: str) -> SchemaSource:
     """The schema to register for columns of a type. Raises UnsupportedSchema for what JSON cannot say."""
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": name, **schema_of(of)}
-    return Source(json.dumps(schema), SchemaType.JSON)
+    return SchemaSource(json.dumps(schema), SchemaType.JSON)
 
 
 def schema_of(of: pa.DataType) -> dict[str, Any]:

@@ -25,8 +25,8 @@ import pyarrow.compute as pc
 from ottla.columns.json.derive import is_leaf, schema_of
 from ottla.model.limits import INT64_MAX
 from ottla.schemas.json.fit import Unfit, check_of
-from ottla.schemas.json.shapes import Kind, Shape, shape_of
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.json.shapes import JsonShape, ShapeKind, shape_of
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 # The JSON text of each entry; null where it is.
 Write = Callable[[pa.Array], pa.Array]
@@ -53,7 +53,7 @@ class _Unwritable(Exception):
 class JsonEncoder:
     """Columns as JSON of one schema."""
 
-    def __init__(self, schema: Source) -> None:
+    def __init__(self, schema: SchemaSource) -> None:
         self._shape = shape_of(schema)
         self._made: tuple[pa.DataType, Write] | None = None
 
@@ -76,48 +76,53 @@ class JsonEncoder:
         return pc.binary_join_element_wise(pa.scalar(prefix, pa.binary()), made, pa.scalar(b"", pa.binary()))
 
 
-def _writer(shape: Shape, of: pa.DataType, path: str) -> Write:
+def _writer(shape: JsonShape, of: pa.DataType, path: str) -> Write:
     """What writes columns of a type as values of a shape. Raises Mismatch if they are none."""
     if pa.types.is_null(of):
         return lambda array: array.cast(pa.string())
-    if shape.kind is Kind.ANY:
-        shape = shape_of(Source(json.dumps(schema_of(of)), SchemaType.JSON))
+    if shape.kind is ShapeKind.ANY:
+        shape = shape_of(SchemaSource(json.dumps(schema_of(of)), SchemaType.JSON))
     kinds = pa.types
-    if kinds.is_struct(of) and shape.kind is Kind.STRUCT:
+    if kinds.is_struct(of) and shape.kind is ShapeKind.STRUCT:
         return _objects(shape, of, path)
-    if kinds.is_map(of) and shape.kind is Kind.MAP:
+    if kinds.is_map(of) and shape.kind is ShapeKind.MAP:
         return _maps(shape, of, path)
-    if (kinds.is_list(of) or kinds.is_large_list(of)) and shape.kind is Kind.LIST:
+    if (kinds.is_list(of) or kinds.is_large_list(of)) and shape.kind is ShapeKind.LIST:
         return _lists(shape, of, path)
     if not is_leaf(of) or not _takes(shape.kind, of):
         kind = shape.kind.name.lower()
         raise Mismatch(f"{path or 'the value'} is {of}, but the schema says {kind}: cast it to what is meant")
-    if (kinds.is_string(of) or kinds.is_large_string(of)) and shape.kind is not Kind.STRING:
+    if (kinds.is_string(of) or kinds.is_large_string(of)) and shape.kind is not ShapeKind.STRING:
         return _checked(shape, path)
-    if kinds.is_decimal(of) and shape.kind is Kind.LONG and of.precision > _LONG_DIGITS:
+    if kinds.is_decimal(of) and shape.kind is ShapeKind.LONG and of.precision > _LONG_DIGITS:
         return _bounded(of, path)
     return lambda array: _leaf(array, path)
 
 
-def _takes(kind: Kind, of: pa.DataType) -> bool:
+def _takes(kind: ShapeKind, of: pa.DataType) -> bool:
     kinds = pa.types
-    if kind is Kind.LONG:
+    if kind is ShapeKind.LONG:
         return bool(kinds.is_integer(of) or (kinds.is_decimal(of) and of.scale == 0))
-    if kind is Kind.DOUBLE:
+    if kind is ShapeKind.DOUBLE:
         return bool(kinds.is_integer(of) or kinds.is_floating(of) or kinds.is_decimal(of))
-    if kind is Kind.BOOLEAN:
+    if kind is ShapeKind.BOOLEAN:
         return bool(kinds.is_boolean(of))
     is_text = kinds.is_string(of) or kinds.is_large_string(of)
     is_time, is_day = kinds.is_timestamp(of), kinds.is_date(of)
     is_bytes = kinds.is_binary(of) or kinds.is_large_binary(of)
-    wanted = {Kind.MOMENT: is_time, Kind.DAY: is_day, Kind.BYTES: is_bytes, Kind.STRING: is_time or is_day or is_bytes}
+    wanted = {
+        ShapeKind.MOMENT: is_time,
+        ShapeKind.DAY: is_day,
+        ShapeKind.BYTES: is_bytes,
+        ShapeKind.STRING: is_time or is_day or is_bytes,
+    }
     return bool(is_text or wanted[kind]) if kind in wanted else False
 
 
 # --- what has parts -----------------------------------------------------------------------------------------------
 
 
-def _objects(shape: Shape, of: pa.DataType, path: str) -> Write:
+def _objects(shape: JsonShape, of: pa.DataType, path: str) -> Write:
     known = dict(shape.fields)
     unknown = [field.name for field in of if field.name not in known]
     missing = [name for name in shape.required if of.get_field_index(name) < 0]
@@ -148,7 +153,7 @@ def _objects(shape: Shape, of: pa.DataType, path: str) -> Write:
     return write
 
 
-def _lists(shape: Shape, of: pa.DataType, path: str) -> Write:
+def _lists(shape: JsonShape, of: pa.DataType, path: str) -> Write:
     inner = _items(shape, of.value_type, path)
 
     def write(array: pa.Array) -> pa.Array:
@@ -159,7 +164,7 @@ def _lists(shape: Shape, of: pa.DataType, path: str) -> Write:
     return write
 
 
-def _maps(shape: Shape, of: pa.DataType, path: str) -> Write:
+def _maps(shape: JsonShape, of: pa.DataType, path: str) -> Write:
     inner = _items(shape, of.item_type, path)
 
     def names(keys: pa.Array) -> pa.Array:
@@ -177,7 +182,7 @@ def _maps(shape: Shape, of: pa.DataType, path: str) -> Write:
     return write
 
 
-def _items(shape: Shape, of: pa.DataType, path: str) -> Write:
+def _items(shape: JsonShape, of: pa.DataType, path: str) -> Write:
     below = f"{path}[]"
     inner = _writer(shape.item, of, below)
 
@@ -255,9 +260,9 @@ def _quoted(array: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', array, '"', "")
 
 
-def _checked(shape: Shape, path: str) -> Write:
+def _checked(shape: JsonShape, path: str) -> Write:
     """Text that must be a time, or bytes, already."""
-    check = check_of(Shape(shape.kind))
+    check = check_of(JsonShape(shape.kind))
 
     def write(array: pa.Array) -> pa.Array:
         for at, each in enumerate(array.to_pylist()):
@@ -288,6 +293,6 @@ def _refuse(bad: pa.Array, path: str, why: str) -> None:
         raise _Unwritable(at, path, why)
 
 
-def encoder(schema: Source) -> JsonEncoder:
+def encoder(schema: SchemaSource) -> JsonEncoder:
     """See `JsonEncoder`. Raises InvalidSchema, UnsupportedSchema."""
     return JsonEncoder(schema)

@@ -1,6 +1,6 @@
 """A shape as what the loop walks by: a line per node, fields with their names, and where a name is looked up.
 
-A line has OP (a `Kind`, or ENTRY: an entry of a map), COLUMN and AFTER (the column and the first that is not below it),
+A line has OP (a `ShapeKind`, or ENTRY for an entry of a map), COLUMN and AFTER (the column, the first not below it),
 ITEM (the node of a list's or map's items) and, for a struct, FIRST and COUNT of its fields, SLOTS and MASK: its part of
 the hash table, which holds fields (counted from FIRST; -1: free).
 """
@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ottla.columns.loops import Bytes, Longs, compiled, frozen_bytes
-from ottla.columns.shape import Column
-from ottla.schemas.json.shapes import Kind, Shape
+from ottla.columns.shape import OutputColumn
+from ottla.schemas.json.shapes import JsonShape, ShapeKind
 
 OP, COLUMN, AFTER, ITEM, FIRST, COUNT, SLOTS, MASK = range(8)
 NAME_BEGIN, NAME_END, NODE = range(3)
 
-ENTRY = len(Kind)
+ENTRY = len(ShapeKind)
 
 
-class Code(NamedTuple):
+class JsonProgramCode(NamedTuple):
     """What the loop sees."""
 
     lines: Longs
@@ -46,24 +46,24 @@ class _Builder:
         self.slots: list[int] = []
         self.names = bytearray()
 
-    def add(self, shape: Shape, column: Column) -> int:
+    def add(self, shape: JsonShape, column: OutputColumn) -> int:
         """The number of the node."""
         number = self._line(int(shape.kind), column)
-        if shape.kind is Kind.STRUCT:
+        if shape.kind is ShapeKind.STRUCT:
             self._struct(shape, column, self.lines[number])
-        elif shape.kind is Kind.LIST:
+        elif shape.kind is ShapeKind.LIST:
             self.lines[number][ITEM] = self.add(shape.item, column.below[0])
-        elif shape.kind is Kind.MAP:
+        elif shape.kind is ShapeKind.MAP:
             (entries,) = column.below
             entry = self.lines[number][ITEM] = self._line(ENTRY, entries)
             self.lines[entry][ITEM] = self.add(shape.item, entries.below[1])
         return number
 
-    def _line(self, op: int, column: Column) -> int:
+    def _line(self, op: int, column: OutputColumn) -> int:
         self.lines.append([op, column.number, column.after, 0, 0, 0, 0, 0])
         return len(self.lines) - 1
 
-    def _struct(self, shape: Shape, column: Column, line: list[int]) -> None:
+    def _struct(self, shape: JsonShape, column: OutputColumn, line: list[int]) -> None:
         below = [self.add(each, under) for (_, each), under in zip(shape.fields, column.below, strict=True)]
         size = 1 << (2 * len(below)).bit_length()
         line[FIRST], line[COUNT], line[SLOTS], line[MASK] = len(self.fields), len(below), len(self.slots), size - 1
@@ -79,11 +79,11 @@ class _Builder:
         self.slots += slots
 
 
-def program_of(shape: Shape, column: Column) -> Code:
+def program_of(shape: JsonShape, column: OutputColumn) -> JsonProgramCode:
     """The program for a shape whose columns these are; it begins at line 0."""
     made = _Builder()
     made.add(shape, column)
-    return Code(
+    return JsonProgramCode(
         np.array(made.lines, np.int64).reshape(-1, 8),
         np.array(made.fields, np.int64).reshape(-1, 3),
         np.array(made.slots, np.int64),

@@ -12,18 +12,36 @@ import numpy as np
 
 from ottla.columns.json import program
 from ottla.columns.json.numbers import FINE, HARD, double, whole
-from ottla.columns.json.program import ENTRY, FIRST, ITEM, MASK, NAME_BEGIN, NAME_END, NODE, OP, SLOTS, Code, hash_of
+from ottla.columns.json.program import (
+    ENTRY,
+    FIRST,
+    ITEM,
+    MASK,
+    NAME_BEGIN,
+    NAME_END,
+    NODE,
+    OP,
+    SLOTS,
+    JsonProgramCode,
+    hash_of,
+)
 from ottla.columns.json.scan import AFTER, ARRAY, BEGIN, END, FALSE, KIND, NULL, NUMBER, OBJECT, STRING, TRUE, scan
 from ottla.columns.json.texts import base64, day, moment
 from ottla.columns.loops import Bytes, Longs, compiled, inlined
 from ottla.columns.payloads import Payloads
 from ottla.columns.push import push_bytes, push_null, take, undo
 from ottla.columns.shape import BASE, DATA, DATA_COUNT, DATA_ROOM, Out
-from ottla.schemas.json.shapes import Kind
+from ottla.schemas.json.shapes import ShapeKind
 
-LONG, DOUBLE, BOOLEAN = int(Kind.LONG), int(Kind.DOUBLE), int(Kind.BOOLEAN)
-TEXT, MOMENT, DAY, BYTES, ANY = int(Kind.STRING), int(Kind.MOMENT), int(Kind.DAY), int(Kind.BYTES), int(Kind.ANY)
-STRUCT, LIST, MAP = int(Kind.STRUCT), int(Kind.LIST), int(Kind.MAP)
+LONG, DOUBLE, BOOLEAN = int(ShapeKind.LONG), int(ShapeKind.DOUBLE), int(ShapeKind.BOOLEAN)
+TEXT, MOMENT, DAY, BYTES, ANY = (
+    int(ShapeKind.STRING),
+    int(ShapeKind.MOMENT),
+    int(ShapeKind.DAY),
+    int(ShapeKind.BYTES),
+    int(ShapeKind.ANY),
+)
+STRUCT, LIST, MAP = int(ShapeKind.STRUCT), int(ShapeKind.LIST), int(ShapeKind.MAP)
 COLUMN, BELOW, COUNT = program.COLUMN, program.AFTER, program.COUNT
 
 GOOD, UNFIT, NO_ROOM = np.int64(0), np.int64(-1), np.int64(-2)
@@ -44,7 +62,7 @@ class Scratch(NamedTuple):
 
 
 @inlined
-def is_name(code: Code, field: Any, chars: Bytes, begin: Any, end: Any) -> bool:
+def is_name(code: JsonProgramCode, field: Any, chars: Bytes, begin: Any, end: Any) -> bool:
     """Whether a string is the name of a field."""
     at = code.fields[field, NAME_BEGIN]
     if code.fields[field, NAME_END] - at != end - begin:
@@ -56,7 +74,7 @@ def is_name(code: Code, field: Any, chars: Bytes, begin: Any, end: Any) -> bool:
 
 
 @compiled
-def field_of(code: Code, node: Any, chars: Bytes, begin: Any, end: Any, guess: Any) -> Any:
+def field_of(code: JsonProgramCode, node: Any, chars: Bytes, begin: Any, end: Any, guess: Any) -> Any:
     """The field of a name, counted from the struct's first; -1 if it has none. Fields mostly come in their order."""
     first = code.lines[node, FIRST]
     if guess < code.lines[node, COUNT] and is_name(code, first + guess, chars, begin, end):
@@ -71,7 +89,7 @@ def field_of(code: Code, node: Any, chars: Bytes, begin: Any, end: Any, guess: A
 
 
 @compiled
-def struct(code: Code, node: Any, line: Any, top: Any, room: Scratch) -> Any:
+def struct(code: JsonProgramCode, node: Any, line: Any, top: Any, room: Scratch) -> Any:
     """Lay the fields of an object on the stack; its new top. Of a name that is there twice the last counts."""
     first, count = code.lines[node, FIRST], code.lines[node, COUNT]
     for field in range(first, first + count):
@@ -124,7 +142,7 @@ def is_new(room: Scratch, line: Any, mask: Any) -> bool:
 
 
 @compiled
-def items(code: Code, node: Any, line: Any, top: Any, room: Scratch) -> Any:
+def items(code: JsonProgramCode, node: Any, line: Any, top: Any, room: Scratch) -> Any:
     """Lay the items of an array, or the entries of an object, on the stack; its new top."""
     tape, work = room.tape, room.work
     item = code.lines[node, ITEM]
@@ -262,7 +280,7 @@ def leaf(op: Any, text: Bytes, line: Any, room: Scratch, out: Out, column: Any) 
 
 
 @compiled
-def fill(code: Code, text: Bytes, room: Scratch, out: Out) -> Any:
+def fill(code: JsonProgramCode, text: Bytes, room: Scratch, out: Out) -> Any:
     """Put the value on the tape into columns: GOOD, UNFIT or NO_ROOM."""
     work, tape, table = room.work, room.tape, out.table
     work[0, 0], work[0, 1] = 0, 0
@@ -300,7 +318,7 @@ def fill(code: Code, text: Bytes, room: Scratch, out: Out) -> Any:
 
 
 @compiled
-def run(code: Code, given: Payloads, room: Scratch, out: Out, row: Any, bad: Any) -> Any:
+def run(code: JsonProgramCode, given: Payloads, room: Scratch, out: Out, row: Any, bad: Any) -> Any:
     """All rows from `row` on; the row that has no room, or how many there are. `bad` says which have no columns."""
     after = code.lines[0, BELOW]
     while row < len(given.begins):

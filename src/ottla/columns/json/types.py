@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ottla.schemas.json.shapes import Kind, Shape
+from ottla.schemas.json.shapes import JsonShape, ShapeKind
 
 _LEAVES = {
-    Kind.NOTHING: pa.null(),
-    Kind.LONG: pa.int64(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.STRING: pa.string(),
-    Kind.MOMENT: pa.timestamp("us", tz="UTC"),
-    Kind.DAY: pa.date32(),
-    Kind.BYTES: pa.binary(),
-    Kind.ANY: pa.string(),
+    ShapeKind.NOTHING: pa.null(),
+    ShapeKind.LONG: pa.int64(),
+    ShapeKind.DOUBLE: pa.float64(),
+    ShapeKind.BOOLEAN: pa.bool_(),
+    ShapeKind.STRING: pa.string(),
+    ShapeKind.MOMENT: pa.timestamp("us", tz="UTC"),
+    ShapeKind.DAY: pa.date32(),
+    ShapeKind.BYTES: pa.binary(),
+    ShapeKind.ANY: pa.string(),
 }
 
 
-def arrow_type(shape: Shape) -> pa.DataType:
+def arrow_type(shape: JsonShape) -> pa.DataType:
     """The type of the columns that hold values of a shape."""
-    if shape.kind is Kind.STRUCT:
+    if shape.kind is ShapeKind.STRUCT:
         return pa.struct([pa.field(name, arrow_type(each)) for name, each in shape.fields])
-    if shape.kind is Kind.LIST:
+    if shape.kind is ShapeKind.LIST:
         return pa.list_(pa.field("element", arrow_type(shape.item)))
-    if shape.kind is Kind.MAP:
+    if shape.kind is ShapeKind.MAP:
         return pa.map_(pa.string(), pa.field("value", arrow_type(shape.item)))
     return _LEAVES[shape.kind]

@@ -12,7 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from numpy.typing import NDArray
 
 from ottla.columns.arena import Arena
-from ottla.columns.codec import Decoded, UnsupportedSchema
+from ottla.columns.codec import DecodedColumns, UnsupportedSchema
 from ottla.columns.payloads import Payloads
 from ottla.columns.protobuf.ops import JUDGE, MISSING, PASSING, REASONS, Plan, Scratch
 from ottla.columns.protobuf.plan import make_plan
@@ -22,7 +22,7 @@ from ottla.columns.push import undo
 from ottla.columns.shape import columns_of
 from ottla.model.limits import PROTOBUF_PAYLOAD_DEPTH_MAX
 from ottla.schemas.protobuf import parse_protobuf
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 
 class ProtobufDecoder:
@@ -40,7 +40,7 @@ class ProtobufDecoder:
         """A struct."""
         return self._root.type
 
-    def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> Decoded:
+    def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> DecodedColumns:
         """See `columns.codec`."""
         given = Payloads.of(values, begins)
         decoded, outcomes = self._decode(given, plain=False)
@@ -50,7 +50,7 @@ class ProtobufDecoder:
         reasons = {int(row): REASONS[int(outcomes[row])] for row in np.flatnonzero((outcomes != 0) & ~is_judged)}
         judged = np.flatnonzero(is_judged)
         if not len(judged):
-            return Decoded(decoded, reasons)
+            return DecodedColumns(decoded, reasons)
         again: list[bytes | None] = []
         for row in judged.tolist():
             try:
@@ -63,7 +63,7 @@ class ProtobufDecoder:
             reasons[int(judged[place])] = REASONS[int(outcomes[place])]
         order = np.arange(len(values))
         order[judged] = len(values) + np.arange(len(judged))
-        return Decoded(pa.concat_arrays([decoded, second]).take(pa.array(order)), reasons)
+        return DecodedColumns(pa.concat_arrays([decoded, second]).take(pa.array(order)), reasons)
 
     def _written_anew(self, payload: bytes) -> bytes:
         """A value in the library's plain form: messages merged, keys once, nothing unknown."""
@@ -101,7 +101,7 @@ def _scratch(plan: Plan, given: Payloads) -> Scratch:
 
 
 def decoder(
-    writer: Source, reader: Source | None = None, message: str = "", indexes: tuple[int, ...] = ()
+    writer: SchemaSource, reader: SchemaSource | None = None, message: str = "", indexes: tuple[int, ...] = ()
 ) -> ProtobufDecoder:
     """What `writer` wrote, as columns of a message of `reader` (the first one unless named). `indexes`: which message
     of the writer's file the values are, if they say so; it must be the same.

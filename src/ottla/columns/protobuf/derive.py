@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ottla.columns.codec import UnsupportedSchema
 from ottla.columns.names import is_variant, sql_name
-from ottla.schemas.schema import SchemaType, Source
+from ottla.schemas.schema import SchemaSource, SchemaType
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = {
@@ -28,14 +28,14 @@ _PLAIN = {
 _KEYS = ("bool", "int32", "int64", "string", "uint64")
 
 
-def derive_protobuf(of: pa.DataType, name: str) -> Source:
+def derive_protobuf(of: pa.DataType, name: str) -> SchemaSource:
     """The schema to register for columns of a type. Raises UnsupportedSchema for what Protobuf cannot say."""
     if not pa.types.is_struct(of):
         raise UnsupportedSchema(f"a Protobuf message has fields; {of} has none")
     body = _message(of, name)
     imports = [kind for kind in ("duration", "timestamp") if f"google.protobuf.{kind.title()} " in body]
     lines = ['syntax = "proto3";', *(f'import "google/protobuf/{each}.proto";' for each in imports), body]
-    return Source("\n".join(lines) + "\n", SchemaType.PROTOBUF)
+    return SchemaSource("\n".join(lines) + "\n", SchemaType.PROTOBUF)
 
 
 def _message(of: pa.DataType, name: str) -> str:

@@ -18,7 +18,7 @@ from ottla.columns.names import is_variant, sql_name
 from ottla.columns.protobuf.fitting import Convert, refused, scalar
 from ottla.columns.protobuf.types import DURATION, TIMESTAMP, WRAPPERS, is_map
 from ottla.schemas.protobuf import parse_protobuf
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 _MICROS = 1_000_000
 Fill = Callable[[Any, Any], None]
@@ -235,19 +235,19 @@ def _set_span(made: Any, micros: int) -> None:
     made.seconds, made.nanos = sign * seconds, sign * rest * 1000
 
 
-def _descriptor(schema: Source, message: str) -> Descriptor:
+def _descriptor(schema: SchemaSource, message: str) -> Descriptor:
     try:
         return parse_protobuf(schema).message_descriptor(message or None)
     except KeyError as error:
         raise UnsupportedSchema(str(error.args[0])) from error
 
 
-def encoder(schema: Source, message: str = "") -> ProtobufEncoder:
+def encoder(schema: SchemaSource, message: str = "") -> ProtobufEncoder:
     """Columns as a message of a schema, the first one unless named. Raises InvalidSchema, UnsupportedSchema."""
     return ProtobufEncoder(_descriptor(schema, message))
 
 
-def message_indexes(schema: Source, message: str) -> tuple[int, ...]:
+def message_indexes(schema: SchemaSource, message: str) -> tuple[int, ...]:
     """The path to a message in its file."""
     parsed = parse_protobuf(schema)
     return parsed.message_indexes(_descriptor(schema, message).full_name)

@@ -12,7 +12,7 @@ from ottla.columns.loops import frozen_bytes
 from ottla.columns.protobuf import ops
 from ottla.columns.protobuf.ops import Plan, Tables
 from ottla.columns.protobuf.types import DURATION, TIMESTAMP, WRAPPERS, Outline, is_map
-from ottla.columns.shape import Column
+from ottla.columns.shape import OutputColumn
 
 KINDS = {
     FieldDescriptor.TYPE_DOUBLE: ops.DOUBLE,
@@ -49,7 +49,7 @@ def kind_of(field: FieldDescriptor) -> tuple[int, FieldDescriptor]:
     return ops.MESSAGE, field
 
 
-def make_plan(message: Descriptor, root: Column, outline: Outline) -> Plan:
+def make_plan(message: Descriptor, root: OutputColumn, outline: Outline) -> Plan:
     """The tables that read a message into columns."""
     planner = _Planner(outline)
     planner.message(message, root.below, 0)
@@ -73,7 +73,7 @@ class _Planner:
         self.depth = 0
         self._rows = 0
 
-    def message(self, message: Descriptor, columns: tuple[Column, ...], depth: int) -> int:
+    def message(self, message: Descriptor, columns: tuple[OutputColumn, ...], depth: int) -> int:
         self.depth = max(self.depth, depth + 1)
         number = len(self.messages)
         left = iter(columns)
@@ -96,7 +96,7 @@ class _Planner:
         row[ops.ABSENT] = ops.REQUIRED if field.is_required else ops.NULL
         return row
 
-    def _field(self, field: FieldDescriptor, column: Column, depth: int, owner: Descriptor) -> list[int]:
+    def _field(self, field: FieldDescriptor, column: OutputColumn, depth: int, owner: Descriptor) -> list[int]:
         kind, holder = kind_of(field)
         into = column.below[0] if field.is_repeated else column
         row = self._row(field, kind)

@@ -41,7 +41,7 @@ class LastRecord(NamedTuple):
     epoch: int
 
 
-class Kept(NamedTuple):
+class KeptBatch(NamedTuple):
     """A batch as it goes into the cleaned segment."""
 
     data: Buffer
@@ -51,7 +51,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class CleaningTally:
     """What a round read and wrote."""
 
     bytes_read: int = 0
@@ -71,9 +71,9 @@ class BatchFilter:
     end_offset: int  # the first offset that is not cleaned in this round
     now_ms: int
     delete_retention_ms: int
-    tally: Tally = field(default_factory=Tally)
+    tally: CleaningTally = field(default_factory=CleaningTally)
 
-    def keep(self, view: Buffer, pos: int, header: BatchHeader) -> Kept | None:
+    def keep(self, view: Buffer, pos: int, header: BatchHeader) -> KeptBatch | None:
         """The batch as it should be written, or None if it goes."""
         self.tally.bytes_read += header.size_bytes
         control = header.is_control
@@ -101,7 +101,7 @@ class BatchFilter:
         # Only a marker is known of it, and the marker carries the epoch that fences older instances.
         return header.is_control and header.producer_epoch == last.epoch
 
-    def _keep_records(self, view: Buffer, pos: int, header: BatchHeader, *, marker_done: bool) -> Kept | None:
+    def _keep_records(self, view: Buffer, pos: int, header: BatchHeader, *, marker_done: bool) -> KeptBatch | None:
         if header.count == 0:
             return None
         data = payload(view, pos, header)
@@ -115,7 +115,7 @@ class BatchFilter:
         new_horizon = (tombstones or marker_done) and not header.has_delete_horizon
         if len(staying) == header.count and not new_horizon:
             whole = memoryview(view)[pos : pos + header.size_bytes]
-            return Kept(whole, header.last_offset, header.max_timestamp, header.count)
+            return KeptBatch(whole, header.last_offset, header.max_timestamp, header.count)
         return self._rebuild(data, header, staying, self.now_ms + self.delete_retention_ms if new_horizon else None)
 
     def _latest(self, data: bytes, header: BatchHeader) -> tuple[list[Frame], bool]:
@@ -138,7 +138,7 @@ class BatchFilter:
             tombstones |= not frame.has_value
         return staying, tombstones
 
-    def _rebuild(self, data: bytes, header: BatchHeader, staying: list[Frame], horizon_ms: int | None) -> Kept:
+    def _rebuild(self, data: bytes, header: BatchHeader, staying: list[Frame], horizon_ms: int | None) -> KeptBatch:
         if horizon_ms is None:
             base_timestamp, attributes = header.base_timestamp, header.attributes
             packed = b"".join([data[frame.start : frame.end] for frame in staying])
@@ -154,7 +154,7 @@ class BatchFilter:
             attributes=attributes, base_timestamp=base_timestamp, max_timestamp=max_timestamp, count=len(staying)
         )
         batch = assemble_like(changed, packed)
-        return Kept(batch, header.last_offset, max_timestamp, len(staying))
+        return KeptBatch(batch, header.last_offset, max_timestamp, len(staying))
 
 
 def _with_base_timestamp(data: bytes, staying: list[Frame], base_timestamp: int) -> bytes:
@@ -168,8 +168,8 @@ def _with_base_timestamp(data: bytes, staying: list[Frame], base_timestamp: int)
     return bytes(out)
 
 
-def _empty(header: BatchHeader) -> Kept:
+def _empty(header: BatchHeader) -> KeptBatch:
     """The header alone: offsets, producer and times stay readable, codec and horizon have nothing left to speak of."""
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_FLAG)
     batch = assemble_like(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, count=0), b"")
-    return Kept(batch, header.last_offset, header.max_timestamp, 0)
+    return KeptBatch(batch, header.last_offset, header.max_timestamp, 0)

@@ -30,14 +30,14 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import NamedTuple
 
-from ottla.log.compaction.batch_filter import BatchFilter, Kept, LastRecord, Tally
+from ottla.log.compaction.batch_filter import BatchFilter, CleaningTally, KeptBatch, LastRecord
 from ottla.log.compaction.offset_map import OffsetMap
 from ottla.log.compaction.swap import replacing
 from ottla.log.compaction.transactions import CleanedTxns
 from ottla.log.files.disk import Directory
 from ottla.log.files.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from ottla.log.files.names import CLEANED, SEGMENT_KINDS, file_name
-from ottla.log.files.scan import Scanned, scan
+from ottla.log.files.scan import ScannedBatch, scan
 from ottla.log.files.segment import Segment
 from ottla.log.files.txn_index import ENTRY_BYTES, AbortedTxn
 from ottla.log.log import Log
@@ -88,7 +88,7 @@ class Compaction:
         self.map_bytes_read = 0
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> CleaningTally:
         return self._filter.tally
 
     @property
@@ -148,7 +148,7 @@ class Compaction:
                 yield len(some) * ENTRY_BYTES
         return aborted
 
-    def _map_batch(self, batch: Scanned, txns: CleanedTxns) -> bool:
+    def _map_batch(self, batch: ScannedBatch, txns: CleanedTxns) -> bool:
         """Put the keys of one batch into the map; False when it is full before the batch is done."""
         header, offsets = batch.header, self._offsets
         if header.is_control:
@@ -163,7 +163,7 @@ class Compaction:
         offsets.latest_offset = max(offsets.latest_offset, header.last_offset)
         return True
 
-    def _batches(self, segment: Segment) -> Iterator[Scanned]:
+    def _batches(self, segment: Segment) -> Iterator[ScannedBatch]:
         """The sound batches of a closed segment."""
         size_bytes = self._sizes[segment.base_offset]
         position = 0
@@ -225,7 +225,7 @@ class Compaction:
         return Cleaned(new, group)
 
     def _clean_into(self, new: Segment, segment: Segment) -> Iterator[int]:
-        waiting: list[Kept] = []
+        waiting: list[KeptBatch] = []
         waiting_bytes = cost_bytes = 0
         for batch in self._batches(segment):
             cost_bytes += batch.header.size_bytes
@@ -275,7 +275,7 @@ class Compaction:
 
 
 @contextmanager
-def _naming(segment: Segment, batch: Scanned) -> Iterator[None]:
+def _naming(segment: Segment, batch: ScannedBatch) -> Iterator[None]:
     """Say which batch it was that cannot be read."""
     try:
         yield
@@ -283,7 +283,7 @@ def _naming(segment: Segment, batch: Scanned) -> Iterator[None]:
         raise CompactionError(f"{segment!r} at position {batch.position}: {error}") from error
 
 
-def _write(new: Segment, waiting: list[Kept]) -> None:
+def _write(new: Segment, waiting: list[KeptBatch]) -> None:
     """Append batches in one write and index them."""
     if not waiting:
         return

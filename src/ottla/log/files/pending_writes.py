@@ -1,4 +1,4 @@
-"""Waiting: what was appended to a file and is not in it yet, because the disk makes its writers wait.
+"""PendingPieces: what was appended to a file and is not in it yet, because the disk makes its writers wait.
 
 The pieces lie behind each other, from where the file ends to where everybody takes it to end. A worker writes them in
 order, the loop adds more and cuts some off; whoever owns the file sees to it that they do not do so at the same time.
@@ -21,7 +21,7 @@ class Piece:
         return self.position + len(self.data)
 
 
-class Waiting(list[Piece]):
+class PendingPieces(list[Piece]):
     __slots__ = ()
 
     def add(self, position: int, data: Buffer) -> None:

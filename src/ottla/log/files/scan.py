@@ -20,7 +20,7 @@ _OLD_LENGTH_MIN = 14
 _OLD_CRC_BYTES = 4  # before the message it covers
 
 
-class Scanned(NamedTuple):
+class ScannedBatch(NamedTuple):
     """One batch.
 
     Where it lies in the file, and where in the bytes just read (complete only if the scan reads whole batches).
@@ -35,7 +35,7 @@ class Scanned(NamedTuple):
         return self.data[self.at : self.at + self.header.size_bytes]
 
 
-def scan(file: File, start: int, end: int, *, whole: bool, read_bytes: int = SCAN_READ_BYTES) -> Iterator[Scanned]:
+def scan(file: File, start: int, end: int, *, whole: bool, read_bytes: int = SCAN_READ_BYTES) -> Iterator[ScannedBatch]:
     """The batches between two positions. `whole`: `data` holds each batch completely.
 
     Else only its header is sure to be there.
@@ -60,11 +60,11 @@ def scan(file: File, start: int, end: int, *, whole: bool, read_bytes: int = SCA
             data, first, at = _read(file, position, min(max(read_bytes, size_bytes), end - position)), position, 0
             if len(data) < size_bytes:
                 return
-        yield Scanned(position, header, data, at)
+        yield ScannedBatch(position, header, data, at)
         position += size_bytes
 
 
-def is_sound(batch: Scanned) -> bool:
+def is_sound(batch: ScannedBatch) -> bool:
     """Whether the checksum is right, of a batch that was read whole."""
     try:
         check(batch.data, batch.at, batch.header)

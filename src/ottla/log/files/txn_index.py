@@ -6,7 +6,7 @@ offset i64. The file exists only where a transaction was aborted.
 Rules:
 - Entries are in the order of their markers, so their last offsets ascend, and so do their last stable offsets.
 - A segment may hold millions of entries. Nobody reads them as a whole but compaction: a search by the marker's offset
-  is a bisection, and of each full block of entries two numbers are kept in memory once somebody has read it (`Block`),
+  is a bisection, and of each full block of entries two numbers are kept in memory once it was read (`AbortedBlock`),
   by which the search for a transaction that was aborted much later passes over the block.
 """
 
@@ -35,7 +35,7 @@ class AbortedTxn(NamedTuple):
     last_stable_offset: int
 
 
-class Block(NamedTuple):
+class AbortedBlock(NamedTuple):
     """What a search needs to know of a block: no transaction in it began before, none behind it begins before."""
 
     first_offset: int
@@ -91,8 +91,8 @@ class AbortedIndex:
         """So many of the first blocks can be asked for (`block`) without a read."""
         return len(self._firsts)
 
-    def block(self, number: int) -> Block:
-        return Block(self._firsts[number], self._stables[number])
+    def block(self, number: int) -> AbortedBlock:
+        return AbortedBlock(self._firsts[number], self._stables[number])
 
     def learn_block(self) -> None:
         """Read the next block, which must be full, and remember what `block` tells of it."""

@@ -38,25 +38,25 @@ _CONTROL: dict[ControlType, type[Data]] = {
 }
 
 
-class Decoded(NamedTuple):
+class DecodedPayload(NamedTuple):
     """What could be read; None where there is nothing, or nothing that is known."""
 
     key: Data | None
     value: Data | None
 
 
-def decode_record(topic: str, record: Record) -> Decoded | None:
+def decode_record(topic: str, record: Record) -> DecodedPayload | None:
     """The record of an internal topic; None for all other topics."""
     if topic == CLUSTER_METADATA_TOPIC:
-        return Decoded(None, _metadata(record.value))
+        return DecodedPayload(None, _metadata(record.value))
     modules = _KEYED.get(topic)
     if modules is None:
         return None
     kinds = _kinds(modules)
     if record.key is None or len(record.key) < 2:
-        return Decoded(None, None)
+        return DecodedPayload(None, None)
     key_kind, value_kind = kinds.get(int.from_bytes(record.key[:2], "big"), (None, None))
-    return Decoded(_body(key_kind, 0, record.key), _versioned(value_kind, record.value))
+    return DecodedPayload(_body(key_kind, 0, record.key), _versioned(value_kind, record.value))
 
 
 def decode_control(record: Record) -> tuple[ControlType, Data | None]:

@@ -41,7 +41,7 @@ _TXN_ENTRY = Struct(">hqqqq")
 _READ_ENTRIES = 16384
 
 
-class Batch(NamedTuple):
+class DumpedBatch(NamedTuple):
     """One batch as it lies in a segment file."""
 
     position: int
@@ -110,20 +110,20 @@ def partition_files(directory: Directory) -> PartitionFiles:
     return found
 
 
-def batches(directory: Directory, base_offset: int) -> Iterator[Batch | Garbage]:
+def batches(directory: Directory, base_offset: int) -> Iterator[DumpedBatch | Garbage]:
     """Every batch of a segment, and what lies behind the last one if that is none."""
     with opened(directory, file_name(base_offset, LOG)) as file:
         yield from batches_of(file)
 
 
-def batches_of(file: File) -> Iterator[Batch | Garbage]:
+def batches_of(file: File) -> Iterator[DumpedBatch | Garbage]:
     """The same for any file of batches, for instance a metadata snapshot (`*.checkpoint`)."""
     position, size_bytes = 0, file.size
     try:
         for found in scan(file, 0, size_bytes, whole=True):
             position = found.position + found.header.size_bytes
             data = found.view()
-            yield Batch(found.position, found.header, data, _problem(data, found.header))
+            yield DumpedBatch(found.position, found.header, data, _problem(data, found.header))
     except StorageError:
         # Records of the old formats v0 and v1: Kafka 4 cannot read them either.
         pass

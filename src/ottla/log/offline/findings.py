@@ -17,7 +17,7 @@ class Severity(IntEnum):
     ERROR = 2
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     UNREADABLE = "unreadable"  # the disk refuses
     UNKNOWN_FILE = "unknown-file"
     LEFTOVER = "leftover"  # .deleted, .cleaned, .swap: the next start settles it
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 class Finding(NamedTuple):
     severity: Severity
-    kind: Kind
+    kind: FindingKind
     path: str
     position: int | None  # byte position in the file, where there is one
     message: str
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
 
 
 @dataclass(slots=True)
-class Totals:
+class VerifyTotals:
     """How much was looked at."""
 
     partitions: int = 0

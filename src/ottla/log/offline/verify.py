@@ -29,7 +29,7 @@ from ottla.log.files.checkpoint import (
 from ottla.log.files.disk import Directory, Disk, StorageError
 from ottla.log.files.names import SNAPSHOT, STRAY_DIRECTORY, file_name, parse_directory
 from ottla.log.offline import dump
-from ottla.log.offline.findings import Finding, Kind, Severity, Totals
+from ottla.log.offline.findings import Finding, FindingKind, Severity, VerifyTotals
 from ottla.log.offline.verify_segment import SegmentCheck
 from ottla.log.producers.snapshot import SnapshotError
 from ottla.log.recovery.leftovers import is_deleted_directory
@@ -40,7 +40,7 @@ _QUORUM_FILES = ("quorum-state", "quorum-state.tmp")
 _METADATA_SNAPSHOT = ".checkpoint"
 
 
-class Range(NamedTuple):
+class HeldOffsets(NamedTuple):
     """The offsets a partition directory holds: [start, end)."""
 
     start: int
@@ -48,12 +48,12 @@ class Range(NamedTuple):
 
 
 def verify(
-    disk: Disk, *, deep: bool = True, partitions: list[str] | None = None, totals: Totals | None = None
+    disk: Disk, *, deep: bool = True, partitions: list[str] | None = None, totals: VerifyTotals | None = None
 ) -> Iterator[Finding]:
     """Check a whole data directory, or the named partition directories of it. `deep` looks into the batches as well."""
-    totals = Totals() if totals is None else totals
+    totals = VerifyTotals() if totals is None else totals
     unclean = not disk.exists(CLEAN_SHUTDOWN)
-    ranges: dict[str, Range] = {}
+    ranges: dict[str, HeldOffsets] = {}
     starts = _log_starts(disk)
     for name in dump.partition_directories(disk) if partitions is None else partitions:
         if partitions is None and is_deleted_directory(name):
@@ -73,21 +73,21 @@ class PartitionCheck:
     """One partition directory. After `run`, `range` says which offsets it holds."""
 
     def __init__(
-        self, directory: Directory, totals: Totals, *, unclean: bool, deep: bool, log_start_offset: int = 0
+        self, directory: Directory, totals: VerifyTotals, *, unclean: bool, deep: bool, log_start_offset: int = 0
     ) -> None:
         self._directory = directory
         self._totals = totals
         self._unclean = unclean
         self._deep = deep
         self._log_start_offset = log_start_offset
-        self.range = Range(0, 0)
+        self.range = HeldOffsets(0, 0)
 
     def run(self) -> Iterator[Finding]:
         self._totals.partitions += 1
         try:
             yield from self._run()
         except StorageError as error:
-            yield Finding(Severity.ERROR, Kind.UNREADABLE, self._directory.path, None, str(error))
+            yield Finding(Severity.ERROR, FindingKind.UNREADABLE, self._directory.path, None, str(error))
 
     def _run(self) -> Iterator[Finding]:
         files = dump.partition_files(self._directory)
@@ -108,7 +108,7 @@ class PartitionCheck:
             yield from segment.run()
             floor = segment.next_offset
             epochs += [entry for entry in segment.epochs if not epochs or entry[0] != epochs[-1][0]]
-        self.range = Range(files.segments[0] if files.segments else 0, floor)
+        self.range = HeldOffsets(files.segments[0] if files.segments else 0, floor)
         # What its oldest snapshot holds lies below the start of the metadata log.
         held = [int(name.partition("-")[0]) for name in files.others if name.endswith(_METADATA_SNAPSHOT)]
         yield from self._epochs(epochs, max(self._log_start_offset, min(held, default=0)))
@@ -119,29 +119,31 @@ class PartitionCheck:
         path = self._directory.path
         for name in files.leftovers:
             message = "a leftover of deletion or compaction; the next start settles it"
-            yield Finding(Severity.NOTE, Kind.LEFTOVER, f"{path}/{name}", None, message)
+            yield Finding(Severity.NOTE, FindingKind.LEFTOVER, f"{path}/{name}", None, message)
         orphans = dict.fromkeys([*files.offset_indexes, *files.time_indexes, *files.txn_indexes])
         for base_offset in [base for base in orphans if base not in files.segments]:
             message = f"indexes at {base_offset} have no segment"
-            yield Finding(Severity.WARNING, Kind.MISSING, f"{path}/{file_name(base_offset, '.log')}", None, message)
+            yield Finding(
+                Severity.WARNING, FindingKind.MISSING, f"{path}/{file_name(base_offset, '.log')}", None, message
+            )
         for name in files.others:
             if name.endswith(_METADATA_SNAPSHOT):
                 yield from _batch_file(self._directory, name)
             elif name not in (LEADER_EPOCHS, PARTITION_METADATA, *_QUORUM_FILES):
                 message = "not a file of a partition"
-                yield Finding(Severity.NOTE, Kind.UNKNOWN_FILE, f"{path}/{name}", None, message)
+                yield Finding(Severity.NOTE, FindingKind.UNKNOWN_FILE, f"{path}/{name}", None, message)
 
     def _epochs(self, seen: list[tuple[int, int]], log_start_offset: int) -> Iterator[Finding]:
         path = f"{self._directory.path}/{LEADER_EPOCHS}"
         try:
             known = dump.leader_epochs(self._directory)
         except CheckpointError as error:
-            yield Finding(Severity.WARNING, Kind.CHECKPOINT, path, None, str(error))
+            yield Finding(Severity.WARNING, FindingKind.CHECKPOINT, path, None, str(error))
             return
         for before, after in pairwise(known):
             if after[0] <= before[0] or after[1] < before[1]:
                 message = f"epoch {after[0]} from {after[1]} comes after {before[0]} from {before[1]}"
-                yield Finding(Severity.ERROR, Kind.EPOCH_ORDER, path, None, message)
+                yield Finding(Severity.ERROR, FindingKind.EPOCH_ORDER, path, None, message)
         starts = dict(known)
         ends = [offset for _, offset in seen[1:]] + [self.range.end]
         for (epoch, begin), end in zip(seen, ends, strict=False):
@@ -152,10 +154,10 @@ class PartitionCheck:
                 is_older = bool(known) and offset < known[0][1]
                 severity = Severity.WARNING if self._unclean or is_older else Severity.ERROR
                 message = f"offset {offset} is of epoch {epoch}, which {_where(starts.get(epoch))}"
-                yield Finding(severity, Kind.CHECKPOINT, path, None, message)
+                yield Finding(severity, FindingKind.CHECKPOINT, path, None, message)
         if known and known[-1][1] > self.range.end:
             message = f"epoch {known[-1][0]} begins at {known[-1][1]}, behind the end of the log at {self.range.end}"
-            yield Finding(Severity.WARNING, Kind.CHECKPOINT, path, None, message)
+            yield Finding(Severity.WARNING, FindingKind.CHECKPOINT, path, None, message)
 
     def _snapshots(self, offsets: list[int]) -> Iterator[Finding]:
         for offset in offsets:
@@ -163,25 +165,25 @@ class PartitionCheck:
             try:
                 entries = dump.snapshot(self._directory, offset)
             except SnapshotError as error:
-                yield Finding(Severity.WARNING, Kind.SNAPSHOT, path, None, str(error))
+                yield Finding(Severity.WARNING, FindingKind.SNAPSHOT, path, None, str(error))
                 continue
             if offset > self.range.end:
                 # The last one of a clean stop tells where the log ended.
                 severity = Severity.WARNING if self._unclean else Severity.ERROR
                 message = f"a snapshot behind the end of the log at {self.range.end}"
-                yield Finding(severity, Kind.SNAPSHOT, path, None, message)
+                yield Finding(severity, FindingKind.SNAPSHOT, path, None, message)
             for entry in entries:
                 if max(entry.last_offset, entry.txn_first_offset) >= offset:
                     message = f"producer {entry.producer_id} wrote offset {entry.last_offset}, at or above {offset}"
-                    yield Finding(Severity.ERROR, Kind.SNAPSHOT, path, None, message)
+                    yield Finding(Severity.ERROR, FindingKind.SNAPSHOT, path, None, message)
 
     def _identity(self) -> Iterator[Finding]:
         path = f"{self._directory.path}/{PARTITION_METADATA}"
         try:
             if read_partition_metadata(self._directory) is None:
-                yield Finding(Severity.NOTE, Kind.MISSING, path, None, "the topic id is not known")
+                yield Finding(Severity.NOTE, FindingKind.MISSING, path, None, "the topic id is not known")
         except CheckpointError as error:
-            yield Finding(Severity.ERROR, Kind.CHECKPOINT, path, None, str(error))
+            yield Finding(Severity.ERROR, FindingKind.CHECKPOINT, path, None, str(error))
 
 
 def _where(start: int | None) -> str:
@@ -195,18 +197,18 @@ def _batch_file(directory: Directory, name: str) -> Iterator[Finding]:
         for found in dump.batches_of(file):
             if isinstance(found, dump.Garbage):
                 message = f"{found.size_bytes} bytes are no batch"
-                yield Finding(Severity.ERROR, Kind.GARBAGE, path, found.position, message)
+                yield Finding(Severity.ERROR, FindingKind.GARBAGE, path, found.position, message)
             elif found.problem is not None:
-                yield Finding(Severity.ERROR, Kind.DAMAGED_BATCH, path, found.position, found.problem)
+                yield Finding(Severity.ERROR, FindingKind.DAMAGED_BATCH, path, found.position, found.problem)
 
 
 def _meta(disk: Disk) -> Iterator[Finding]:
     properties = read_meta_properties(disk)
     if properties is None:
-        yield Finding(Severity.NOTE, Kind.MISSING, META_PROPERTIES, None, "the directory was never formatted")
+        yield Finding(Severity.NOTE, FindingKind.MISSING, META_PROPERTIES, None, "the directory was never formatted")
     elif "cluster.id" not in properties or "version" not in properties:
         message = "version or cluster.id is missing"
-        yield Finding(Severity.ERROR, Kind.CHECKPOINT, META_PROPERTIES, None, message)
+        yield Finding(Severity.ERROR, FindingKind.CHECKPOINT, META_PROPERTIES, None, message)
 
 
 def _log_starts(disk: Disk) -> dict[TopicPartition, int]:
@@ -216,21 +218,21 @@ def _log_starts(disk: Disk) -> dict[TopicPartition, int]:
         return {}  # reported with the other checkpoints
 
 
-def _checkpoints(disk: Disk, ranges: dict[str, Range]) -> Iterator[Finding]:
+def _checkpoints(disk: Disk, ranges: dict[str, HeldOffsets]) -> Iterator[Finding]:
     by_partition = {TopicPartition(*found): ranges[name] for name in ranges if (found := parse_directory(name))}
     for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANER_OFFSETS):
         try:
             offsets = read_offsets(disk, name)
         except CheckpointError as error:
-            yield Finding(Severity.WARNING, Kind.CHECKPOINT, name, None, str(error))
+            yield Finding(Severity.WARNING, FindingKind.CHECKPOINT, name, None, str(error))
             continue
         for partition, offset in offsets.items():
             held = by_partition.get(partition)
             title = f"{partition.topic}-{partition.partition}"
             if held is None:
-                yield Finding(Severity.NOTE, Kind.CHECKPOINT, name, None, f"{title} is not in this directory")
+                yield Finding(Severity.NOTE, FindingKind.CHECKPOINT, name, None, f"{title} is not in this directory")
             elif offset > held.end:
                 # A log start behind the end makes the whole log unreadable; the others are simply recomputed.
                 severity = Severity.ERROR if name == LOG_STARTS else Severity.WARNING
                 message = f"{title}: {offset} lies behind the end of the log at {held.end}"
-                yield Finding(severity, Kind.CHECKPOINT, name, None, message)
+                yield Finding(severity, FindingKind.CHECKPOINT, name, None, message)

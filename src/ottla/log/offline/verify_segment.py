@@ -17,7 +17,7 @@ from ottla.log.files.names import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, file
 from ottla.log.files.txn_index import ENTRY_BYTES as TXN_ENTRY_BYTES
 from ottla.log.files.txn_index import AbortedTxn
 from ottla.log.offline import dump
-from ottla.log.offline.findings import Finding, Kind, Severity, Totals
+from ottla.log.offline.findings import Finding, FindingKind, Severity, VerifyTotals
 from ottla.model.errors import ApiError
 from ottla.records.batch import BatchHeader
 from ottla.records.control import read_marker
@@ -31,7 +31,7 @@ class SegmentCheck:
         self,
         directory: Directory,
         base_offset: int,
-        totals: Totals,
+        totals: VerifyTotals,
         *,
         floor: int,
         ceiling: int | None,
@@ -58,7 +58,7 @@ class SegmentCheck:
         for found in dump.batches(self._directory, self._base_offset):
             if isinstance(found, dump.Garbage):
                 message = f"{found.size_bytes} bytes are no batch"
-                yield Finding(self._soft, Kind.GARBAGE, self._path, found.position, message)
+                yield Finding(self._soft, FindingKind.GARBAGE, self._path, found.position, message)
                 break
             yield from self._batch(found)
             yield from offsets.batch(found.position, found.header)
@@ -71,27 +71,27 @@ class SegmentCheck:
         yield from times.finish(self._soft, self.max_timestamp)
         yield from self._txn_index()
 
-    def _batch(self, batch: dump.Batch) -> Iterator[Finding]:
+    def _batch(self, batch: dump.DumpedBatch) -> Iterator[Finding]:
         header = batch.header
         self._totals.batches += 1
         if batch.problem is not None:
-            yield Finding(Severity.ERROR, Kind.DAMAGED_BATCH, self._path, batch.position, batch.problem)
+            yield Finding(Severity.ERROR, FindingKind.DAMAGED_BATCH, self._path, batch.position, batch.problem)
             return
         beyond = self._ceiling is not None and header.last_offset >= self._ceiling
         if header.base_offset < self.next_offset or header.last_offset_delta < 0 or beyond:
             limit = "" if self._ceiling is None else f", the next segment begins at {self._ceiling}"
             message = f"offsets {header.base_offset}-{header.last_offset} come after {self.next_offset - 1}{limit}"
-            yield Finding(Severity.ERROR, Kind.OFFSET_ORDER, self._path, batch.position, message)
+            yield Finding(Severity.ERROR, FindingKind.OFFSET_ORDER, self._path, batch.position, message)
         epoch = header.leader_epoch
         if epoch >= 0 and (not self.epochs or self.epochs[-1][0] != epoch):
             if self.epochs and epoch < self.epochs[-1][0]:
                 message = f"leader epoch {epoch} comes after {self.epochs[-1][0]}"
-                yield Finding(Severity.ERROR, Kind.EPOCH_ORDER, self._path, batch.position, message)
+                yield Finding(Severity.ERROR, FindingKind.EPOCH_ORDER, self._path, batch.position, message)
             self.epochs.append((epoch, header.base_offset))
         if self._deep:
             yield from self._records(batch)
 
-    def _records(self, batch: dump.Batch) -> Iterator[Finding]:
+    def _records(self, batch: dump.DumpedBatch) -> Iterator[Finding]:
         header = batch.header
         last, newest, count = header.base_offset - 1, -1, 0
         try:
@@ -106,11 +106,11 @@ class SegmentCheck:
                     self._aborts.append((header.base_offset, header.producer_id))
         except (ApiError, ValueError) as error:
             text = error.text if isinstance(error, ApiError) else str(error)
-            yield Finding(Severity.ERROR, Kind.DAMAGED_RECORD, self._path, batch.position, text)
+            yield Finding(Severity.ERROR, FindingKind.DAMAGED_RECORD, self._path, batch.position, text)
         self._totals.records += count
         if newest > header.max_timestamp:
             message = f"a record's timestamp {newest} is above the batch's largest, {header.max_timestamp}"
-            yield Finding(Severity.WARNING, Kind.TIMESTAMP, self._path, batch.position, message)
+            yield Finding(Severity.WARNING, FindingKind.TIMESTAMP, self._path, batch.position, message)
 
     def _txn_index(self) -> Iterator[Finding]:
         name = file_name(self._base_offset, TXN_INDEX)
@@ -120,13 +120,13 @@ class SegmentCheck:
         with dump.opened(self._directory, name) as file:
             if file.size % TXN_ENTRY_BYTES:
                 message = f"{file.size} bytes are no whole number of entries"
-                yield Finding(self._soft, Kind.INDEX_SIZE, path, None, message)
+                yield Finding(self._soft, FindingKind.INDEX_SIZE, path, None, message)
         last = -1
         for number, txn in enumerate(dump.txn_index(self._directory, self._base_offset)):
             problem = self._txn_problem(txn, last)
             last = txn.last_offset
             if problem is not None:
-                yield Finding(self._soft, Kind.TXN_INDEX, path, number * TXN_ENTRY_BYTES, problem)
+                yield Finding(self._soft, FindingKind.TXN_INDEX, path, number * TXN_ENTRY_BYTES, problem)
 
     def _txn_problem(self, txn: AbortedTxn, last: int) -> str | None:
         name = f"producer {txn.producer_id}, offsets {txn.first_offset}-{txn.last_offset}"
@@ -157,15 +157,15 @@ class _OffsetWalk:
         while self._entry is not None and self._entry.position <= position:
             entry = self._entry
             if entry.offset <= self._last.offset or entry.position <= self._last.position:
-                yield self._finding(Severity.ERROR, Kind.INDEX_ORDER, f"{entry} comes after {self._last}")
+                yield self._finding(Severity.ERROR, FindingKind.INDEX_ORDER, f"{entry} comes after {self._last}")
             elif entry.position < position:
-                yield self._finding(Severity.ERROR, Kind.INDEX_POSITION, f"{entry}: no batch begins there")
+                yield self._finding(Severity.ERROR, FindingKind.INDEX_POSITION, f"{entry}: no batch begins there")
             elif entry.offset <= self._before:
                 message = f"{entry}: an earlier batch reaches up to {self._before}"
-                yield self._finding(Severity.ERROR, Kind.INDEX_OFFSET, message)
+                yield self._finding(Severity.ERROR, FindingKind.INDEX_OFFSET, message)
             elif entry.offset != header.last_offset:
                 message = f"{entry}: the batch there ends with {header.last_offset}"
-                yield self._finding(Severity.WARNING, Kind.INDEX_OFFSET, message)
+                yield self._finding(Severity.WARNING, FindingKind.INDEX_OFFSET, message)
             self._last = entry
             self._advance()
         self._before = header.last_offset
@@ -174,13 +174,13 @@ class _OffsetWalk:
     def finish(self, soft: Severity) -> Iterator[Finding]:
         yield from _shape(self._path, self._size_bytes, OFFSET_ENTRY_BYTES, soft, needed=self._batches > 0)
         if self._entry is not None:
-            yield self._finding(soft, Kind.INDEX_POSITION, f"{self._entry} points behind the last batch")
+            yield self._finding(soft, FindingKind.INDEX_POSITION, f"{self._entry} points behind the last batch")
 
     def _advance(self) -> None:
         self._entry = next(self._entries, None)
         self._number += 1
 
-    def _finding(self, severity: Severity, kind: Kind, message: str) -> Finding:
+    def _finding(self, severity: Severity, kind: FindingKind, message: str) -> Finding:
         return Finding(severity, kind, self._path, (self._number + 1) * OFFSET_ENTRY_BYTES, message)
 
 
@@ -202,13 +202,13 @@ class _TimeWalk:
         while self._entry is not None and self._entry.offset <= header.last_offset:
             entry, last = self._entry, self._last
             if last is not None and (entry.timestamp <= last.timestamp or entry.offset < last.offset):
-                yield self._finding(Severity.ERROR, Kind.INDEX_ORDER, f"{entry} comes after {last}")
+                yield self._finding(Severity.ERROR, FindingKind.INDEX_ORDER, f"{entry} comes after {last}")
             elif self._newest > entry.timestamp:
                 message = f"{entry}: an earlier batch reaches up to timestamp {self._newest}"
-                yield self._finding(Severity.ERROR, Kind.TIME_INDEX, message)
+                yield self._finding(Severity.ERROR, FindingKind.TIME_INDEX, message)
             elif entry.timestamp > max(header.max_timestamp, self._newest):
                 message = f"{entry}: no batch up to there is so young, the one at {position} is {header.max_timestamp}"
-                yield self._finding(Severity.WARNING, Kind.TIME_INDEX, message)
+                yield self._finding(Severity.WARNING, FindingKind.TIME_INDEX, message)
             self._last = entry
             self._entry = next(self._entries, None)
             self._number += 1
@@ -218,12 +218,12 @@ class _TimeWalk:
     def finish(self, soft: Severity, max_timestamp: int) -> Iterator[Finding]:
         yield from _shape(self._path, self._size_bytes, TIME_ENTRY_BYTES, soft, needed=self._batches > 0)
         if self._entry is not None:
-            yield self._finding(soft, Kind.TIME_INDEX, f"{self._entry} points behind the last batch")
+            yield self._finding(soft, FindingKind.TIME_INDEX, f"{self._entry} points behind the last batch")
         elif self._last is not None and self._last.timestamp < max_timestamp and soft is Severity.ERROR:
             message = f"the last entry is {self._last}, the youngest batch {max_timestamp}"
-            yield self._finding(Severity.WARNING, Kind.TIME_INDEX, message)
+            yield self._finding(Severity.WARNING, FindingKind.TIME_INDEX, message)
 
-    def _finding(self, severity: Severity, kind: Kind, message: str) -> Finding:
+    def _finding(self, severity: Severity, kind: FindingKind, message: str) -> Finding:
         return Finding(severity, kind, self._path, self._number * TIME_ENTRY_BYTES, message)
 
 
@@ -238,6 +238,6 @@ def _size(directory: Directory, name: str) -> int | None:
 def _shape(path: str, size_bytes: int | None, entry_bytes: int, soft: Severity, *, needed: bool) -> Iterator[Finding]:
     if size_bytes is None:
         if needed:
-            yield Finding(Severity.WARNING, Kind.MISSING, path, None, "missing; opening the log rebuilds it")
+            yield Finding(Severity.WARNING, FindingKind.MISSING, path, None, "missing; opening the log rebuilds it")
     elif size_bytes % entry_bytes:
-        yield Finding(soft, Kind.INDEX_SIZE, path, None, f"{size_bytes} bytes are no whole number of entries")
+        yield Finding(soft, FindingKind.INDEX_SIZE, path, None, f"{size_bytes} bytes are no whole number of entries")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ottla.log.files.scan import Scanned, scan
+from ottla.log.files.scan import ScannedBatch, scan
 from ottla.log.files.segment import Segment
 from ottla.log.producers.producers import Producers
 from ottla.records.batch import CONTROL_FLAG
@@ -37,7 +37,7 @@ def _replay_from(producers: Producers, segment: Segment, position: int, start: i
     return False
 
 
-def _apply(producers: Producers, segment: Segment, batch: Scanned) -> None:
+def _apply(producers: Producers, segment: Segment, batch: ScannedBatch) -> None:
     header = batch.header
     if not header.attributes & CONTROL_FLAG:
         producers.update(header, header.base_offset, header.max_timestamp)

@@ -29,7 +29,7 @@ from ottla.log.config import LogConfig
 from ottla.log.epochs import Epochs
 from ottla.log.files.disk import DamagedError, Directory
 from ottla.log.files.names import LOG, TEMPORARY, parse_name
-from ottla.log.files.scan import Scanned, find_batch, is_sound, scan
+from ottla.log.files.scan import ScannedBatch, find_batch, is_sound, scan
 from ottla.log.files.segment import Segment
 from ottla.log.files.txn_index import AbortedTxn
 from ottla.log.producers.producers import Producers
@@ -249,7 +249,7 @@ class _Recovery:
                 self._progress(self._done_bytes, self._total_bytes)
         return next_offset, end
 
-    def _is_out_of_place(self, batch: Scanned, next_offset: int, segment: Segment, following: int | None) -> bool:
+    def _is_out_of_place(self, batch: ScannedBatch, next_offset: int, segment: Segment, following: int | None) -> bool:
         """Whether the base offset, which the CRC does not cover, cannot be what was written."""
         header = batch.header
         if header.base_offset < next_offset or header.last_offset - segment.base_offset > INT32_MAX:
@@ -269,10 +269,10 @@ class _Recovery:
         after = next(scan(segment.file, behind, segment.size_bytes, whole=True, read_bytes=HEADER_BYTES), None)
         return after is not None and after.header.base_offset <= header.last_offset and is_sound(after)
 
-    def _is_sound(self, batch: Scanned) -> bool:
+    def _is_sound(self, batch: ScannedBatch) -> bool:
         return batch.header.next_offset <= self._believed_below or is_sound(batch)
 
-    def _apply(self, segment: Segment, batch: Scanned) -> None:
+    def _apply(self, segment: Segment, batch: ScannedBatch) -> None:
         header, producers = batch.header, self._producers
         if not header.attributes & CONTROL_FLAG:
             producers.update(header, header.base_offset, header.max_timestamp)

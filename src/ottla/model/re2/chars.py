@@ -36,7 +36,7 @@ class Ranges:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CharClass:
     """Characters that have something in common, or all others."""
 
     test: Test
@@ -47,7 +47,7 @@ class Kind:
 class Chars:
     """The characters of any of the kinds, or those of none."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[CharClass, ...]
     fold: bool = False
     negated: bool = False
 
@@ -57,7 +57,7 @@ class Chars:
 
 
 def only(char: str, fold: bool) -> Chars:
-    return Chars((Kind(char.__eq__),), fold)
+    return Chars((CharClass(char.__eq__),), fold)
 
 
 @cache

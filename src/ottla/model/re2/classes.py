@@ -7,9 +7,9 @@ import unicodedata
 from functools import lru_cache
 
 from ottla.model import limits
-from ottla.model.re2.chars import Kind, Ranges, Test
+from ottla.model.re2.chars import CharClass, Ranges, Test
 from ottla.model.re2.nodes import RegexError
-from ottla.model.re2.reader import Reader
+from ottla.model.re2.reader import PatternReader
 from ottla.model.re2.scripts import script_ranges
 
 BAD_RANGE = "invalid character class range"
@@ -50,16 +50,16 @@ def is_word(char: str) -> bool:
     return char in _PERL["w"]
 
 
-def perl_class(reader: Reader) -> Kind | None:
+def perl_class(reader: PatternReader) -> CharClass | None:
     r"""`\d` and its like at the reader, or None."""
     text = reader.peek(2)
     if len(text) < 2 or text[0] != "\\" or text[1].lower() not in _PERL:
         return None
     reader.skip(2)
-    return Kind(_PERL[text[1].lower()].__contains__, text[1].isupper())
+    return CharClass(_PERL[text[1].lower()].__contains__, text[1].isupper())
 
 
-def posix_class(reader: Reader) -> Kind | None:
+def posix_class(reader: PatternReader) -> CharClass | None:
     """`[:alpha:]` or `[:^alpha:]` at the reader (inside a class), or None."""
     end = reader.text.find(":]", reader.at + 2)
     if not reader.starts("[:") or end < 0:
@@ -69,10 +69,10 @@ def posix_class(reader: Reader) -> Kind | None:
     if found is None:
         raise RegexError(BAD_RANGE)
     reader.at = end + 2
-    return Kind(found.__contains__, name.startswith("^"))
+    return CharClass(found.__contains__, name.startswith("^"))
 
 
-def unicode_class(reader: Reader) -> Kind | None:
+def unicode_class(reader: PatternReader) -> CharClass | None:
     r"""`\pL`, `\p{Greek}`, `\P{^Lu}` at the reader, or None."""
     if not (reader.starts("\\p") or reader.starts("\\P")):
         return None
@@ -88,7 +88,7 @@ def unicode_class(reader: Reader) -> Kind | None:
         name = reader.text[reader.at : end]
         reader.at = end + 1
     negated ^= name.startswith("^")
-    return Kind(_unicode(name.removeprefix("^")), negated)
+    return CharClass(_unicode(name.removeprefix("^")), negated)
 
 
 @lru_cache(limits.REGEX_PATTERNS_MAX)
@@ -104,7 +104,7 @@ def _unicode(name: str) -> Test:
     raise RegexError(BAD_RANGE)
 
 
-def escaped(reader: Reader) -> str:
+def escaped(reader: PatternReader) -> str:
     """The character that an escape at the reader stands for."""
     reader.skip(1)
     if not reader.more:
@@ -126,7 +126,7 @@ def escaped(reader: Reader) -> str:
     raise RegexError(BAD_ESCAPE)
 
 
-def _hexadecimal(reader: Reader) -> str:
+def _hexadecimal(reader: PatternReader) -> str:
     if reader.starts("{"):
         end = reader.text.find("}", reader.at)
         digits = reader.text[reader.at + 1 : end] if end > 0 else ""

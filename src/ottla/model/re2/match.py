@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ottla.model import limits
 from ottla.model.re2.chars import Chars
 from ottla.model.re2.classes import is_word
-from ottla.model.re2.nodes import At, Node, One, Place, RegexError, Repeat, Sequence
+from ottla.model.re2.nodes import At, Node, One, PositionTest, RegexError, Repeat, Sequence
 from ottla.model.re2.parse import parse
 
 _TOO_BIG = "expression too large"
@@ -26,7 +26,7 @@ class _Step(NamedTuple):
     """Where to go on: after one of `chars`, or (None) at once if `place` (None: anywhere) allows it."""
 
     chars: Chars | None
-    place: Place | None
+    place: PositionTest | None
     to: tuple[int, ...]
 
 
@@ -188,16 +188,16 @@ class Search:
         return frozenset(found)
 
 
-def _is_at(place: Place, before: str, char: str) -> bool:
-    if place is Place.BEGIN:
+def _is_at(place: PositionTest, before: str, char: str) -> bool:
+    if place is PositionTest.BEGIN:
         return before == _OUTSIDE
-    if place is Place.END:
+    if place is PositionTest.END:
         return char == _OUTSIDE
-    if place is Place.LINE_BEGIN:
+    if place is PositionTest.LINE_BEGIN:
         return before in (_OUTSIDE, "\n")
-    if place is Place.LINE_END:
+    if place is PositionTest.LINE_END:
         return char in (_OUTSIDE, "\n")
-    return (is_word(before) != is_word(char)) == (place is Place.WORD_EDGE)
+    return (is_word(before) != is_word(char)) == (place is PositionTest.WORD_EDGE)
 
 
 def _kind(char: str) -> str:

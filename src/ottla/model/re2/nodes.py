@@ -8,7 +8,7 @@ from enum import Enum
 from ottla.model.re2.chars import Chars
 
 
-class Place(Enum):
+class PositionTest(Enum):
     """Conditions on where in the text one is."""
 
     BEGIN = "begin"
@@ -28,7 +28,7 @@ class One:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    place: Place
+    place: PositionTest
 
 
 @dataclass(frozen=True, slots=True)

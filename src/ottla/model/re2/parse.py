@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from ottla.model import limits
-from ottla.model.re2.chars import Chars, Kind, Ranges, only
+from ottla.model.re2.chars import CharClass, Chars, Ranges, only
 from ottla.model.re2.classes import BAD_RANGE, escaped, perl_class, posix_class, unicode_class
-from ottla.model.re2.nodes import At, Choice, Node, One, Place, RegexError, Repeat, Sequence
-from ottla.model.re2.reader import Reader
+from ottla.model.re2.nodes import At, Choice, Node, One, PositionTest, RegexError, Repeat, Sequence
+from ottla.model.re2.reader import PatternReader
 
 _MISSING_PAREN = "missing closing )"
 _UNMATCHED = "regexp/syntax: internal error"  # so it says of a parenthesis that closes nothing
@@ -25,9 +25,14 @@ _REPEAT_MAX = 1000
 _COUNTED = re.compile(r"\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\}")
 _NAME = re.compile(r"\?P?<(\w+)>", re.ASCII)
 _FLAGS = re.compile(r"\?([imsU]*)(-[imsU]+)?([:)])")
-_PLACES = {"\\A": Place.BEGIN, "\\z": Place.END, "\\b": Place.WORD_EDGE, "\\B": Place.NO_WORD_EDGE}
+_PLACES = {
+    "\\A": PositionTest.BEGIN,
+    "\\z": PositionTest.END,
+    "\\b": PositionTest.WORD_EDGE,
+    "\\B": PositionTest.NO_WORD_EDGE,
+}
 _ANY = Chars((), negated=True)
-_NO_NEWLINE = Chars((Kind("\n".__eq__),), negated=True)
+_NO_NEWLINE = Chars((CharClass("\n".__eq__),), negated=True)
 
 
 def parse(text: str) -> Node:
@@ -37,7 +42,7 @@ def parse(text: str) -> Node:
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self._reader = Reader(text)
+        self._reader = PatternReader(text)
         self._flags = frozenset[str]()  # i: without regard to case; m: lines begin and end; s: a dot is any character
         self._names: set[str] = set()
         self._depth = 0
@@ -103,9 +108,9 @@ class _Parser:
         if char == ".":
             return [One(_ANY if "s" in self._flags else _NO_NEWLINE)]
         if char == "^":
-            return [At(Place.LINE_BEGIN if "m" in self._flags else Place.BEGIN)]
+            return [At(PositionTest.LINE_BEGIN if "m" in self._flags else PositionTest.BEGIN)]
         if char == "$":
-            return [At(Place.LINE_END if "m" in self._flags else Place.END)]
+            return [At(PositionTest.LINE_END if "m" in self._flags else PositionTest.END)]
         return [self._literal(char)]
 
     def _group(self) -> list[Node]:
@@ -154,7 +159,7 @@ class _Parser:
         reader = self._reader
         reader.skip(1)
         negated = reader.accept("^")
-        named: dict[Kind, None] = {}
+        named: dict[CharClass, None] = {}
         ranges: list[tuple[int, int]] = []
         first = True
         while first or not reader.starts("]"):
@@ -167,7 +172,7 @@ class _Parser:
             else:
                 ranges.append(self._range())
         reader.skip(1)
-        return Chars((Kind(Ranges(ranges)), *named), self._fold, negated)
+        return Chars((CharClass(Ranges(ranges)), *named), self._fold, negated)
 
     def _range(self) -> tuple[int, int]:
         reader = self._reader

@@ -1,9 +1,9 @@
-"""Reader: a text and how far it has been read."""
+"""PatternReader: a text and how far it has been read."""
 
 from __future__ import annotations
 
 
-class Reader:
+class PatternReader:
     __slots__ = ("at", "text")
 
     def __init__(self, text: str) -> None:

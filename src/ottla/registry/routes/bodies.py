@@ -17,7 +17,7 @@ from ottla.schemas.registry.carried import (
     with_version,
     without_rules,
 )
-from ottla.schemas.registry.entities import CONFIG_FIELDS, Draft, Mode, Registered, Tagged
+from ottla.schemas.registry.entities import CONFIG_FIELDS, Mode, Registered, SchemaDraft, Tagged
 from ottla.schemas.registry.names import is_valid
 from ottla.schemas.registry.refusal import invalid_level, invalid_mode, invalid_rules, invalid_schema, invalid_subject
 from ottla.schemas.schema import Reference
@@ -26,14 +26,14 @@ _FLAGS = ("normalize", "validateFields", "validateNewSchemas", "validateRules")
 _POLICIES = ("STRICT", "LENIENT", "LOGICAL")
 
 
-def draft_of(body: Mapping[str, Any]) -> Draft:
+def draft_of(body: Mapping[str, Any]) -> SchemaDraft:
     """A schema to register, look up or check. Raises BadRequest, Refused."""
     try:
         metadata, rule_set = metadata_of(body.get("metadata")), rule_set_of(body.get("ruleSet"))
     except BadForm as error:
         raise BadRequest(400, str(error)) from None
     check_rules(rule_set)
-    return Draft(
+    return SchemaDraft(
         _text(body, "schema"),
         _text(body, "schemaType"),
         _references(body.get("references")),
@@ -61,7 +61,7 @@ def tagged_of(given: Any) -> tuple[Tagged, ...]:
     return found
 
 
-def retagged(body: Mapping[str, Any], it: Registered, before: Registered | None) -> Draft:
+def retagged(body: Mapping[str, Any], it: Registered, before: Registered | None) -> SchemaDraft:
     """A version with other tags, metadata or rules, to be registered as the next one. Raises BadRequest, Refused."""
     new_version = _number(body, "newVersion", 0)
     try:
@@ -77,7 +77,7 @@ def retagged(body: Mapping[str, Any], it: Registered, before: Registered | None)
             raise invalid_rules("ruleSet should be omitted if specifying rulesToMerge or rulesToRemove")
         rules = without_rules(merged_rules(None if before is None else before.rule_set, merged), removed or ())
     check_rules(rules)
-    return Draft(
+    return SchemaDraft(
         it.text,
         it.type,
         it.references,

@@ -29,13 +29,13 @@ class Forwarded(Exception):
         self.response = response
 
 
-class Encoded(NamedTuple):
+class EncodedAnswer(NamedTuple):
     """An answer that is JSON already."""
 
     body: bytes
 
     @classmethod
-    def rows(cls, rows: Iterable[Any]) -> Encoded:
+    def rows(cls, rows: Iterable[Any]) -> EncodedAnswer:
         """Written one by one, so that others have their turn when this is done in a thread."""
         return cls(b"[" + b",".join(map(encode_json, rows)) + b"]")
 

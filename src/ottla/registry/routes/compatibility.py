@@ -9,10 +9,10 @@ from ottla.registry.routes.bodies import draft_of
 from ottla.registry.routes.call import Call, version_number
 from ottla.registry.routes.table import route
 from ottla.schemas.registry import lookups
-from ottla.schemas.registry.entities import Draft, Registered
+from ottla.schemas.registry.entities import Registered, SchemaDraft
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.names import normal
-from ottla.schemas.registry.refusal import Refused, version_not_found
+from ottla.schemas.registry.refusal import RegistryRefusal, version_not_found
 
 _INVALID_SCHEMA = 42201
 
@@ -35,13 +35,13 @@ async def check_subject(call: Call) -> Any:
 
 
 def _checked(
-    machine: RegistryMachine, call: Call, subject: str, draft: Draft, previous: Sequence[Registered]
+    machine: RegistryMachine, call: Call, subject: str, draft: SchemaDraft, previous: Sequence[Registered]
 ) -> dict[str, Any]:
     verbose = call.flag("verbose")
     normalize = call.flag("normalize") or machine.scope.config(subject).get("normalize") is True
     try:
         messages = lookups.check_draft(machine, subject, draft, normalize, previous)
-    except Refused as refused:
+    except RegistryRefusal as refused:
         if not verbose or refused.code != _INVALID_SCHEMA:
             raise
         messages = [refused.message]

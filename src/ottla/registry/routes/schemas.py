@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.model.limits import REGISTRY_SCHEMAS_AT_ONCE
-from ottla.registry.routes.call import Call, Encoded, Text, number
+from ottla.registry.routes.call import Call, EncodedAnswer, Text, number
 from ottla.registry.routes.entities import schema_json, schema_string_json, tags_json, text_of
 from ottla.registry.routes.table import route
 from ottla.schemas.registry import lookups
@@ -13,7 +13,7 @@ from ottla.schemas.registry.entities import Registered
 from ottla.schemas.registry.names import context_of, split
 from ottla.schemas.registry.refusal import schema_not_found
 from ottla.schemas.registry.searches import aliases_of, schemas_like
-from ottla.schemas.registry.state import State
+from ottla.schemas.registry.state import RegistryState
 from ottla.schemas.schema import SchemaType
 
 
@@ -22,10 +22,10 @@ async def list_schemas(call: Call) -> Any:
     state = call.machine.state
     if len(state.subjects) + sum(map(len, state.subjects.values())) <= REGISTRY_SCHEMAS_AT_ONCE:
         return await call.show(lambda: _listed(call, state))
-    return await call.aside(lambda machine: Encoded.rows(_listed(call, machine.state)))
+    return await call.aside(lambda machine: EncodedAnswer.rows(_listed(call, machine.state)))
 
 
-def _listed(call: Call, state: State) -> list[dict[str, Any]]:
+def _listed(call: Call, state: RegistryState) -> list[dict[str, Any]]:
     found = schemas_like(
         state,
         call.text("subjectPrefix") or "",

@@ -7,13 +7,13 @@ from typing import Any
 
 from ottla.model.limits import REGISTRY_SUBJECTS_AT_ONCE
 from ottla.registry.routes.bodies import draft_of
-from ottla.registry.routes.call import Call, Encoded
+from ottla.registry.routes.call import Call, EncodedAnswer
 from ottla.registry.routes.entities import schema_json
 from ottla.registry.routes.table import route
 from ottla.schemas.registry import lookups
 from ottla.schemas.registry.commands import DeleteSubject
 from ottla.schemas.registry.names import EVERY_CONTEXT, normal
-from ottla.schemas.registry.refusal import Refused, schema_not_found, subject_not_found
+from ottla.schemas.registry.refusal import RegistryRefusal, schema_not_found, subject_not_found
 from ottla.schemas.registry.searches import subjects_like
 
 
@@ -29,7 +29,7 @@ async def list_subjects(call: Call) -> Any:
     state = call.machine.state
     if len(state.subjects) + sum(map(len, state.subjects.values())) <= REGISTRY_SUBJECTS_AT_ONCE:
         return call.page(looked(state))
-    return await call.aside(lambda machine: Encoded.rows(call.page(looked(machine.state))))
+    return await call.aside(lambda machine: EncodedAnswer.rows(call.page(looked(machine.state))))
 
 
 @route("POST", "/subjects/{subject}")
@@ -58,5 +58,5 @@ async def delete_subject(call: Call) -> Any:
     return await call.submit(DeleteSubject(normal(call.params["subject"]), call.flag("permanent")))
 
 
-def _absent(call: Call, subject: str, deleted: bool) -> Refused:
+def _absent(call: Call, subject: str, deleted: bool) -> RegistryRefusal:
     return schema_not_found() if lookups.exists(call.machine, subject, deleted) else subject_not_found(subject)

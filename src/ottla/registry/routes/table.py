@@ -12,7 +12,7 @@ from ottla.registry.routes.call import Call
 Handler = Callable[[Call], Awaitable[Any]]
 
 
-class Found(NamedTuple):
+class MatchedRoute(NamedTuple):
     """A handler and what the path's named segments are."""
 
     handler: Handler
@@ -41,7 +41,7 @@ def load() -> None:
         import_module(f"ottla.registry.routes.{name}")
 
 
-def find(method: str, segments: list[str]) -> Found:
+def find(method: str, segments: list[str]) -> MatchedRoute:
     """Raises BadRequest for a path nobody knows (404), or a method it does not know (405)."""
     known = False
     for pattern, methods in _TABLE.items():
@@ -51,7 +51,7 @@ def find(method: str, segments: list[str]) -> Found:
         known = True
         handler = methods.get("GET" if method == "HEAD" else method)
         if handler is not None:
-            return Found(handler, params)
+            return MatchedRoute(handler, params)
     raise BadRequest(405, "HTTP 405 Method Not Allowed") if known else BadRequest(404, "HTTP 404 Not Found")
 
 

@@ -10,9 +10,9 @@ from ottla.schemas.avro.compare import incompatibilities
 from ottla.schemas.avro.describe import described
 from ottla.schemas.avro.normal import normal
 from ottla.schemas.avro.parse import Parser
-from ottla.schemas.avro.types import Schema, full_name
+from ottla.schemas.avro.types import AvroType, full_name
 from ottla.schemas.avro.write import to_text
-from ottla.schemas.schema import Incompatibility, InvalidSchema, Parsed, Source
+from ottla.schemas.schema import Incompatibility, InvalidSchema, Parsed, SchemaSource
 
 __all__ = ["AvroSchema", "parse_avro"]
 
@@ -20,11 +20,11 @@ __all__ = ["AvroSchema", "parse_avro"]
 class AvroSchema:
     """An Avro schema that was understood; `schema` is its type, `known` the full names that references define."""
 
-    def __init__(self, source: Source, *, strict: bool) -> None:
+    def __init__(self, source: SchemaSource, *, strict: bool) -> None:
         self._source = source
         self._strict = strict
         self._parser, self.known = _with_references(source, strict=strict)
-        self.schema: Schema = self._parser.parse(jackson.read(source.text, comments=True))
+        self.schema: AvroType = self._parser.parse(jackson.read(source.text, comments=True))
         self.canonical = to_text(self.schema, self.known)
 
     @cached_property
@@ -37,7 +37,7 @@ class AvroSchema:
         return [described(found) for found in incompatibilities(self.schema, writer.schema)]
 
 
-def parse_avro(source: Source, *, strict: bool = True) -> AvroSchema:
+def parse_avro(source: SchemaSource, *, strict: bool = True) -> AvroSchema:
     """Understand an Avro schema; `strict` is how a new one is checked. Raises InvalidSchema."""
     try:
         return AvroSchema(source, strict=strict)
@@ -45,7 +45,7 @@ def parse_avro(source: Source, *, strict: bool = True) -> AvroSchema:
         raise InvalidSchema("types are nested too deeply") from None
 
 
-def _with_references(source: Source, *, strict: bool) -> tuple[Parser, tuple[str, ...]]:
+def _with_references(source: SchemaSource, *, strict: bool) -> tuple[Parser, tuple[str, ...]]:
     parser = Parser(strict=strict)
     known = []
     for name, text in source.resolved.items():

@@ -12,14 +12,14 @@ from collections.abc import Generator
 from ottla.model import limits
 from ottla.schemas.avro.types import (
     Array,
+    AvroField,
+    AvroRecord,
+    AvroType,
     Enum,
-    Field,
     Fixed,
     Map,
     Named,
     Primitive,
-    Record,
-    Schema,
     Union,
     alias_names,
     kind,
@@ -40,7 +40,7 @@ _PROMOTIONS = {
 
 Place = tuple[str, ...]
 Found = tuple[Incompatibility, ...]
-Asked = tuple[Schema, Schema, Place]
+Asked = tuple[AvroType, AvroType, Place]
 Steps = Generator[Asked, Found, Found]
 
 
@@ -48,7 +48,7 @@ class _Unreadable(Exception):
     """The comparison itself failed; the sentence says why."""
 
 
-def incompatibilities(reader: Schema, writer: Schema) -> Found:
+def incompatibilities(reader: AvroType, writer: AvroType) -> Found:
     """Why `reader` cannot read what `writer` wrote; empty when it can. A comparison that failed has no kind."""
     try:
         asked: Asked = (reader, writer, ())
@@ -74,7 +74,7 @@ class _Comparison:
             found = self._seen[key] = yield from self._compare(reader, writer, place)
         return found
 
-    def _compare(self, reader: Schema, writer: Schema, place: Place) -> Steps:
+    def _compare(self, reader: AvroType, writer: AvroType, place: Place) -> Steps:
         if isinstance(writer, Union):
             compared = self._unions if isinstance(reader, Union) else self._writer_union
             return (yield from compared(reader, writer, place))
@@ -88,34 +88,34 @@ class _Comparison:
             return (*_names(reader, writer, place), *_sizes(reader, writer, place))
         if isinstance(reader, Enum) and isinstance(writer, Enum):
             return (*_names(reader, writer, place), *_symbols(reader, writer, place))
-        if isinstance(reader, Record) and isinstance(writer, Record):
+        if isinstance(reader, AvroRecord) and isinstance(writer, AvroRecord):
             return (yield from self._records(reader, writer, place))
         if isinstance(reader, Primitive) and isinstance(writer, Primitive) and _readable(reader.type, writer.type):
             return ()
         sentence = f"reader type: {kind(reader).upper()} not compatible with writer type: {kind(writer).upper()}"
         return (_incompatibility("TYPE_MISMATCH", place, sentence),)
 
-    def _writer_union(self, reader: Schema, writer: Union, place: Place) -> Steps:
+    def _writer_union(self, reader: AvroType, writer: Union, place: Place) -> Steps:
         found: list[Incompatibility] = []
         for index, branch in enumerate(writer.branches):
             _take(found, (yield reader, branch, (*place, str(index))))
         return tuple(found)
 
-    def _reader_union(self, reader: Union, writer: Schema, place: Place) -> Steps:
+    def _reader_union(self, reader: Union, writer: AvroType, place: Place) -> Steps:
         for branch in reader.branches:
             # Places inside a branch start anew, as in Java: nobody sees them unless the same pair is met elsewhere.
             if not (yield branch, writer, ()):
                 return ()
         return (_no_branch(writer, place),)
 
-    def _unions(self, reader: Schema, writer: Union, place: Place) -> Steps:
+    def _unions(self, reader: AvroType, writer: Union, place: Place) -> Steps:
         found: list[Incompatibility] = []
         for index, branch in enumerate(writer.branches):
             if (yield reader, branch, ()):
                 _take(found, (_no_branch(branch, (*place, str(index))),))
         return tuple(found)
 
-    def _records(self, reader: Record, writer: Record, place: Place) -> Steps:
+    def _records(self, reader: AvroRecord, writer: AvroRecord, place: Place) -> Steps:
         found = list(_names(reader, writer, place))
         for index, field in enumerate(reader.fields):
             here = (*place, "fields", str(index))
@@ -140,7 +140,7 @@ def _take(found: list[Incompatibility], more: Found) -> None:
     found += more[: limits.SCHEMA_DIFFERENCES_MAX - len(found)]
 
 
-def _writer_field(reader: Record, field: Field, writer: Record) -> Field | None:
+def _writer_field(reader: AvroRecord, field: AvroField, writer: AvroRecord) -> AvroField | None:
     """The field it is read from. An alias that repeats the field's own name counts as a second match, as in Java."""
     matches = [writer.by_name[name] for name in (field.name, *field.aliases) if name in writer.by_name]
     if len(matches) > 1:
@@ -172,7 +172,7 @@ def _symbols(reader: Enum, writer: Enum, place: Place) -> Found:
     return (_incompatibility("MISSING_ENUM_SYMBOLS", (*place, "symbols"), f"[{', '.join(missing)}]"),)
 
 
-def _no_branch(writer: Schema, place: Place) -> Incompatibility:
+def _no_branch(writer: AvroType, place: Place) -> Incompatibility:
     sentence = f"reader union lacking writer type: {kind(writer).upper()}"
     return _incompatibility("MISSING_UNION_BRANCH", place, sentence)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ottla.schemas.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Schema, Union
+from ottla.schemas.avro.types import Array, AvroField, AvroRecord, AvroType, Enum, Fixed, Map, Primitive, Union
 from ottla.schemas.jackson import Json
 
 Memo = dict[tuple[int, int], bool]
 """Pairs already looked at: defaults of nested records refer to each other, and would be walked again and again."""
 
 
-def fits(schema: Schema, value: Json, memo: Memo) -> bool:
+def fits(schema: AvroType, value: Json, memo: Memo) -> bool:
     key = (id(schema), id(value))
     known = memo.get(key)
     if known is None:
@@ -18,7 +18,7 @@ def fits(schema: Schema, value: Json, memo: Memo) -> bool:
     return known
 
 
-def _fits(schema: Schema, value: Json, memo: Memo) -> bool:
+def _fits(schema: AvroType, value: Json, memo: Memo) -> bool:
     if isinstance(schema, Primitive):
         return _primitive_fits(schema.type, value)
     if isinstance(schema, Enum | Fixed):
@@ -29,10 +29,10 @@ def _fits(schema: Schema, value: Json, memo: Memo) -> bool:
         return isinstance(value, dict) and all(fits(schema.values, item, memo) for item in value.values())
     if isinstance(schema, Union):
         return any(fits(branch, value, memo) for branch in schema.branches)
-    return isinstance(schema, Record) and isinstance(value, dict) and _record_fits(schema.fields, value, memo)
+    return isinstance(schema, AvroRecord) and isinstance(value, dict) and _record_fits(schema.fields, value, memo)
 
 
-def _record_fits(fields: tuple[Field, ...], value: dict[str, Json], memo: Memo) -> bool:
+def _record_fits(fields: tuple[AvroField, ...], value: dict[str, Json], memo: Memo) -> bool:
     for field in fields:
         if field.name in value:
             if not fits(field.type, value[field.name], memo):

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from ottla.schemas.avro.types import Array, Enum, Field, Fixed, Later, Map, Primitive, Record, Schema, Union
+from ottla.schemas.avro.types import (
+    Array,
+    AvroField,
+    AvroRecord,
+    AvroType,
+    Enum,
+    Fixed,
+    Map,
+    Primitive,
+    Union,
+    UnresolvedName,
+)
 
 
-def equal(one: Schema, other: Schema, seen: set[tuple[int, int]] | None = None) -> bool:
+def equal(one: AvroType, other: AvroType, seen: set[tuple[int, int]] | None = None) -> bool:
     seen = set() if seen is None else seen
     key = (id(one), id(other))
     if one is other or key in seen:
         return True
     seen.add(key)
-    if isinstance(one, Later) or isinstance(other, Later):
+    if isinstance(one, UnresolvedName) or isinstance(other, UnresolvedName):
         return _name_used(one) == _name_used(other)
     if isinstance(one, Union):
         return (
@@ -32,14 +43,14 @@ def equal(one: Schema, other: Schema, seen: set[tuple[int, int]] | None = None) 
     if isinstance(one, Enum):
         return isinstance(other, Enum) and (one.name, one.symbols) == (other.name, other.symbols)
     return (
-        isinstance(other, Record)
+        isinstance(other, AvroRecord)
         and one.name == other.name
         and len(one.fields) == len(other.fields)
         and all(_same_field(mine, its, seen) for mine, its in zip(one.fields, other.fields, strict=True))
     )
 
 
-def _same_field(one: Field, other: Field, seen: set[tuple[int, int]]) -> bool:
+def _same_field(one: AvroField, other: AvroField, seen: set[tuple[int, int]]) -> bool:
     return (one.name, one.has_default, one.default, one.order, one.props) == (
         other.name,
         other.has_default,
@@ -49,7 +60,7 @@ def _same_field(one: Field, other: Field, seen: set[tuple[int, int]]) -> bool:
     ) and equal(one.type, other.type, seen)
 
 
-def _name_used(schema: Schema) -> str | None:
-    if isinstance(schema, Later):
+def _name_used(schema: AvroType) -> str | None:
+    if isinstance(schema, UnresolvedName):
         return schema.full
-    return schema.name.full if isinstance(schema, Record | Enum | Fixed) else None
+    return schema.name.full if isinstance(schema, AvroRecord | Enum | Fixed) else None

@@ -15,10 +15,10 @@ import math
 import struct
 
 from ottla.schemas.avro import parse_avro
-from ottla.schemas.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, full_name
+from ottla.schemas.avro.types import Array, AvroRecord, AvroType, Enum, Fixed, Map, Primitive, Union, full_name
 from ottla.schemas.jackson import Json
 from ottla.schemas.readable_avro import AvroPayloads
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 
 _INT_MIN, _INT_MAX, _LONG_MIN, _LONG_MAX = -(1 << 31), (1 << 31) - 1, -(1 << 63), (1 << 63) - 1
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -28,7 +28,7 @@ _SHOWN_CHARS_MAX = 60
 class AvroValues:
     """Values of one schema. Raises InvalidSchema if it is none."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SchemaSource) -> None:
         self._schema = parse_avro(source, strict=False).schema
         self._payloads = AvroPayloads(source)
 
@@ -52,7 +52,7 @@ class AvroValues:
 # --- to Avro ----------------------------------------------------------------------------------------------------------
 
 
-def _encode(schema: Schema, value: Json, out: bytearray, path: str) -> None:
+def _encode(schema: AvroType, value: Json, out: bytearray, path: str) -> None:
     match schema:
         case Primitive():
             _encode_primitive(schema.type, value, out, path)
@@ -78,13 +78,13 @@ def _encode(schema: Schema, value: Json, out: bytearray, path: str) -> None:
                 out.append(0)
         case Union():
             _encode_union(schema, value, out, path)
-        case Record():
+        case AvroRecord():
             _encode_record(schema, value, out, path)
         case _:
             raise AssertionError("the parser leaves no other node behind")
 
 
-def _encode_record(schema: Record, value: Json, out: bytearray, path: str) -> None:
+def _encode_record(schema: AvroRecord, value: Json, out: bytearray, path: str) -> None:
     if not isinstance(value, dict):
         raise ValueError(f"{path}: {_shown(value)} is no object, as {schema.name.full} needs")
     strange = [name for name in value if name not in schema.by_name]
@@ -194,7 +194,7 @@ def _shown(value: Json) -> str:
 # --- to JSON: of a payload that `AvroPayloads` has found readable -----------------------------------------------------
 
 
-def _decode(schema: Schema, data: bytes, at: int) -> tuple[Json, int]:
+def _decode(schema: AvroType, data: bytes, at: int) -> tuple[Json, int]:
     match schema:
         case Primitive():
             return _decode_primitive(schema.type, data, at)
@@ -203,7 +203,7 @@ def _decode(schema: Schema, data: bytes, at: int) -> tuple[Json, int]:
             return schema.symbols[number], at
         case Fixed():
             return data[at : at + schema.size].decode("latin-1"), at + schema.size
-        case Record():
+        case AvroRecord():
             found: dict[str, Json] = {}
             for field in schema.fields:
                 found[field.name], at = _decode(field.type, data, at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ottla.schemas.avro.types import Array, Enum, Fixed, Map, Primitive, Record, kind
+from ottla.schemas.avro.types import Array, AvroRecord, Enum, Fixed, Map, Primitive, kind
 
 _LONG = ("time-micros", "timestamp-millis", "timestamp-micros", "timestamp-nanos")
 _UNDERLYING = {
@@ -17,7 +17,7 @@ _UUID_BYTES = 16
 _DURATION_BYTES = 12
 
 
-def logical_props(schema: Primitive | Array | Map | Enum | Fixed | Record) -> list[str]:
+def logical_props(schema: Primitive | Array | Map | Enum | Fixed | AvroRecord) -> list[str]:
     """The keys that make up the logical type, in the order in which they are normalised; none if there is none."""
     name = schema.props.get("logicalType")
     if not isinstance(name, str):
@@ -33,7 +33,7 @@ def logical_props(schema: Primitive | Array | Map | Enum | Fixed | Record) -> li
     return ["logicalType"] if fits else []
 
 
-def _decimal(schema: Primitive | Array | Map | Enum | Fixed | Record) -> list[str]:
+def _decimal(schema: Primitive | Array | Map | Enum | Fixed | AvroRecord) -> list[str]:
     precision, scale = schema.props.get("precision"), schema.props.get("scale", 0)
     if not isinstance(precision, int) or not isinstance(scale, int) or bool in (type(precision), type(scale)):
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ottla.model.limits import SCHEMA_NAME_CHARS_MAX
-from ottla.schemas.avro.types import PRIMITIVES, Name
+from ottla.schemas.avro.types import PRIMITIVES, AvroName
 from ottla.schemas.schema import InvalidSchema
 
 _STRICT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -26,16 +26,16 @@ def check_name(name: str | None, where: str, *, strict: bool) -> str:
     return name
 
 
-def make_name(name: str, space: str | None, where: str, *, strict: bool) -> Name:
+def make_name(name: str, space: str | None, where: str, *, strict: bool) -> AvroName:
     """A type's name; one with dots brings its namespace along."""
     if "." in name:
         space, _, name = name.rpartition(".")
     if len(name) + len(space or "") > SCHEMA_NAME_CHARS_MAX:
         raise InvalidSchema(f"A name has more than {SCHEMA_NAME_CHARS_MAX} characters at {where}")
-    return Name(check_name(name, where, strict=strict), space or None)
+    return AvroName(check_name(name, where, strict=strict), space or None)
 
 
-def check_type_name(name: Name, where: str, *, strict: bool) -> None:
+def check_type_name(name: AvroName, where: str, *, strict: bool) -> None:
     """What only the name of a defined type must obey."""
     if name.full in PRIMITIVES:
         raise InvalidSchema(f"Schemas may not be named after primitives: {name.full} at {where}")

@@ -12,26 +12,26 @@ from collections.abc import Iterable
 from ottla.schemas.avro.logical import logical_props
 from ottla.schemas.avro.types import (
     Array,
+    AvroField,
+    AvroRecord,
+    AvroType,
     Enum,
-    Field,
     Fixed,
-    Later,
     Map,
     Primitive,
-    Record,
-    Schema,
     Union,
+    UnresolvedName,
     alias_names,
 )
 from ottla.schemas.jackson import Json, in_order, java_order
 
 
-def normal(schema: Schema, known: Iterable[str]) -> Json:
+def normal(schema: AvroType, known: Iterable[str]) -> Json:
     """`known` are the full names of types that are defined elsewhere."""
     return _tree(schema, set(known))
 
 
-def _tree(schema: Schema, known: set[str]) -> Json:
+def _tree(schema: AvroType, known: set[str]) -> Json:
     if isinstance(schema, Union):
         return [_tree(branch, known) for branch in schema.branches]
     if isinstance(schema, Primitive):
@@ -40,7 +40,7 @@ def _tree(schema: Schema, known: set[str]) -> Json:
         return {"type": "array", "items": _tree(schema.items, known)} | _props(schema)
     if isinstance(schema, Map):
         return {"type": "map", "values": _tree(schema.values, known)} | _props(schema)
-    assert not isinstance(schema, Later)
+    assert not isinstance(schema, UnresolvedName)
     full = schema.name.full
     if full in known:
         return full
@@ -61,7 +61,7 @@ def _tree(schema: Schema, known: set[str]) -> Json:
     return tree | _props(schema)
 
 
-def _field(field: Field, known: set[str]) -> Json:
+def _field(field: AvroField, known: set[str]) -> Json:
     tree: dict[str, Json] = {"name": field.name, "type": _tree(field.type, known), "order": field.order}
     if field.doc is not None:
         tree["doc"] = field.doc
@@ -74,12 +74,12 @@ def _field(field: Field, known: set[str]) -> Json:
     return tree | in_order(field.props)
 
 
-def _props(schema: Primitive | Array | Map | Enum | Fixed | Record) -> dict[str, Json]:
+def _props(schema: Primitive | Array | Map | Enum | Fixed | AvroRecord) -> dict[str, Json]:
     props: dict[str, Json] = in_order(schema.props)
     return {key: props[key] for key in logical_props(schema)} | props
 
 
-def _default(schema: Schema, value: Json) -> tuple[bool, Json]:
+def _default(schema: AvroType, value: Json) -> tuple[bool, Json]:
     """The value as its type has it, and whether there is one (nothing is, where the value does not fit)."""
     if value is None:
         return True, None
@@ -107,19 +107,19 @@ def _default(schema: Schema, value: Json) -> tuple[bool, Json]:
     return _is(schema, "float", "double"), _fraction(schema, value)
 
 
-def _default_in(schema: Schema, key: str, value: Json) -> Json:
+def _default_in(schema: AvroType, key: str, value: Json) -> Json:
     if isinstance(schema, Map):
         return _default(schema.values, value)[1]
-    if isinstance(schema, Record) and key in schema.by_name:
+    if isinstance(schema, AvroRecord) and key in schema.by_name:
         return _default(schema.by_name[key].type, value)[1]
     return value
 
 
-def _is(schema: Schema, *types: str) -> bool:
+def _is(schema: AvroType, *types: str) -> bool:
     return isinstance(schema, Primitive) and schema.type in types
 
 
-def _fraction(schema: Schema, value: float) -> float:
+def _fraction(schema: AvroType, value: float) -> float:
     """A float keeps no more digits than 32 bits hold."""
     if not _is(schema, "float"):
         return value

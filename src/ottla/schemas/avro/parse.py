@@ -1,6 +1,6 @@
 """JSON → Avro types, by the rules of Java's Avro 1.12 (which is what Confluent's registry runs).
 
-A name may be used before its type is defined: such uses are `Later` nodes until the whole text has been read, and are
+A name may be used before its type is defined: such uses are `UnresolvedName` until the whole text is read, and are
 then replaced. What needs the types in place (unions without duplicates, defaults that fit) is checked after that. The
 same type may be defined twice if both say the same.
 """
@@ -13,17 +13,17 @@ from ottla.schemas.avro.names import check_name, check_type_name, make_name
 from ottla.schemas.avro.types import (
     PRIMITIVES,
     Array,
+    AvroField,
+    AvroName,
+    AvroRecord,
+    AvroType,
     Enum,
-    Field,
     Fixed,
-    Later,
     Map,
-    Name,
     Named,
     Primitive,
-    Record,
-    Schema,
     Union,
+    UnresolvedName,
     full_name,
 )
 from ottla.schemas.avro.write import to_text
@@ -49,9 +49,9 @@ class Parser:
     def __init__(self, *, strict: bool = True) -> None:
         self._strict = strict
         self._types: dict[str, Named] = {}
-        self._holders: list[Array | Map | Union | Field] = []
+        self._holders: list[Array | Map | Union | AvroField] = []
 
-    def parse(self, tree: Json) -> Schema:
+    def parse(self, tree: Json) -> AvroType:
         """One schema. Raises InvalidSchema."""
         self._holders = []
         top = self._settle(self._schema(tree, None, ""))
@@ -66,7 +66,7 @@ class Parser:
 
     # --- nodes ------------------------------------------------------------------------------------------------------
 
-    def _schema(self, tree: Json, space: str | None, where: str) -> Schema:
+    def _schema(self, tree: Json, space: str | None, where: str) -> AvroType:
         if isinstance(tree, str):
             return self._named(tree, space, where)
         if isinstance(tree, list):
@@ -94,19 +94,19 @@ class Parser:
             return self._hold(Map(values, _props(tree, _RESERVED)))
         return self._named(type_name, space, where)
 
-    def _hold(self, holder: Array | Map) -> Schema:
+    def _hold(self, holder: Array | Map) -> AvroType:
         self._holders.append(holder)
         return holder
 
-    def _named(self, name: str, space: str | None, where: str) -> Schema:
+    def _named(self, name: str, space: str | None, where: str) -> AvroType:
         if name in PRIMITIVES:
             return Primitive(name)
         full = f"{space}.{name}" if space is not None and "." not in name else name
-        return self._types.get(full) or self._types.get(name) or Later(full, where)
+        return self._types.get(full) or self._types.get(name) or UnresolvedName(full, where)
 
-    def _record(self, tree: dict[str, Json], space: str | None, where: str) -> Schema:
+    def _record(self, tree: dict[str, Json], space: str | None, where: str) -> AvroType:
         name = self._name_of(tree, space, where)
-        record = Record(name, _text(tree, "doc"), error=tree["type"] == "error")
+        record = AvroRecord(name, _text(tree, "doc"), error=tree["type"] == "error")
         fields = tree.get("fields")
         if not isinstance(fields, list):
             raise InvalidSchema(f"Record has no fields: {_shown(tree)} at {where or '/'}")
@@ -120,7 +120,7 @@ class Parser:
         record.aliases = self._aliases_of(tree, name, where)
         return self._define(record, where)
 
-    def _field(self, tree: Json, space: str | None, where: str) -> Field:
+    def _field(self, tree: Json, space: str | None, where: str) -> AvroField:
         name = _text(tree, "name") if isinstance(tree, dict) else None
         if name is None:
             raise InvalidSchema(f"No field name: {_shown(tree)} at {where}")
@@ -132,7 +132,7 @@ class Parser:
         default = tree.get("default")
         if isinstance(schema, Primitive) and schema.type in ("float", "double") and isinstance(default, str):
             default = _float(default, where)
-        field = Field(
+        field = AvroField(
             name=name,
             type=schema,
             doc=_text(tree, "doc"),
@@ -146,7 +146,7 @@ class Parser:
         self._holders.append(field)
         return field
 
-    def _enum(self, tree: dict[str, Json], space: str | None, where: str) -> Schema:
+    def _enum(self, tree: dict[str, Json], space: str | None, where: str) -> AvroType:
         name = self._name_of(tree, space, where)
         symbols = tree.get("symbols")
         if not isinstance(symbols, list):
@@ -168,7 +168,7 @@ class Parser:
         enum.aliases = self._aliases_of(tree, name, where)
         return self._define(enum, where)
 
-    def _fixed(self, tree: dict[str, Json], space: str | None, where: str) -> Schema:
+    def _fixed(self, tree: dict[str, Json], space: str | None, where: str) -> AvroType:
         name = self._name_of(tree, space, where)
         size = tree.get("size")
         if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= _FIXED_SIZE_MAX:
@@ -180,7 +180,7 @@ class Parser:
 
     # --- names ------------------------------------------------------------------------------------------------------
 
-    def _name_of(self, tree: dict[str, Json], space: str | None, where: str) -> Name:
+    def _name_of(self, tree: dict[str, Json], space: str | None, where: str) -> AvroName:
         name = _text(tree, "name")
         if name is None:
             raise InvalidSchema(f"No name in schema: {_shown(tree)} at {where or '/'}")
@@ -189,7 +189,7 @@ class Parser:
         check_type_name(made, where or "/", strict=self._strict)
         return made
 
-    def _aliases_of(self, tree: dict[str, Json], name: Name, where: str) -> tuple[Name, ...]:
+    def _aliases_of(self, tree: dict[str, Json], name: AvroName, where: str) -> tuple[AvroName, ...]:
         return tuple(make_name(alias, name.space, where or "/", strict=self._strict) for alias in _aliases(tree, where))
 
     def _define(self, schema: Named, where: str) -> Named:
@@ -201,15 +201,15 @@ class Parser:
 
     # --- after the text was read ------------------------------------------------------------------------------------
 
-    def _settle(self, schema: Schema) -> Schema:
-        if not isinstance(schema, Later):
+    def _settle(self, schema: AvroType) -> AvroType:
+        if not isinstance(schema, UnresolvedName):
             return schema
         known = self._types.get(schema.full)
         if known is None:
             raise InvalidSchema(f"Undefined schema: {schema.full} at {schema.where or '/'}")
         return known
 
-    def _settle_in(self, holder: Array | Map | Union | Field) -> None:
+    def _settle_in(self, holder: Array | Map | Union | AvroField) -> None:
         if isinstance(holder, Array):
             holder.items = self._settle(holder.items)
         elif isinstance(holder, Map):
@@ -222,7 +222,7 @@ class Parser:
     def _check_defaults(self) -> None:
         memo: Memo = {}
         for holder in self._holders:
-            if isinstance(holder, Field) and holder.has_default and not fits(holder.type, holder.default, memo):
+            if isinstance(holder, AvroField) and holder.has_default and not fits(holder.type, holder.default, memo):
                 shown = f"{holder.name}: {_shown(holder.default)} not a {_cut(to_text(holder.type))}"
                 raise InvalidSchema(f"Invalid default for field {shown} at {holder.where}")
 

@@ -15,7 +15,7 @@ PRIMITIVES = ("string", "bytes", "int", "long", "float", "double", "boolean", "n
 COMPLEX = ("record", "enum", "array", "map", "union", "fixed")
 
 
-class Name(NamedTuple):
+class AvroName(NamedTuple):
     """The name of a record, enum or fixed; `space` is None for types without a namespace."""
 
     simple: str
@@ -39,45 +39,45 @@ class Primitive:
 
 @dataclass(slots=True, eq=False)
 class Array:
-    items: Schema
+    items: AvroType
     props: dict[str, Json] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
 class Map:
-    values: Schema
+    values: AvroType
     props: dict[str, Json] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
 class Union:
-    branches: list[Schema]
+    branches: list[AvroType]
     where: str
 
 
 @dataclass(slots=True, eq=False)
 class Fixed:
-    name: Name
+    name: AvroName
     doc: str | None
     size: int
-    aliases: tuple[Name, ...] = ()
+    aliases: tuple[AvroName, ...] = ()
     props: dict[str, Json] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
 class Enum:
-    name: Name
+    name: AvroName
     doc: str | None
     symbols: tuple[str, ...]
     default: str | None
-    aliases: tuple[Name, ...] = ()
+    aliases: tuple[AvroName, ...] = ()
     props: dict[str, Json] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
-class Field:
+class AvroField:
     name: str
-    type: Schema
+    type: AvroType
     doc: str | None
     has_default: bool
     default: Json
@@ -88,36 +88,45 @@ class Field:
 
 
 @dataclass(slots=True, eq=False)
-class Record:
-    name: Name
+class AvroRecord:
+    name: AvroName
     doc: str | None
     error: bool
-    fields: tuple[Field, ...] = ()
-    aliases: tuple[Name, ...] = ()
+    fields: tuple[AvroField, ...] = ()
+    aliases: tuple[AvroName, ...] = ()
     props: dict[str, Json] = field(default_factory=dict)
-    by_name: dict[str, Field] = field(default_factory=dict)
+    by_name: dict[str, AvroField] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
-class Later:
+class UnresolvedName:
     """A name whose type is defined further on, or around it. The parser leaves none behind."""
 
     full: str
     where: str
 
 
-Named = Record | Enum | Fixed
-Schema = Primitive | Array | Map | Union | Record | Enum | Fixed | Later
+Named = AvroRecord | Enum | Fixed
+AvroType = Primitive | Array | Map | Union | AvroRecord | Enum | Fixed | UnresolvedName
+_KINDS: dict[type, str] = {
+    Array: "array",
+    Map: "map",
+    Union: "union",
+    AvroRecord: "record",
+    Enum: "enum",
+    Fixed: "fixed",
+    UnresolvedName: "later",
+}
 
 
-def kind(schema: Schema) -> str:
+def kind(schema: AvroType) -> str:
     """The type's name in Avro: string, record, union, …"""
     if isinstance(schema, Primitive):
         return schema.type
-    return type(schema).__name__.lower()
+    return _KINDS[type(schema)]
 
 
-def full_name(schema: Schema) -> str:
+def full_name(schema: AvroType) -> str:
     """What must be unique in a union: the full name of a named type, the type of any other."""
     return schema.name.full if isinstance(schema, Named) else kind(schema)
 

@@ -10,27 +10,27 @@ from collections.abc import Iterable
 
 from ottla.schemas.avro.types import (
     Array,
+    AvroField,
+    AvroName,
+    AvroRecord,
+    AvroType,
     Enum,
-    Field,
     Fixed,
-    Later,
     Map,
-    Name,
     Named,
     Primitive,
-    Record,
-    Schema,
     Union,
+    UnresolvedName,
 )
 from ottla.schemas.jackson import Json, write
 
 
-def to_text(schema: Schema, known: Iterable[str] = ()) -> str:
+def to_text(schema: AvroType, known: Iterable[str] = ()) -> str:
     """`known` are the full names of types that are defined elsewhere."""
     return write(_tree(schema, None, set(known)))
 
 
-def _tree(schema: Schema, space: str | None, known: set[str]) -> Json:
+def _tree(schema: AvroType, space: str | None, known: set[str]) -> Json:
     if isinstance(schema, Primitive):
         return {"type": schema.type, **schema.props} if schema.props else schema.type
     if isinstance(schema, Array):
@@ -39,7 +39,7 @@ def _tree(schema: Schema, space: str | None, known: set[str]) -> Json:
         return {"type": "map", "values": _tree(schema.values, space, known), **schema.props}
     if isinstance(schema, Union):
         return [_tree(branch, space, known) for branch in schema.branches]
-    assert not isinstance(schema, Later)
+    assert not isinstance(schema, UnresolvedName)
     if schema.name.full in known:
         return schema.name.seen_from(space)
     known.add(schema.name.full)
@@ -48,7 +48,7 @@ def _tree(schema: Schema, space: str | None, known: set[str]) -> Json:
 
 def _definition(schema: Named, space: str | None, known: set[str]) -> Json:
     kind = "enum" if isinstance(schema, Enum) else "fixed" if isinstance(schema, Fixed) else "record"
-    tree: dict[str, Json] = {"type": "error" if isinstance(schema, Record) and schema.error else kind}
+    tree: dict[str, Json] = {"type": "error" if isinstance(schema, AvroRecord) and schema.error else kind}
     tree |= _name(schema.name, space)
     if schema.doc is not None:
         tree["doc"] = schema.doc
@@ -66,13 +66,13 @@ def _definition(schema: Named, space: str | None, known: set[str]) -> Json:
     return tree
 
 
-def _name(name: Name, space: str | None) -> dict[str, Json]:
+def _name(name: AvroName, space: str | None) -> dict[str, Json]:
     if name.space == space:
         return {"name": name.simple}
     return {"name": name.simple, "namespace": name.space or ""}
 
 
-def _field(field: Field, space: str | None, known: set[str]) -> Json:
+def _field(field: AvroField, space: str | None, known: set[str]) -> Json:
     tree: dict[str, Json] = {"name": field.name, "type": _tree(field.type, space, known)}
     if field.doc is not None:
         tree["doc"] = field.doc

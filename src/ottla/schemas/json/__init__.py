@@ -13,7 +13,7 @@ from ottla.schemas.json.diff.kinds import COMPATIBLE
 from ottla.schemas.json.diff.schemas import differences
 from ottla.schemas.json.documents import Documents
 from ottla.schemas.json.load import load
-from ottla.schemas.schema import Incompatibility, InvalidSchema, Parsed, Source
+from ottla.schemas.schema import Incompatibility, InvalidSchema, Parsed, SchemaSource
 
 __all__ = ["JsonSchema", "parse_json"]
 
@@ -21,7 +21,7 @@ __all__ = ["JsonSchema", "parse_json"]
 class JsonSchema:
     """A JSON schema that was understood; `node` is what it says."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SchemaSource) -> None:
         self._tree = jackson.read(source.text, exact=True)
         dialect = dialect_of(self._tree)
         self.node = load(Documents(self._tree, dialect.id_keyword, source.resolved), dialect)
@@ -44,7 +44,7 @@ class JsonSchema:
         return [Incompatibility(each.kind, each.path, described(each)) for each in found if each.kind not in COMPATIBLE]
 
 
-def parse_json(source: Source) -> JsonSchema:
+def parse_json(source: SchemaSource) -> JsonSchema:
     """Understand a JSON schema. Raises InvalidSchema."""
     try:
         return JsonSchema(source)

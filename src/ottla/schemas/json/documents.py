@@ -16,7 +16,7 @@ from ottla.schemas.schema import InvalidSchema
 _ANCHORS = ("$anchor", "$dynamicAnchor")
 
 
-class Place(NamedTuple):
+class LocatedSchema(NamedTuple):
     """A schema inside a document, and the URI that names in it are relative to."""
 
     tree: Json
@@ -47,9 +47,9 @@ class Documents:
                 self._trees.setdefault(uri.partition("#")[0], tree)
         self.root = bridged(root)
         self._trees[self.base.partition("#")[0]] = self.root
-        self._named: dict[str, dict[str, Place]] = {}
+        self._named: dict[str, dict[str, LocatedSchema]] = {}
 
-    def find(self, place: Place, reference: str) -> tuple[str, Place]:
+    def find(self, place: LocatedSchema, reference: str) -> tuple[str, LocatedSchema]:
         """Where it leads, with the pointer under which others may lead there too. Raises InvalidSchema."""
         pointer = resolve(place.base, reference)
         uri, _, fragment = pointer.partition("#")
@@ -68,9 +68,9 @@ class Documents:
             if name in self._names_in(document):
                 return pointer, self._names_in(document)[name]
         tree = self._trees[document]
-        return pointer, self._walked(Place(tree, self.base_of(tree, document), document), fragment, reference)
+        return pointer, self._walked(LocatedSchema(tree, self.base_of(tree, document), document), fragment, reference)
 
-    def _walked(self, start: Place, fragment: str, reference: str) -> Place:
+    def _walked(self, start: LocatedSchema, fragment: str, reference: str) -> LocatedSchema:
         found = _walk(self, start, fragment)
         if found is None:
             raise InvalidSchema(f"cannot resolve $ref {reference!r}: there is nothing of this name")
@@ -94,7 +94,7 @@ class Documents:
         own = tree.get(self._id_keyword) if isinstance(tree, dict) else None
         return own if isinstance(own, str) else None
 
-    def _names_in(self, document: str) -> dict[str, Place]:
+    def _names_in(self, document: str) -> dict[str, LocatedSchema]:
         """What has an id or an anchor of its own inside a document."""
         names = self._named.get(document)
         if names is None:
@@ -103,7 +103,7 @@ class Documents:
                 names.setdefault(name, place)
         return names
 
-    def _walk_names(self, tree: Json, base: str, document: str) -> Iterator[tuple[str, Place]]:
+    def _walk_names(self, tree: Json, base: str, document: str) -> Iterator[tuple[str, LocatedSchema]]:
         pending = [(tree, base)]
         while pending:
             item, base = pending.pop()
@@ -111,16 +111,16 @@ class Documents:
                 own = self._id_of(item)
                 base = self.base_of(item, base)
                 if own is not None and item is not tree:
-                    yield resolve(base, own) if own.startswith("#") else base, Place(item, base, document)
+                    yield resolve(base, own) if own.startswith("#") else base, LocatedSchema(item, base, document)
                 for keyword in _ANCHORS:
                     if isinstance(anchor := item.get(keyword), str):
-                        yield f"{base.partition('#')[0]}#{anchor}", Place(item, base, document)
+                        yield f"{base.partition('#')[0]}#{anchor}", LocatedSchema(item, base, document)
                 pending.extend((child, base) for child in item.values())
             elif isinstance(item, list):
                 pending.extend((child, base) for child in item)
 
 
-def _walk(documents: Documents, place: Place, fragment: str) -> Place | None:
+def _walk(documents: Documents, place: LocatedSchema, fragment: str) -> LocatedSchema | None:
     """Along a JSON pointer; None where it leads nowhere."""
     if fragment and not fragment.startswith("/"):
         return None
@@ -134,7 +134,7 @@ def _walk(documents: Documents, place: Place, fragment: str) -> Place | None:
         else:
             return None
         base = documents.base_of(tree, base)
-    return Place(tree, base, document)
+    return LocatedSchema(tree, base, document)
 
 
 def bridged(tree: Json) -> Json:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import fields
 from hashlib import blake2b
 
-from ottla.schemas.json.nodes import Link, Node
+from ottla.schemas.json.nodes import JsonNode, ReferenceNode
 
 _BYTES = 16
 
 
-def fingerprint(node: Node) -> str:
+def fingerprint(node: JsonNode) -> str:
     """Links are told apart by where they lead, not by what is there: that may be the node itself."""
-    if isinstance(node, Link):
+    if isinstance(node, ReferenceNode):
         return f"Link({node.pointer!r})"
     if node.mark:
         return node.mark
@@ -21,7 +21,7 @@ def fingerprint(node: Node) -> str:
 
 
 def _said(value: object) -> str:
-    if isinstance(value, Node):
+    if isinstance(value, JsonNode):
         return fingerprint(value)
     if isinstance(value, dict):
         return "{" + ", ".join(sorted(f"{key!r}: {_said(child)}" for key, child in value.items())) + "}"

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.model.limits import INT64_MAX
-from ottla.schemas.json.shapes import Kind, Shape
+from ottla.schemas.json.shapes import JsonShape, ShapeKind
 
 # Raises Unfit.
 Check = Callable[[Any], None]
@@ -33,7 +33,7 @@ class Unfit(ValueError):
     """A value that is not of the type that the schema says."""
 
 
-def check_of(shape: Shape) -> Check:
+def check_of(shape: JsonShape) -> Check:
     """What raises Unfit for values that are not of a shape."""
     inner = _check(shape, "")
 
@@ -44,14 +44,14 @@ def check_of(shape: Shape) -> Check:
     return check
 
 
-def _check(shape: Shape, path: str) -> Check:
+def _check(shape: JsonShape, path: str) -> Check:
     """Of values that are not null."""
     where = path or "the value"
-    if shape.kind is Kind.STRUCT:
+    if shape.kind is ShapeKind.STRUCT:
         return _struct(shape, path)
-    if shape.kind is Kind.LIST:
+    if shape.kind is ShapeKind.LIST:
         return _items(list, _check(shape.item, f"{where}[]"), where, "is no array")
-    if shape.kind is Kind.MAP:
+    if shape.kind is ShapeKind.MAP:
         return _items(dict, _check(shape.item, f"{where}[]"), where, "is no object")
     if shape.kind in _NUMBERS:
         number = _NUMBERS[shape.kind]
@@ -59,16 +59,16 @@ def _check(shape: Shape, path: str) -> Check:
     if shape.kind in _TEXTS:
         is_one, why = _TEXTS[shape.kind]
         return lambda value: _text(value, where, is_one, why)
-    return _of_type(str, where, "is no string") if shape.kind is Kind.STRING else _others(shape.kind, where)
+    return _of_type(str, where, "is no string") if shape.kind is ShapeKind.STRING else _others(shape.kind, where)
 
 
-def _others(kind: Kind, where: str) -> Check:
-    if kind is Kind.BOOLEAN:
+def _others(kind: ShapeKind, where: str) -> Check:
+    if kind is ShapeKind.BOOLEAN:
         return _of_type(bool, where, "is no boolean")
-    return _of_type((), where, "is not null") if kind is Kind.NOTHING else lambda value: None
+    return _of_type((), where, "is not null") if kind is ShapeKind.NOTHING else lambda value: None
 
 
-def _struct(shape: Shape, path: str) -> Check:
+def _struct(shape: JsonShape, path: str) -> Check:
     fields = {name: _check(each, f"{path}.{name}" if path else name) for name, each in shape.fields}
 
     def check(value: Any) -> None:
@@ -150,9 +150,9 @@ def _expect(fits: bool, where: str, why: str) -> None:
         raise Unfit(f"{where} {why}")
 
 
-_NUMBERS = {Kind.LONG: _whole, Kind.DOUBLE: _number}
+_NUMBERS = {ShapeKind.LONG: _whole, ShapeKind.DOUBLE: _number}
 _TEXTS = {
-    Kind.DAY: (_is_day, "is no date (YYYY-MM-DD)"),
-    Kind.MOMENT: (_is_moment, "is no time (RFC 3339)"),
-    Kind.BYTES: (_is_base64, "is no base64"),
+    ShapeKind.DAY: (_is_day, "is no date (YYYY-MM-DD)"),
+    ShapeKind.MOMENT: (_is_moment, "is no time (RFC 3339)"),
+    ShapeKind.BYTES: (_is_base64, "is no base64"),
 }

@@ -7,31 +7,31 @@ from decimal import Decimal
 
 from ottla.schemas.jackson import Json
 from ottla.schemas.json.dialects import Dialect
-from ottla.schemas.json.nodes import Always, Amount, Never, Node, Number, Record, Sequence, Text
+from ottla.schemas.json.nodes import Always, Amount, ArrayNode, JsonNode, Never, Number, ObjectNode, TextNode
 from ottla.schemas.schema import InvalidSchema
 
 
 class Part:
     """One JSON object of a schema, read keyword by keyword; what has the wrong form is refused with its place."""
 
-    def __init__(self, tree: dict[str, Json], where: str, load: Callable[[Json, str], Node]) -> None:
+    def __init__(self, tree: dict[str, Json], where: str, load: Callable[[Json, str], JsonNode]) -> None:
         self.tree = tree
         self.where = where
         self._load = load
 
-    def schema(self, key: str) -> Node:
+    def schema(self, key: str) -> JsonNode:
         return self._load(self.tree[key], f"{self.where}/{key}")
 
-    def optional_schema(self, key: str) -> Node | None:
+    def optional_schema(self, key: str) -> JsonNode | None:
         return self.schema(key) if key in self.tree else None
 
-    def schemas(self, key: str) -> list[Node]:
+    def schemas(self, key: str) -> list[JsonNode]:
         return [self._load(child, f"{self.where}/{key}/{index}") for index, child in enumerate(self.array(key))]
 
-    def schemas_by_name(self, key: str) -> dict[str, Node]:
+    def schemas_by_name(self, key: str) -> dict[str, JsonNode]:
         return {name: self.under(key, name) for name in self.table(key)}
 
-    def under(self, key: str, name: str) -> Node:
+    def under(self, key: str, name: str) -> JsonNode:
         return self._load(self.tree[key][name], f"{self.where}/{key}/{name}")
 
     def table(self, key: str) -> dict[str, Json]:
@@ -83,8 +83,8 @@ class Part:
         return InvalidSchema(f"{key} is not {wanted} at {self.where}")
 
 
-def text(part: Part, _: Dialect) -> Text:
-    return Text(
+def text(part: Part, _: Dialect) -> TextNode:
+    return TextNode(
         min_length=part.whole("minLength"), max_length=part.whole("maxLength"), pattern=part.optional_text("pattern")
     )
 
@@ -102,8 +102,8 @@ def number(part: Part, dialect: Dialect) -> Number:
     return made
 
 
-def record(part: Part, dialect: Dialect) -> Record:
-    made = Record(
+def record(part: Part, dialect: Dialect) -> ObjectNode:
+    made = ObjectNode(
         properties={
             name: part.under("properties", name)
             for name, child in part.table("properties").items()
@@ -132,7 +132,7 @@ def record(part: Part, dialect: Dialect) -> Record:
     return made
 
 
-def _need(part: Part, made: Record, key: str, name: str) -> None:
+def _need(part: Part, made: ObjectNode, key: str, name: str) -> None:
     names = part.table(key)[name]
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise InvalidSchema(f"not an array of strings at {part.where}/{key}/{name}")
@@ -140,8 +140,8 @@ def _need(part: Part, made: Record, key: str, name: str) -> None:
         made.needed_with[name] = frozenset(names)
 
 
-def sequence(part: Part, dialect: Dialect) -> Sequence:
-    made = Sequence(
+def sequence(part: Part, dialect: Dialect) -> ArrayNode:
+    made = ArrayNode(
         min_items=part.whole("minItems"), max_items=part.whole("maxItems"), unique=bool(part.flag("uniqueItems"))
     )
     by_place = isinstance(part.tree.get("items"), list)
@@ -166,7 +166,7 @@ def sequence(part: Part, dialect: Dialect) -> Sequence:
     return made
 
 
-def _count_contained(part: Part, made: Sequence, dialect: Dialect) -> None:
+def _count_contained(part: Part, made: ArrayNode, dialect: Dialect) -> None:
     if "contains" in part.tree and "contains" in dialect.array_keywords:
         part.schema("contains")
         if dialect.modern:

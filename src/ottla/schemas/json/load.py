@@ -12,21 +12,21 @@ from ottla.model import limits
 from ottla.schemas.jackson import Json, in_order, write
 from ottla.schemas.json import keywords
 from ottla.schemas.json.dialects import NUMBER_KEYWORDS, Dialect
-from ottla.schemas.json.documents import Documents, Place
+from ottla.schemas.json.documents import Documents, LocatedSchema
 from ottla.schemas.json.fingerprint import fingerprint
 from ottla.schemas.json.nodes import (
     Always,
     Anything,
-    Choice,
     Combined,
     Conditional,
     Constant,
-    Link,
+    EnumNode,
+    JsonNode,
     Never,
-    Node,
     Not,
     Nothing,
     Number,
+    ReferenceNode,
     Truth,
 )
 from ottla.schemas.schema import InvalidSchema
@@ -37,7 +37,7 @@ _TABLES = ("properties", "patternProperties")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-def load(documents: Documents, dialect: Dialect) -> Node:
+def load(documents: Documents, dialect: Dialect) -> JsonNode:
     """The schema as a node, with all that it refers to. Raises InvalidSchema."""
     return _Loader(documents, dialect).everything()
 
@@ -46,15 +46,15 @@ class _Loader:
     def __init__(self, documents: Documents, dialect: Dialect) -> None:
         self._documents = documents
         self._dialect = dialect
-        self._targets: dict[str, Node] = {}
-        self._links: list[Link] = []
-        self._pending: list[tuple[str, Place]] = []
+        self._targets: dict[str, JsonNode] = {}
+        self._links: list[ReferenceNode] = []
+        self._pending: list[tuple[str, LocatedSchema]] = []
         self._asked: dict[str, None] = {}
         self._count = 0
 
-    def everything(self) -> Node:
+    def everything(self) -> JsonNode:
         document = self._documents.base.partition("#")[0]
-        root = self.schema(Place(self._documents.root, self._documents.base, document), "#")
+        root = self.schema(LocatedSchema(self._documents.root, self._documents.base, document), "#")
         while self._pending:
             pointer, place = self._pending.pop()
             self._targets[pointer] = self.schema(place, pointer)
@@ -62,16 +62,16 @@ class _Loader:
             link.target = self._followed(link.pointer)
         return root
 
-    def _followed(self, pointer: str) -> Node:
+    def _followed(self, pointer: str) -> JsonNode:
         """What a link leads to in the end: links to links are followed, unless they lead back."""
-        node: Node = self._targets[pointer]
+        node: JsonNode = self._targets[pointer]
         seen = {pointer}
-        while isinstance(node, Link) and node.pointer not in seen:
+        while isinstance(node, ReferenceNode) and node.pointer not in seen:
             seen.add(node.pointer)
             node = self._targets[node.pointer]
-        return Anything() if isinstance(node, Link) else node
+        return Anything() if isinstance(node, ReferenceNode) else node
 
-    def schema(self, place: Place, where: str) -> Node:
+    def schema(self, place: LocatedSchema, where: str) -> JsonNode:
         tree = place.tree
         self._count += 1
         if self._count > limits.SCHEMA_PAIRS_MAX:
@@ -84,7 +84,7 @@ class _Loader:
         part = keywords.Part(tree, where, lambda child, at: self.schema(place._replace(tree=child), at))
         parts = self._parts(place, part)
         if not parts:
-            node: Node = Anything()
+            node: JsonNode = Anything()
         elif len(parts) == 1:
             (node,) = parts
         else:
@@ -93,12 +93,12 @@ class _Loader:
         node.mark = fingerprint(node)
         return node
 
-    def _parts(self, place: Place, part: keywords.Part) -> list[Node]:
-        parts: list[Node] = [self._link(place, part, key) for key in self._references(part.tree)]
+    def _parts(self, place: LocatedSchema, part: keywords.Part) -> list[JsonNode]:
+        parts: list[JsonNode] = [self._link(place, part, key) for key in self._references(part.tree)]
         if parts and not self._dialect.modern:
             return parts  # whatever stands beside a $ref is ignored
         if "enum" in part.tree:
-            parts.append(Choice(values=frozenset(map(_as_text, part.array("enum")))))
+            parts.append(EnumNode(values=frozenset(map(_as_text, part.array("enum")))))
         parts += [Combined(criterion=key, parts=part.schemas(key)) for key in _CRITERIA if key in part.tree]
         if "not" in part.tree:
             parts.append(Not(node=part.schema("not")))
@@ -112,16 +112,16 @@ class _Loader:
     def _references(self, tree: dict[str, Json]) -> list[str]:
         return [key for key in (_REFERENCES if self._dialect.modern else _REFERENCES[:1]) if key in tree]
 
-    def _link(self, place: Place, part: keywords.Part, key: str) -> Link:
+    def _link(self, place: LocatedSchema, part: keywords.Part, key: str) -> ReferenceNode:
         pointer, target = self._documents.find(place, part.text(key))
         if pointer not in self._asked:
             self._asked[pointer] = None
             self._pending.append((pointer, target))
-        link = Link(pointer=pointer)
+        link = ReferenceNode(pointer=pointer)
         self._links.append(link)
         return link
 
-    def _typed(self, part: keywords.Part, used: set[str]) -> Node:
+    def _typed(self, part: keywords.Part, used: set[str]) -> JsonNode:
         names = part.tree["type"]
         if isinstance(names, str):
             return self._of_type(names, part, used)
@@ -129,7 +129,7 @@ class _Loader:
             raise InvalidSchema(f"type is neither a string nor an array of strings at {part.where}")
         return Combined(criterion="anyOf", parts=[self._of_type(name, part, used) for name in names])
 
-    def _of_type(self, name: str, part: keywords.Part, used: set[str]) -> Node:
+    def _of_type(self, name: str, part: keywords.Part, used: set[str]) -> JsonNode:
         if name == "boolean":
             return Truth()
         if name == "null":
@@ -143,9 +143,9 @@ class _Loader:
                 return node
         raise InvalidSchema(f"unknown type: [{name}] at {part.where}")
 
-    def _untyped(self, part: keywords.Part, used: set[str]) -> list[Node]:
+    def _untyped(self, part: keywords.Part, used: set[str]) -> list[JsonNode]:
         """Keywords of types that the schema does not name: they hold for values of that type."""
-        nodes: list[Node] = [
+        nodes: list[JsonNode] = [
             build(part, self._dialect)
             for _, known, build in self._kinds()
             if any(key not in used and self._says_something(part.tree, key) for key in known)
@@ -161,7 +161,7 @@ class _Loader:
         """Modern drafts are read property by property, so an empty table of them is as good as none."""
         return key in tree and not (self._dialect.modern and key in _TABLES and tree[key] == {})
 
-    def _kinds(self) -> list[tuple[tuple[str, ...], tuple[str, ...], Callable[[keywords.Part, Dialect], Node]]]:
+    def _kinds(self) -> list[tuple[tuple[str, ...], tuple[str, ...], Callable[[keywords.Part, Dialect], JsonNode]]]:
         return [
             (("array",), self._dialect.array_keywords, keywords.sequence),
             (("object",), self._dialect.object_keywords, keywords.record),
@@ -169,7 +169,7 @@ class _Loader:
             (("string",), self._dialect.text_keywords, keywords.text),
         ]
 
-    def _carry(self, node: Node, part: keywords.Part) -> None:
+    def _carry(self, node: JsonNode, part: keywords.Part) -> None:
         tree = part.tree
         node.id = part.optional_text(self._dialect.id_keyword)
         node.title = part.optional_text("title")

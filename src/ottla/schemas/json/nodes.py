@@ -15,7 +15,7 @@ Amount = int | Decimal
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Node:
+class JsonNode:
     """What any schema may carry; `mark` is its fingerprint, once it is complete."""
 
     mark: str = ""
@@ -28,7 +28,7 @@ class Node:
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Anything(Node):
+class Anything(JsonNode):
     """Says nothing: `{}`."""
 
 
@@ -38,37 +38,37 @@ class Always(Anything):
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Never(Node):
+class Never(JsonNode):
     """`false`."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Link(Node):
+class ReferenceNode(JsonNode):
     """A `$ref`. `target` is set once the whole schema has been read."""
 
     pointer: str
-    target: Node | None = None
+    target: JsonNode | None = None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Truth(Node):
+class Truth(JsonNode):
     """A boolean value."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Nothing(Node):
+class Nothing(JsonNode):
     """The value null."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Text(Node):
+class TextNode(JsonNode):
     min_length: int | None = None
     max_length: int | None = None
     pattern: str | None = None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Number(Node):
+class Number(JsonNode):
     integer: bool = False
     minimum: Amount | None = None
     maximum: Amount | None = None
@@ -78,30 +78,30 @@ class Number(Node):
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Record(Node):
+class ObjectNode(JsonNode):
     """An object. `open` is false when no other properties are allowed; `others` is what they have to be."""
 
-    properties: dict[str, Node] = field(default_factory=dict)
+    properties: dict[str, JsonNode] = field(default_factory=dict)
     required: dict[str, None] = field(default_factory=dict)
-    patterns: dict[str, Node] = field(default_factory=dict)
+    patterns: dict[str, JsonNode] = field(default_factory=dict)
     open: bool = True
-    others: Node | None = None
-    unevaluated: Node | None = None
+    others: JsonNode | None = None
+    unevaluated: JsonNode | None = None
     needed_with: dict[str, frozenset[str]] = field(default_factory=dict)
-    schema_with: dict[str, Node] = field(default_factory=dict)
+    schema_with: dict[str, JsonNode] = field(default_factory=dict)
     min_properties: int | None = None
     max_properties: int | None = None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Sequence(Node):
+class ArrayNode(JsonNode):
     """An array: `each` for all items, or `items` by place and `others` for those behind them."""
 
-    each: Node | None = None
-    items: list[Node] = field(default_factory=list)
+    each: JsonNode | None = None
+    items: list[JsonNode] = field(default_factory=list)
     open: bool = True
-    others: Node | None = None
-    unevaluated: Node | None = None
+    others: JsonNode | None = None
+    unevaluated: JsonNode | None = None
     min_items: int | None = None
     max_items: int | None = None
     unique: bool = False
@@ -110,30 +110,30 @@ class Sequence(Node):
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Choice(Node):
+class EnumNode(JsonNode):
     """`enum`: the values as sorted JSON text."""
 
     values: frozenset[str]
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Constant(Node):
+class Constant(JsonNode):
     value: str
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Not(Node):
-    node: Node
+class Not(JsonNode):
+    node: JsonNode
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Conditional(Node):
+class Conditional(JsonNode):
     """`if`, `then`, `else`: known to be there, never compared (as in Confluent's registry)."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Combined(Node):
+class Combined(JsonNode):
     """`criterion` is allOf, anyOf or oneOf."""
 
     criterion: str
-    parts: list[Node]
+    parts: list[JsonNode]

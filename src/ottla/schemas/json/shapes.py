@@ -19,11 +19,11 @@ from typing import Any
 from ottla.model.limits import COLUMNS_MAX
 from ottla.schemas import jackson
 from ottla.schemas.json.dialects import dialect_of
-from ottla.schemas.json.documents import Documents, Place
-from ottla.schemas.schema import InvalidSchema, Source, UnsupportedSchema
+from ottla.schemas.json.documents import Documents, LocatedSchema
+from ottla.schemas.schema import InvalidSchema, SchemaSource, UnsupportedSchema
 
 
-class Kind(IntEnum):
+class ShapeKind(IntEnum):
     """What a value is. ANY is whatever it may be, kept as text: strings as they are, all else as JSON."""
 
     NOTHING = 0
@@ -41,37 +41,42 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class JsonShape:
     """A kind, with the fields of a STRUCT, or what a LIST or MAP holds. For writers: whether null is admitted, and
     which fields must be there."""
 
-    kind: Kind
-    fields: tuple[tuple[str, Shape], ...] = ()
-    items: Shape | None = None
+    kind: ShapeKind
+    fields: tuple[tuple[str, JsonShape], ...] = ()
+    items: JsonShape | None = None
     nullable: bool = True
     required: tuple[str, ...] = ()
 
     @property
-    def item(self) -> Shape:
+    def item(self) -> JsonShape:
         """What a list or a map holds."""
         assert self.items is not None
         return self.items
 
 
-_ANY = Shape(Kind.ANY)
-_PLAIN = {"integer": Kind.LONG, "number": Kind.DOUBLE, "boolean": Kind.BOOLEAN, "null": Kind.NOTHING}
-_FORMATS = {"date-time": Kind.MOMENT, "date": Kind.DAY}
+_ANY = JsonShape(ShapeKind.ANY)
+_PLAIN = {
+    "integer": ShapeKind.LONG,
+    "number": ShapeKind.DOUBLE,
+    "boolean": ShapeKind.BOOLEAN,
+    "null": ShapeKind.NOTHING,
+}
+_FORMATS = {"date-time": ShapeKind.MOMENT, "date": ShapeKind.DAY}
 _LINKS_MAX = 100
 # Keywords of a schema, each with the place that its own references are relative to.
-_Keywords = Mapping[str, tuple[Any, Place]]
+_Keywords = Mapping[str, tuple[Any, LocatedSchema]]
 
 
-def shape_of(source: Source) -> Shape:
+def shape_of(source: SchemaSource) -> JsonShape:
     """The shape of a schema's values. Raises InvalidSchema, UnsupportedSchema (types inside themselves, too many)."""
     tree = jackson.read(source.text, exact=True)
     documents = Documents(tree, dialect_of(tree).id_keyword, source.resolved)
     shapes = _Shapes(documents)
-    root = Place(documents.root, documents.base, documents.base.partition("#")[0])
+    root = LocatedSchema(documents.root, documents.base, documents.base.partition("#")[0])
     try:
         return shapes.shape(root)
     except (AttributeError, TypeError) as error:  # a keyword that is not what the drafts say
@@ -84,7 +89,7 @@ class _Shapes:
         self._open: list[int] = []
         self._count = 0
 
-    def shape(self, place: Place) -> Shape:
+    def shape(self, place: LocatedSchema) -> JsonShape:
         self._count += 1
         if self._count > COLUMNS_MAX:
             raise UnsupportedSchema(f"the schema has more than {COLUMNS_MAX} columns")
@@ -99,7 +104,7 @@ class _Shapes:
         finally:
             self._open.pop()
 
-    def _followed(self, place: Place) -> Place:
+    def _followed(self, place: LocatedSchema) -> LocatedSchema:
         """Behind all `$ref`s."""
         for _ in range(_LINKS_MAX):
             if not isinstance(place.tree, dict):
@@ -110,7 +115,7 @@ class _Shapes:
             _, place = self._documents.find(place, str(place.tree["$ref"]))
         raise UnsupportedSchema("the schema is inside itself: references lead to each other")
 
-    def _keywords(self, place: Place) -> _Keywords:
+    def _keywords(self, place: LocatedSchema) -> _Keywords:
         """One schema for `allOf`: what its parts say of types and properties; what is said outside comes first."""
         own: _Keywords = {key: (each, place) for key, each in place.tree.items() if key != "allOf"}
         if "allOf" not in place.tree:
@@ -120,8 +125,8 @@ class _Shapes:
             part = self._followed(place._replace(tree=each))
             if isinstance(part.tree, dict):
                 parts.append({key: (value, part) for key, value in part.tree.items()})
-        merged: dict[str, tuple[Any, Place]] = {}
-        properties: dict[str, Place] = {}
+        merged: dict[str, tuple[Any, LocatedSchema]] = {}
+        properties: dict[str, LocatedSchema] = {}
         required: dict[str, None] = {}
         for said in reversed(parts):
             merged.update(said)
@@ -131,7 +136,7 @@ class _Shapes:
             merged.update(properties=(properties, place), required=(list(required), place))
         return merged
 
-    def _shape(self, said: _Keywords) -> Shape:
+    def _shape(self, said: _Keywords) -> JsonShape:
         def get(name: str, default: Any = None) -> Any:
             return said[name][0] if name in said else default
 
@@ -151,30 +156,32 @@ class _Shapes:
             kind = "string"
         return replace(self._of_kind(kind, said, get), nullable=not kinds or "null" in kinds)
 
-    def _of_kind(self, kind: str | None, said: _Keywords, get: Callable[..., Any]) -> Shape:
-        def below(name: str) -> Shape:
+    def _of_kind(self, kind: str | None, said: _Keywords, get: Callable[..., Any]) -> JsonShape:
+        def below(name: str) -> JsonShape:
             tree, place = said[name]
             return self.shape(place._replace(tree=tree))
 
         if kind == "object" and get("properties"):
             fields = tuple((name, self.shape(place)) for name, place in _properties(said).items())
-            return Shape(Kind.STRUCT, fields, required=tuple(map(str, get("required", ()))))
+            return JsonShape(ShapeKind.STRUCT, fields, required=tuple(map(str, get("required", ()))))
         if kind == "object" and isinstance(get("additionalProperties"), dict):
-            return Shape(Kind.MAP, items=below("additionalProperties"))
+            return JsonShape(ShapeKind.MAP, items=below("additionalProperties"))
         if kind == "array":
-            return Shape(Kind.LIST, items=below("items") if isinstance(get("items"), dict) else _ANY)
+            return JsonShape(ShapeKind.LIST, items=below("items") if isinstance(get("items"), dict) else _ANY)
         if kind == "string":
             is_bytes = get("contentEncoding") == "base64"
-            return Shape(Kind.BYTES if is_bytes else _FORMATS.get(get("format", ""), Kind.STRING))
-        return Shape(_PLAIN[kind]) if kind in _PLAIN else _ANY
+            return JsonShape(ShapeKind.BYTES if is_bytes else _FORMATS.get(get("format", ""), ShapeKind.STRING))
+        return JsonShape(_PLAIN[kind]) if kind in _PLAIN else _ANY
 
 
-def _properties(said: _Keywords) -> dict[str, Place]:
+def _properties(said: _Keywords) -> dict[str, LocatedSchema]:
     if "properties" not in said:
         return {}
     found, place = said["properties"]
     # Those of an `allOf` have places of their own already.
-    return {name: each if isinstance(each, Place) else place._replace(tree=each) for name, each in found.items()}
+    return {
+        name: each if isinstance(each, LocatedSchema) else place._replace(tree=each) for name, each in found.items()
+    }
 
 
 def _one_kind(kinds: list[str]) -> str | None:

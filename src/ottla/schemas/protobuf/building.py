@@ -21,16 +21,16 @@ from google.protobuf.message import Message as ProtoMessage
 from ottla.schemas.protobuf.elements import (
     EnumType,
     Extend,
-    Field,
-    File,
     ImportKind,
-    Kind,
     Label,
     Literal,
+    LiteralKind,
     Message,
-    Option,
-    Service,
-    Span,
+    NumberRange,
+    ProtoField,
+    ProtoFile,
+    ProtoOption,
+    ProtoService,
 )
 from ottla.schemas.protobuf.linking import SCALARS, NameKind, Names, join
 from ottla.schemas.protobuf.scalars import default_text
@@ -48,7 +48,7 @@ class Pending(NamedTuple):
     """Options to interpret: whose they are (the descriptor with a field `options`), and the scope of names in them."""
 
     owner: ProtoMessage
-    options: Sequence[Option]
+    options: Sequence[ProtoOption]
     scope: str
 
 
@@ -57,7 +57,7 @@ class Built(NamedTuple):
     pending: list[Pending]
 
 
-def build(file: File, path: str, names: Names) -> Built:
+def build(file: ProtoFile, path: str, names: Names) -> Built:
     """The descriptor of a linked file. Raises InvalidSchema."""
     builder = _Builder(file.is_proto3, names)
     made = FileDescriptorProto(name=path)
@@ -115,7 +115,7 @@ class _Builder:
         self._names = names
         self.pending: list[Pending] = []
 
-    def later(self, owner: ProtoMessage, options: Sequence[Option], scope: str) -> None:
+    def later(self, owner: ProtoMessage, options: Sequence[ProtoOption], scope: str) -> None:
         if options:
             self.pending.append(Pending(owner, options, scope))
 
@@ -154,7 +154,7 @@ class _Builder:
         """Nested messages, those of map entries and groups among them, in the order of the text."""
         extended = [each for extend in message.extends for each in extend.fields]
         fields = [each for each in (*message.fields, *extended) if each.key is not None or each.group is not None]
-        elements: list[Field | Message] = [*fields, *message.nested]
+        elements: list[ProtoField | Message] = [*fields, *message.nested]
         for element in sorted(elements, key=lambda each: each.position):
             if isinstance(element, Message):
                 self.message(made.nested_type.add(), element, scope)
@@ -163,7 +163,7 @@ class _Builder:
             else:
                 self._map_entry(made.nested_type.add(), element)
 
-    def _map_entry(self, made: DescriptorProto, each: Field) -> None:
+    def _map_entry(self, made: DescriptorProto, each: ProtoField) -> None:
         made.name = map_entry_name(each.name)
         key = made.field.add(name="key", number=1, label=FieldDescriptorProto.LABEL_OPTIONAL)
         key.type = SCALAR_TYPES.get(each.key or "", FieldDescriptorProto.TYPE_GROUP)
@@ -171,7 +171,7 @@ class _Builder:
         self._set_type(value, each.type)
         made.options.map_entry = True
 
-    def field(self, made: FieldDescriptorProto, each: Field, scope: str) -> None:
+    def field(self, made: FieldDescriptorProto, each: ProtoField, scope: str) -> None:
         made.name = each.name if each.group is None else each.name.lower()
         made.number = each.number
         made.label = _LABELS[each.label or Label.OPTIONAL]
@@ -188,7 +188,7 @@ class _Builder:
             made.proto3_optional = True
         self.later(made, self._special_options(made, each), scope)
 
-    def _special_options(self, made: FieldDescriptorProto, each: Field) -> Sequence[Option]:
+    def _special_options(self, made: FieldDescriptorProto, each: ProtoField) -> Sequence[ProtoOption]:
         """Set what looks like an option and is none; the others are left."""
         others = []
         for option in each.options:
@@ -198,7 +198,7 @@ class _Builder:
                 made.default_value = default_text(made, option)
             elif option.is_plain("json_name"):
                 value = option.value
-                if not isinstance(value, Literal) or value.kind is not Kind.STRING:
+                if not isinstance(value, Literal) or value.kind is not LiteralKind.STRING:
                     raise InvalidSchema(_at(option, "json_name must be a string"))
                 made.json_name = value.data.decode("utf-8", "replace")
             else:
@@ -234,7 +234,7 @@ class _Builder:
                     first, last = _both(item)
                     made.reserved_range.add(start=first, end=last)
 
-    def service(self, made: ServiceDescriptorProto, service: Service, package: str) -> None:
+    def service(self, made: ServiceDescriptorProto, service: ProtoService, package: str) -> None:
         scope = join(package, service.name)
         made.name = service.name
         self.later(made, service.options, scope)
@@ -249,7 +249,7 @@ class _Builder:
             self.later(method, rpc.options, scope)
 
 
-def _both(span: Span) -> tuple[int, int]:
+def _both(span: NumberRange) -> tuple[int, int]:
     return span.first, span.first if span.last is None else span.last
 
 
@@ -266,6 +266,6 @@ def _add_synthetic_oneofs(made: DescriptorProto) -> None:
         made.oneof_decl.add(name=name)
 
 
-def _at(option: Option, message: str) -> str:
+def _at(option: ProtoOption, message: str) -> str:
     line, column = option.position
     return f"line {line}, column {column}: {message}" if line else message

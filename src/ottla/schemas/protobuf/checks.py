@@ -6,7 +6,15 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ottla.schemas.protobuf.elements import EnumType, Field, File, Message, Position, Reserved, Span
+from ottla.schemas.protobuf.elements import (
+    EnumType,
+    Message,
+    NumberRange,
+    ProtoField,
+    ProtoFile,
+    Reserved,
+    TextPosition,
+)
 from ottla.schemas.protobuf.linking import walk_messages
 from ottla.schemas.schema import InvalidSchema
 
@@ -14,7 +22,7 @@ from ottla.schemas.schema import InvalidSchema
 _PROTOBUFS_OWN = range(19_000, 20_000)
 
 
-def check(file: File) -> None:
+def check(file: ProtoFile) -> None:
     """Raises InvalidSchema."""
     for enum in file.enums:
         _check_enum(enum, file.is_proto3)
@@ -26,7 +34,7 @@ def check(file: File) -> None:
             _check_enum(enum, file.is_proto3)
 
 
-def _fail(position: Position, message: str) -> NoReturn:
+def _fail(position: TextPosition, message: str) -> NoReturn:
     where = f"line {position.line}, column {position.column}: " if position.line else ""
     raise InvalidSchema(where + message)
 
@@ -49,7 +57,7 @@ def _check_fields(name: str, message: Message) -> None:
             _fail(each.position, f"{name}: the field {each.name} uses a reserved name")
 
 
-def _check_number(name: str, each: Field) -> None:
+def _check_number(name: str, each: ProtoField) -> None:
     if each.number in _PROTOBUFS_OWN:
         _fail(each.position, f"{name}: the field {each.name} has a number from 19000 to 19999, which Protobuf reserves")
 
@@ -96,7 +104,7 @@ class _Reserved:
         self.names = {value for value in values if isinstance(value, str)}
         self._firsts: list[int] = []
         self._lasts: list[int] = []  # the highest of all spans up to this one: they may lie in one another
-        for first, last in sorted(_ends(value) for value in values if isinstance(value, Span)):
+        for first, last in sorted(_ends(value) for value in values if isinstance(value, NumberRange)):
             self._firsts.append(first)
             self._lasts.append(max(last, self._lasts[-1]) if self._lasts else last)
 
@@ -105,5 +113,5 @@ class _Reserved:
         return at > 0 and number <= self._lasts[at - 1]
 
 
-def _ends(span: Span) -> tuple[int, int]:
+def _ends(span: NumberRange) -> tuple[int, int]:
     return span.first, span.first if span.last is None else span.last

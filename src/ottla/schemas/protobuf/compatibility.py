@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ottla.schemas.protobuf.elements import EnumType, Field, Label, Message
-from ottla.schemas.protobuf.library import Library
+from ottla.schemas.protobuf.elements import EnumType, Label, Message, ProtoField
+from ottla.schemas.protobuf.library import ProtoFiles
 from ottla.schemas.protobuf.linking import SCALARS, join, walk_messages
 from ottla.schemas.schema import Incompatibility, Reference
 
@@ -50,13 +50,17 @@ _ENCODINGS = {
 }
 
 
-class Difference(NamedTuple):
+class ProtoDifference(NamedTuple):
     kind: str
     path: str
 
 
 def incompatibilities(
-    update: Library, references: Sequence[Reference], *, original: Library, original_references: Sequence[Reference]
+    update: ProtoFiles,
+    references: Sequence[Reference],
+    *,
+    original: ProtoFiles,
+    original_references: Sequence[Reference],
 ) -> list[Incompatibility]:
     """What keeps `update`, as the reader, from reading what `original` wrote."""
     found = differences(update, references, original=original, original_references=original_references)
@@ -65,8 +69,12 @@ def incompatibilities(
 
 
 def differences(
-    update: Library, references: Sequence[Reference], *, original: Library, original_references: Sequence[Reference]
-) -> list[Difference]:
+    update: ProtoFiles,
+    references: Sequence[Reference],
+    *,
+    original: ProtoFiles,
+    original_references: Sequence[Reference],
+) -> list[ProtoDifference]:
     """All that has changed, harmless or not."""
     comparison = _Comparison(_Types(original, original_references), _Types(update, references))
     return comparison.run(original, update)
@@ -88,7 +96,7 @@ class _Types:
 
     __slots__ = ("_known",)
 
-    def __init__(self, library: Library, references: Sequence[Reference]) -> None:
+    def __init__(self, library: ProtoFiles, references: Sequence[Reference]) -> None:
         origins = {each.name: (each.subject, each.version) for each in references}
         self._known: dict[str, _Type] = {}
         for linked in library.files:
@@ -103,7 +111,7 @@ class _Types:
     def of(self, name: str) -> _Type:
         return self._known[name.removeprefix(".")]
 
-    def shape(self, each: Field) -> tuple[str, str, str]:
+    def shape(self, each: ProtoField) -> tuple[str, str, str]:
         """Scalar, message, map or group; the type (of a map: its values); the type of a map's keys."""
         if each.group is not None:
             return "group", each.type, ""
@@ -134,7 +142,7 @@ class _Pair(NamedTuple):
 class _Comparison:
     originals: _Types
     updates: _Types
-    found: list[Difference] = field(default_factory=list)
+    found: list[ProtoDifference] = field(default_factory=list)
     # Fields whose message comes from an import: in which pair the field is, its path, and the pair of its type.
     uses: list[tuple[_Pair, str, _Pair]] = field(default_factory=list)
     waiting: list[_Pair] = field(default_factory=list)
@@ -142,7 +150,7 @@ class _Comparison:
     pair: _Pair = field(default=_Pair())
     path: list[str] = field(default_factory=list)
 
-    def run(self, original: Library, update: Library) -> list[Difference]:
+    def run(self, original: ProtoFiles, update: ProtoFiles) -> list[ProtoDifference]:
         before, after = original.main.file, update.main.file
         if before.package != after.package:
             self._add("PACKAGE_CHANGED")
@@ -171,11 +179,11 @@ class _Comparison:
                     self.broken.add(user)
                     spreading.append(user)
         self.found += [
-            Difference("FIELD_NAMED_TYPE_CHANGED", path) for _, path, used in self.uses if used in self.broken
+            ProtoDifference("FIELD_NAMED_TYPE_CHANGED", path) for _, path, used in self.uses if used in self.broken
         ]
 
     def _add(self, kind: str, *more: str) -> None:
-        self.found.append(Difference(kind, "#/" + "/".join((*self.path, *more))))
+        self.found.append(ProtoDifference(kind, "#/" + "/".join((*self.path, *more))))
         if kind in BREAKING:
             self.broken.add(self.pair)
 
@@ -235,7 +243,7 @@ class _Comparison:
                 self._both(before[number], after[number])
         self._types(old.nested, old.enums, new.nested, new.enums)
 
-    def _oneofs(self, old: Message, new: Message, before: dict[int, Field]) -> None:
+    def _oneofs(self, old: Message, new: Message, before: dict[int, ProtoField]) -> None:
         """Fields that were independent and now exclude each other: some of what was written is lost."""
         for oneof in new.oneofs:
             members = [before[each.number] for each in new.fields if each.oneof == oneof.name and each.number in before]
@@ -248,21 +256,21 @@ class _Comparison:
         for name in sorted(olds ^ news):
             self._add("ONEOF_REMOVED" if name in olds else "ONEOF_ADDED", name)
 
-    def _removed(self, each: Field, kept: set[str | None]) -> None:
+    def _removed(self, each: ProtoField, kept: set[str | None]) -> None:
         if each.oneof is None:
             is_required = each.label is Label.REQUIRED
             self._add("REQUIRED_FIELD_REMOVED" if is_required else "FIELD_REMOVED", str(each.number))
         elif each.oneof in kept:
             self._add("ONEOF_FIELD_REMOVED", each.oneof, str(each.number))
 
-    def _added(self, each: Field) -> None:
+    def _added(self, each: ProtoField) -> None:
         if each.oneof is None:
             is_required = each.label is Label.REQUIRED
             self._add("REQUIRED_FIELD_ADDED" if is_required else "FIELD_ADDED", str(each.number))
         else:
             self._add("ONEOF_FIELD_ADDED", each.oneof, str(each.number))
 
-    def _both(self, old: Field, new: Field) -> None:
+    def _both(self, old: ProtoField, new: ProtoField) -> None:
         self.path += [str(new.number)] if new.oneof is None else [new.oneof, str(new.number)]
         if old.oneof is not None and new.oneof is None:
             self._add("ONEOF_FIELD_MOVED_TO_TOP_LEVEL")

@@ -13,17 +13,17 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Position(NamedTuple):
+class TextPosition(NamedTuple):
     """Line and column, both from 1."""
 
     line: int = 0
     column: int = 0
 
 
-NOWHERE = Position()
+NOWHERE = TextPosition()
 
 
-class Kind(Enum):
+class LiteralKind(Enum):
     """What a literal in an option is."""
 
     STRING = "string"
@@ -35,7 +35,7 @@ class Kind(Enum):
 class Literal:
     """A single value: `text` for numbers (with its sign) and words, `data` for strings (escapes undone)."""
 
-    kind: Kind
+    kind: LiteralKind
     text: str = ""
     data: bytes = b""
 
@@ -48,13 +48,13 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class ListLiteral:
     """A list in brackets."""
 
     values: tuple[Value, ...] = ()
 
 
-Value = Literal | Aggregate | Items
+Value = Literal | Aggregate | ListLiteral
 
 
 class NamePart(NamedTuple):
@@ -65,16 +65,16 @@ class NamePart(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class ProtoOption:
     name: tuple[NamePart, ...]
     value: Value
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
     def is_plain(self, name: str) -> bool:
         return self.name == (NamePart(name, False),)
 
 
-class Span(NamedTuple):
+class NumberRange(NamedTuple):
     """A number, or with `last` a range with both ends in it."""
 
     first: int
@@ -85,15 +85,15 @@ class Span(NamedTuple):
 class Reserved:
     """One statement: numbers and names that may not be used."""
 
-    values: tuple[Span | str, ...]
+    values: tuple[NumberRange | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
     """One statement: numbers that other files may use."""
 
-    spans: tuple[Span, ...]
-    options: tuple[Option, ...] = ()
+    spans: tuple[NumberRange, ...]
+    options: tuple[ProtoOption, ...] = ()
 
 
 class Label(Enum):
@@ -103,7 +103,7 @@ class Label(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ProtoField:
     """A field. `key` is the type of a map's keys (then `type` is that of its values); `group` is a group's body."""
 
     name: str
@@ -113,38 +113,38 @@ class Field:
     key: str | None = None
     group: Message | None = None
     oneof: str | None = None
-    options: tuple[Option, ...] = ()
-    position: Position = field(default=NOWHERE, compare=False)
+    options: tuple[ProtoOption, ...] = ()
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
+class ProtoOneOf:
     name: str
-    options: tuple[Option, ...] = ()
+    options: tuple[ProtoOption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Extend:
     extendee: str
-    fields: tuple[Field, ...]
-    position: Position = field(default=NOWHERE, compare=False)
+    fields: tuple[ProtoField, ...]
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class EnumValue:
     name: str
     number: int
-    options: tuple[Option, ...] = ()
-    position: Position = field(default=NOWHERE, compare=False)
+    options: tuple[ProtoOption, ...] = ()
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class EnumType:
     name: str
     values: tuple[EnumValue, ...] = ()
-    options: tuple[Option, ...] = ()
+    options: tuple[ProtoOption, ...] = ()
     reserved: tuple[Reserved, ...] = ()
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +152,15 @@ class Message:
     """A message. `fields` holds the members of oneofs too, at their places; `nested` does not hold groups."""
 
     name: str
-    fields: tuple[Field, ...] = ()
-    oneofs: tuple[OneOf, ...] = ()
+    fields: tuple[ProtoField, ...] = ()
+    oneofs: tuple[ProtoOneOf, ...] = ()
     nested: tuple[Message, ...] = ()
     enums: tuple[EnumType, ...] = ()
     extends: tuple[Extend, ...] = ()
     extensions: tuple[Extensions, ...] = ()
     reserved: tuple[Reserved, ...] = ()
-    options: tuple[Option, ...] = ()
-    position: Position = field(default=NOWHERE, compare=False)
+    options: tuple[ProtoOption, ...] = ()
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
     @property
     def is_map_entry(self) -> bool:
@@ -172,7 +172,7 @@ class Message:
         return any(option.is_plain("map_entry") and option.value == TRUE for option in self.options)
 
 
-TRUE = Literal(Kind.WORD, "true")
+TRUE = Literal(LiteralKind.WORD, "true")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,17 +184,17 @@ class Rpc:
     response: str
     is_request_stream: bool = False
     is_response_stream: bool = False
-    options: tuple[Option, ...] = ()
+    options: tuple[ProtoOption, ...] = ()
     has_body: bool = field(default=False, compare=False)
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ProtoService:
     name: str
     rpcs: tuple[Rpc, ...] = ()
-    options: tuple[Option, ...] = ()
-    position: Position = field(default=NOWHERE, compare=False)
+    options: tuple[ProtoOption, ...] = ()
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 class ImportKind(Enum):
@@ -207,21 +207,21 @@ class ImportKind(Enum):
 class Import:
     path: str
     kind: ImportKind = ImportKind.PLAIN
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ProtoFile:
     """A whole file. `syntax` is None where the text says nothing (which means proto2)."""
 
     syntax: str | None = None
     package: str | None = None
     imports: tuple[Import, ...] = ()
-    options: tuple[Option, ...] = ()
+    options: tuple[ProtoOption, ...] = ()
     messages: tuple[Message, ...] = ()
     enums: tuple[EnumType, ...] = ()
     extends: tuple[Extend, ...] = ()
-    services: tuple[Service, ...] = ()
+    services: tuple[ProtoService, ...] = ()
 
     @property
     def is_proto3(self) -> bool:

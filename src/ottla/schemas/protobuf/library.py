@@ -25,7 +25,7 @@ from google.protobuf.message_factory import GetMessageClass
 from ottla.model.limits import PROTOBUF_TEXT_CHARS_MAX, SCHEMA_NAME_CHARS_MAX, SCHEMA_NAME_PARTS_MAX
 from ottla.schemas.protobuf.building import build
 from ottla.schemas.protobuf.checks import check
-from ottla.schemas.protobuf.elements import File, ImportKind
+from ottla.schemas.protobuf.elements import ImportKind, ProtoFile
 from ottla.schemas.protobuf.known import CONFLUENT, DESCRIPTOR_FILE, known_descriptor
 from ottla.schemas.protobuf.linking import NameKind, Names, link, names_in
 from ottla.schemas.protobuf.options import interpret
@@ -43,15 +43,15 @@ class Linked:
     """A file that is understood: as spelt, with full names, what it may name, and its descriptor."""
 
     path: str
-    spelt: File
-    file: File
+    spelt: ProtoFile
+    file: ProtoFile
     names: Names
     exported: Mapping[str, NameKind]
     descriptor: FileDescriptorProto
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class ProtoFiles:
     """A schema's file, and before it all files that it needs, dependencies first."""
 
     main: Linked
@@ -70,12 +70,12 @@ class Library:
 class _Read:
     """A file that is parsed, or has been given as a descriptor (which becomes elements once its imports are there)."""
 
-    file: File | None
+    file: ProtoFile | None
     descriptor: FileDescriptorProto | None
     imports: tuple[str, ...]
 
 
-def load(text: str, resolved: Mapping[str, str], *, strict: bool = True) -> Library:
+def load(text: str, resolved: Mapping[str, str], *, strict: bool = True) -> ProtoFiles:
     """Understand a schema and its imports. Raises InvalidSchema.
 
     Unless `strict`, what protoc would refuse but can be compared is let through; its descriptor may then be of no use.
@@ -104,7 +104,7 @@ def load(text: str, resolved: Mapping[str, str], *, strict: bool = True) -> Libr
             stack += [(each, False) for each in reversed(read.imports)]
     # Nothing keeps a reference from having that name too.
     path = MAIN if MAIN not in done else f"{MAIN}.proto"
-    return Library(_link(path, main, done, strict), done)
+    return ProtoFiles(_link(path, main, done, strict), done)
 
 
 def _link_import(path: str, read: _Read, done: Mapping[str, Linked], strict: bool) -> Linked:
@@ -235,7 +235,7 @@ def _closure(paths: list[str], done: Mapping[str, Linked]) -> list[str]:
     return [path for path in done if path in wanted]
 
 
-def _linked_file(path: str, spelt: File, done: Mapping[str, Linked], strict: bool) -> Linked:
+def _linked_file(path: str, spelt: ProtoFile, done: Mapping[str, Linked], strict: bool) -> Linked:
     own = names_in(spelt)
     visible = dict(own)
     exported = dict(own)
@@ -258,7 +258,7 @@ def _linked_file(path: str, spelt: File, done: Mapping[str, Linked], strict: boo
     return Linked(path, spelt, file, names, exported, made)
 
 
-def _described(path: str, file: File, names: Names, done: Mapping[str, Linked]) -> FileDescriptorProto:
+def _described(path: str, file: ProtoFile, names: Names, done: Mapping[str, Linked]) -> FileDescriptorProto:
     made, pending = build(file, path, names)
     describes = _describes_options(file.package, [each.name for each in file.messages])
     pool = _pool_for(describes, list(made.dependency), done)

@@ -11,7 +11,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from ottla.schemas.protobuf.elements import EnumType, Extend, Field, File, Message, Position, Rpc, Service
+from ottla.schemas.protobuf.elements import (
+    EnumType,
+    Extend,
+    Message,
+    ProtoField,
+    ProtoFile,
+    ProtoService,
+    Rpc,
+    TextPosition,
+)
 from ottla.schemas.schema import InvalidSchema
 
 SCALARS = (
@@ -31,7 +40,7 @@ def join(scope: str, name: str) -> str:
     return f"{scope}.{name}" if scope else name
 
 
-def walk_messages(file: File) -> Iterator[tuple[str, Message]]:
+def walk_messages(file: ProtoFile) -> Iterator[tuple[str, Message]]:
     """All messages with their full names, outer ones first; groups too."""
     grouped = [member.group for extend in file.extends for member in extend.fields if member.group is not None]
     stack = [(file.package or "", message) for message in reversed([*file.messages, *grouped])]
@@ -44,7 +53,7 @@ def walk_messages(file: File) -> Iterator[tuple[str, Message]]:
         stack += [(name, each) for each in reversed(inner)]
 
 
-def names_in(file: File) -> dict[str, NameKind]:
+def names_in(file: ProtoFile) -> dict[str, NameKind]:
     """The full names that a file defines."""
     package = file.package or ""
     parts = package.split(".") if package else []
@@ -56,7 +65,7 @@ def names_in(file: File) -> dict[str, NameKind]:
     return names
 
 
-def _scopes(file: File) -> Iterator[tuple[str, tuple[Extend, ...], tuple[EnumType, ...]]]:
+def _scopes(file: ProtoFile) -> Iterator[tuple[str, tuple[Extend, ...], tuple[EnumType, ...]]]:
     yield file.package or "", file.extends, file.enums
     for name, message in walk_messages(file):
         yield name, message.extends, message.enums
@@ -86,7 +95,7 @@ class Names:
                 break
         return next((full for outer in scopes if self.known.get(full := join(outer, name)) in kinds), None)
 
-    def type_named(self, name: str, scope: str, position: Position) -> str:
+    def type_named(self, name: str, scope: str, position: TextPosition) -> str:
         """The full name of a type, with a dot in front. Raises InvalidSchema."""
         found = self.find(name, scope, NameKind.MESSAGE, NameKind.ENUM)
         if found is None:
@@ -101,7 +110,7 @@ def _outwards(scope: str) -> list[str]:
     return [".".join(parts[:count]) for count in range(len(parts), -1, -1)]
 
 
-def link(file: File, names: Names) -> File:
+def link(file: ProtoFile, names: Names) -> ProtoFile:
     """The same file with full names (beginning with a dot) of all types. Raises InvalidSchema."""
     scope = file.package or ""
     return replace(
@@ -122,7 +131,7 @@ def _link_message(message: Message, outer: str, names: Names) -> Message:
     )
 
 
-def _link_field(each: Field, scope: str, names: Names) -> Field:
+def _link_field(each: ProtoField, scope: str, names: Names) -> ProtoField:
     if each.group is not None:
         return replace(each, group=_link_message(each.group, scope, names))
     if each.type in SCALARS:
@@ -138,7 +147,7 @@ def _link_extend(extend: Extend, scope: str, names: Names) -> Extend:
     )
 
 
-def _link_service(service: Service, package: str, names: Names) -> Service:
+def _link_service(service: ProtoService, package: str, names: Names) -> ProtoService:
     scope = join(package, service.name)
     return replace(service, rpcs=tuple(_link_rpc(rpc, scope, names) for rpc in service.rpcs))
 

@@ -17,21 +17,21 @@ from ottla.schemas.protobuf.elements import (
     EnumType,
     Extend,
     Extensions,
-    Field,
-    File,
     Import,
     ImportKind,
-    Items,
-    Kind,
     Label,
+    ListLiteral,
     Literal,
+    LiteralKind,
     Message,
     NamePart,
-    Option,
+    NumberRange,
+    ProtoField,
+    ProtoFile,
+    ProtoOption,
+    ProtoService,
     Reserved,
     Rpc,
-    Service,
-    Span,
     Value,
 )
 from ottla.schemas.protobuf.linking import SCALARS, NameKind, Names, join, walk_messages
@@ -42,7 +42,7 @@ from ottla.schemas.protobuf.tokens import whole_number
 _EXPONENT_MAX = 400
 
 
-def normalize(file: File, names: Names, reachable: Iterable[File]) -> File:
+def normalize(file: ProtoFile, names: Names, reachable: Iterable[ProtoFile]) -> ProtoFile:
     """The normal form of a linked file; `reachable` are the linked files that its options may use."""
     return _Normalizer(names, [*reachable, file]).file(file)
 
@@ -50,10 +50,10 @@ def normalize(file: File, names: Names, reachable: Iterable[File]) -> File:
 class _Normalizer:
     __slots__ = ("_extensions", "_messages", "_names")
 
-    def __init__(self, names: Names, files: Sequence[File]) -> None:
+    def __init__(self, names: Names, files: Sequence[ProtoFile]) -> None:
         self._names = names
         self._messages: dict[str, Message] = {}
-        self._extensions: dict[str, Field] = {}
+        self._extensions: dict[str, ProtoField] = {}
         for file in files:
             self._add_extensions(file.package or "", file.extends)
             for name, message in walk_messages(file):
@@ -64,7 +64,7 @@ class _Normalizer:
         for extend in extends:
             self._extensions |= {join(scope, each.name): each for each in extend.fields}
 
-    def file(self, file: File) -> File:
+    def file(self, file: ProtoFile) -> ProtoFile:
         scope = file.package or ""
         imports = []
         for kind in ImportKind:
@@ -102,7 +102,7 @@ class _Normalizer:
             options=self._options(message.options, scope),
         )
 
-    def _field(self, each: Field, scope: str) -> Field:
+    def _field(self, each: ProtoField, scope: str) -> ProtoField:
         normal = replace(each, options=self._options(each.options, scope))
         if each.group is not None:
             return replace(normal, group=self._message(each.group, scope))
@@ -113,7 +113,7 @@ class _Normalizer:
         return normal
 
     def _extends(self, extends: Iterable[Extend], scope: str) -> tuple[Extend, ...]:
-        found: dict[str, list[Field]] = {}
+        found: dict[str, list[ProtoField]] = {}
         for extend in extends:
             found.setdefault(extend.extendee, []).extend(self._field(each, scope) for each in extend.fields)
         return tuple(
@@ -137,7 +137,7 @@ class _Normalizer:
             reserved=_reserved(enum.reserved),
         )
 
-    def _service(self, service: Service, package: str) -> Service:
+    def _service(self, service: ProtoService, package: str) -> ProtoService:
         scope = join(package, service.name)
 
         def rpc(each: Rpc) -> Rpc:
@@ -147,11 +147,11 @@ class _Normalizer:
 
     # --- options ---
 
-    def _options(self, options: Sequence[Option], scope: str) -> tuple[Option, ...]:
-        found: dict[tuple[NamePart, ...], list[Option]] = {}
+    def _options(self, options: Sequence[ProtoOption], scope: str) -> tuple[ProtoOption, ...]:
+        found: dict[tuple[NamePart, ...], list[ProtoOption]] = {}
         for option in sorted((self._option(each, scope) for each in options), key=lambda each: each.name[0].name):
             found.setdefault(option.name, []).append(option)
-        out: list[Option] = []
+        out: list[ProtoOption] = []
         for name, same in found.items():
             field = self._extensions.get(name[0].name) if name[0].is_extension else None
             if field is not None and field.label is not Label.REPEATED:
@@ -160,7 +160,7 @@ class _Normalizer:
                 out += same
         return tuple(replace(option, value=self._value(option.value, scope)) for option in out)
 
-    def _option(self, option: Option, scope: str) -> Option:
+    def _option(self, option: ProtoOption, scope: str) -> ProtoOption:
         """With the full name of its extension, and `(a).b.c = 1` as `(a) = { b: { c: 1 } }`."""
         first, *rest = option.name
         full = self._names.find(first.name, scope, NameKind.EXTENSION) if first.is_extension else None
@@ -172,9 +172,9 @@ class _Normalizer:
             if part.is_extension:
                 key = f"[{self._names.find(part.name, scope, NameKind.EXTENSION) or part.name}]"
             value = Aggregate(((key, value),))
-        return Option((NamePart(full, True),), value, option.position)
+        return ProtoOption((NamePart(full, True),), value, option.position)
 
-    def _last(self, field: Field, values: Sequence[Value]) -> Value:
+    def _last(self, field: ProtoField, values: Sequence[Value]) -> Value:
         """What a field that has one value has after it was set to all of these: the last one counts, but messages that
         follow each other are merged. All at once: an option may be set thousands of times."""
         messages: list[Aggregate] = []
@@ -185,7 +185,7 @@ class _Normalizer:
                 messages.clear()
         return self._merge_messages(field, messages) if len(messages) > 1 else values[-1]
 
-    def _merge_messages(self, field: Field, messages: Sequence[Aggregate]) -> Aggregate:
+    def _merge_messages(self, field: ProtoField, messages: Sequence[Aggregate]) -> Aggregate:
         kind = self._messages.get(field.type[1:])
         fields = {each.name: each for each in kind.fields} if kind is not None else {}
         found: dict[str, list[Value]] = {}
@@ -194,25 +194,25 @@ class _Normalizer:
                 found.setdefault(key, []).append(value)
         return Aggregate(tuple((key, self._merge_values(fields.get(key), values)) for key, values in found.items()))
 
-    def _merge_values(self, field: Field | None, values: Sequence[Value]) -> Value:
+    def _merge_values(self, field: ProtoField | None, values: Sequence[Value]) -> Value:
         if len(values) == 1:
             return values[0]
         if field is not None and field.label is not Label.REPEATED and field.key is None:
             return self._last(field, values)
-        all_ = [each for value in values for each in (value.values if isinstance(value, Items) else (value,))]
-        return Items(tuple(dict.fromkeys(all_)))
+        all_ = [each for value in values for each in (value.values if isinstance(value, ListLiteral) else (value,))]
+        return ListLiteral(tuple(dict.fromkeys(all_)))
 
     def _value(self, value: Value, scope: str) -> Value:
         if isinstance(value, Literal):
-            return _number(value) if value.kind is Kind.NUMBER else value
-        if isinstance(value, Items):
-            return Items(tuple(self._value(each, scope) for each in value.values))
-        entries = {self._key(key, scope): each for key, each in merged(value).entries if each != Items()}
+            return _number(value) if value.kind is LiteralKind.NUMBER else value
+        if isinstance(value, ListLiteral):
+            return ListLiteral(tuple(self._value(each, scope) for each in value.values))
+        entries = {self._key(key, scope): each for key, each in merged(value).entries if each != ListLiteral()}
         return Aggregate(tuple((key, self._entry(each, scope)) for key, each in sorted(entries.items())))
 
     def _entry(self, value: Value, scope: str) -> Value:
-        is_single = isinstance(value, Items) and len(value.values) == 1
-        return self._value(value.values[0] if is_single and isinstance(value, Items) else value, scope)
+        is_single = isinstance(value, ListLiteral) and len(value.values) == 1
+        return self._value(value.values[0] if is_single and isinstance(value, ListLiteral) else value, scope)
 
     def _key(self, key: str, scope: str) -> str:
         if not key.startswith("["):
@@ -225,25 +225,25 @@ def _number(value: Literal) -> Literal:
     sign = "-" if text != value.text else ""
     whole = whole_number(text)
     if whole is not None:
-        return Literal(Kind.NUMBER, f"{sign}{whole}")
+        return Literal(LiteralKind.NUMBER, f"{sign}{whole}")
     number = Decimal(text.rstrip("fF"))
     if abs(number.adjusted()) > _EXPONENT_MAX:
         return value
     plain = f"{number:f}"
-    return Literal(Kind.NUMBER, sign + (plain.rstrip("0").rstrip(".") if "." in plain else plain))
+    return Literal(LiteralKind.NUMBER, sign + (plain.rstrip("0").rstrip(".") if "." in plain else plain))
 
 
-def _plain_span(span: Span) -> Span:
-    return Span(span.first) if span.first == span.last else span
+def _plain_span(span: NumberRange) -> NumberRange:
+    return NumberRange(span.first) if span.first == span.last else span
 
 
 def _reserved(statements: Iterable[Reserved]) -> tuple[Reserved, ...]:
     values = [each for statement in statements for each in statement.values]
-    single = [_plain_span(each) if isinstance(each, Span) else each for each in values]
+    single = [_plain_span(each) if isinstance(each, NumberRange) else each for each in values]
     return tuple(Reserved((each,)) for each in sorted(single, key=_reserved_rank))
 
 
-def _reserved_rank(value: Span | str) -> tuple[int, str]:
+def _reserved_rank(value: NumberRange | str) -> tuple[int, str]:
     if isinstance(value, str):
         return INT32_MAX, value
     # A range ranks as it would be written by Kotlin, `1..5`.

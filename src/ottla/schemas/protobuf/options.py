@@ -16,7 +16,7 @@ from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.message_factory import GetMessageClass
 
 from ottla.schemas.protobuf.building import Pending
-from ottla.schemas.protobuf.elements import Aggregate, Items, Kind, Literal, Option, Value
+from ottla.schemas.protobuf.elements import Aggregate, ListLiteral, Literal, LiteralKind, ProtoOption, Value
 from ottla.schemas.protobuf.linking import NameKind, Names
 from ottla.schemas.protobuf.scalars import WrongValue, scalar
 from ottla.schemas.protobuf.tokens import whole_number
@@ -48,7 +48,7 @@ class _Reader:
         self._names = names
         self._scope = scope
 
-    def set(self, made: ProtoMessage, option: Option) -> None:
+    def set(self, made: ProtoMessage, option: ProtoOption) -> None:
         name = ".".join(f"({part.name})" if part.is_extension else part.name for part in option.name)
         try:
             *outer, last = option.name
@@ -84,7 +84,7 @@ class _Reader:
         return extension
 
     def _assign(self, message: ProtoMessage, field: FieldDescriptor, value: Value) -> None:
-        if isinstance(value, Items):
+        if isinstance(value, ListLiteral):
             if not field.is_repeated:
                 raise WrongValue("is no list")
             for each in value.values:
@@ -106,11 +106,11 @@ class _Reader:
     def _single(self, field: FieldDescriptor, value: Value) -> Any:
         if field.enum_type is None:
             return scalar(field.type, value)
-        if isinstance(value, Literal) and value.kind is Kind.WORD:
+        if isinstance(value, Literal) and value.kind is LiteralKind.WORD:
             member = field.enum_type.values_by_name.get(value.text)
             if member is not None:
                 return member.number
-        elif isinstance(value, Literal) and value.kind is Kind.NUMBER:
+        elif isinstance(value, Literal) and value.kind is LiteralKind.NUMBER:
             number = whole_number(value.text)
             if number is not None and number in field.enum_type.values_by_number:
                 return number

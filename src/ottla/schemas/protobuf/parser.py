@@ -15,22 +15,22 @@ from ottla.schemas.protobuf.elements import (
     EnumValue,
     Extend,
     Extensions,
-    Field,
-    File,
     Import,
     ImportKind,
     Label,
     Message,
-    OneOf,
-    Option,
-    Position,
+    NumberRange,
+    ProtoField,
+    ProtoFile,
+    ProtoOneOf,
+    ProtoOption,
+    ProtoService,
     Reserved,
     Rpc,
-    Service,
-    Span,
+    TextPosition,
 )
 from ottla.schemas.protobuf.linking import SCALARS
-from ottla.schemas.protobuf.tokens import Cursor, TokenKind
+from ottla.schemas.protobuf.tokens import TokenCursor, TokenKind
 from ottla.schemas.protobuf.values import read_bracketed, read_statement
 from ottla.schemas.schema import InvalidSchema
 
@@ -40,7 +40,7 @@ _KEYS = [name for name in SCALARS if name not in ("double", "float", "bytes")]
 _IMPORTS = {"public": ImportKind.PUBLIC, "weak": ImportKind.WEAK}
 
 
-def parse_file(text: str) -> File:
+def parse_file(text: str) -> ProtoFile:
     """Understand a text. Raises InvalidSchema."""
     if len(text) > PROTOBUF_TEXT_CHARS_MAX:
         raise InvalidSchema(f"the schema has {len(text)} characters, more than {PROTOBUF_TEXT_CHARS_MAX}")
@@ -51,16 +51,16 @@ def parse_file(text: str) -> File:
 class _Body:
     """What has been read of a message."""
 
-    fields: list[Field] = field(default_factory=list)
-    oneofs: list[OneOf] = field(default_factory=list)
+    fields: list[ProtoField] = field(default_factory=list)
+    oneofs: list[ProtoOneOf] = field(default_factory=list)
     nested: list[Message] = field(default_factory=list)
     enums: list[EnumType] = field(default_factory=list)
     extends: list[Extend] = field(default_factory=list)
     extensions: list[Extensions] = field(default_factory=list)
     reserved: list[Reserved] = field(default_factory=list)
-    options: list[Option] = field(default_factory=list)
+    options: list[ProtoOption] = field(default_factory=list)
 
-    def message(self, name: str, position: Position) -> Message:
+    def message(self, name: str, position: TextPosition) -> Message:
         return Message(
             *(name, tuple(self.fields), tuple(self.oneofs), tuple(self.nested), tuple(self.enums)),
             *(tuple(self.extends), tuple(self.extensions), tuple(self.reserved), tuple(self.options), position),
@@ -71,20 +71,20 @@ class _Parser:
     __slots__ = ("_cursor", "_depth", "_is_proto3")
 
     def __init__(self, text: str) -> None:
-        self._cursor = Cursor(text)
+        self._cursor = TokenCursor(text)
         self._depth = 0
         self._is_proto3 = False
 
-    def file(self) -> File:
+    def file(self) -> ProtoFile:
         cursor = self._cursor
         syntax = self._syntax()
         package: str | None = None
         imports: list[Import] = []
-        options: list[Option] = []
+        options: list[ProtoOption] = []
         messages: list[Message] = []
         enums: list[EnumType] = []
         extends: list[Extend] = []
-        services: list[Service] = []
+        services: list[ProtoService] = []
         while not cursor.at_end:
             if cursor.accept(";"):
                 continue
@@ -107,7 +107,7 @@ class _Parser:
                 services.append(self._service())
             else:
                 cursor.expected("package, import, option, message, enum, extend or service")
-        return File(
+        return ProtoFile(
             *(syntax, package, tuple(imports), tuple(options)),
             *(tuple(messages), tuple(enums), tuple(extends), tuple(services)),
         )
@@ -143,7 +143,7 @@ class _Parser:
         name = self._cursor.word("the name of a message")
         return self._message_body(name, position)
 
-    def _message_body(self, name: str, position: Position) -> Message:
+    def _message_body(self, name: str, position: TextPosition) -> Message:
         cursor = self._cursor
         self._depth += 1
         if self._depth > PROTOBUF_DEPTH_MAX:
@@ -195,9 +195,9 @@ class _Parser:
             if cursor.sees("map") and cursor.following().text == "<":
                 cursor.fail("a oneof cannot hold maps")
             body.fields.append(replace(self._field_after_label(cursor.position, None), oneof=name))
-        body.oneofs.append(OneOf(name, tuple(options)))
+        body.oneofs.append(ProtoOneOf(name, tuple(options)))
 
-    def _field(self, position: Position) -> Field:
+    def _field(self, position: TextPosition) -> ProtoField:
         cursor = self._cursor
         label = _LABELS.get(cursor.token.text) if cursor.token.kind is TokenKind.WORD else None
         if label is not None:
@@ -214,7 +214,7 @@ class _Parser:
             cursor.expected("a field or '}'")
         return self._field_after_label(position, label)
 
-    def _field_after_label(self, position: Position, label: Label | None) -> Field:
+    def _field_after_label(self, position: TextPosition, label: Label | None) -> ProtoField:
         cursor = self._cursor
         if cursor.sees("group") and cursor.following().kind is TokenKind.WORD:
             return self._group(position, label)
@@ -223,9 +223,9 @@ class _Parser:
         number = self._number()
         options = self._field_options()
         cursor.expect(";")
-        return Field(name, kind, number, label, options=options, position=position)
+        return ProtoField(name, kind, number, label, options=options, position=position)
 
-    def _group(self, position: Position, label: Label | None) -> Field:
+    def _group(self, position: TextPosition, label: Label | None) -> ProtoField:
         cursor = self._cursor
         if self._is_proto3:
             cursor.fail("proto3 has no groups")
@@ -236,9 +236,9 @@ class _Parser:
         number = self._number()
         options = self._field_options()
         body = self._message_body(name, position)
-        return Field(name, "group", number, label, group=body, options=options, position=position)
+        return ProtoField(name, "group", number, label, group=body, options=options, position=position)
 
-    def _map(self, position: Position) -> Field:
+    def _map(self, position: TextPosition) -> ProtoField:
         cursor = self._cursor
         cursor.expect("map")
         cursor.expect("<")
@@ -252,9 +252,9 @@ class _Parser:
         number = self._number()
         options = self._field_options()
         cursor.expect(";")
-        return Field(name, value, number, key=key, options=options, position=position)
+        return ProtoField(name, value, number, key=key, options=options, position=position)
 
-    def _field_options(self) -> tuple[Option, ...]:
+    def _field_options(self) -> tuple[ProtoOption, ...]:
         """Options in their order; `default` and `json_name`, which are none in truth, come last as with Confluent."""
         options = read_bracketed(self._cursor)
         named = {name: [option for option in options if option.is_plain(name)] for name in ("default", "json_name")}
@@ -291,7 +291,7 @@ class _Parser:
 
     def _reserved(self, low: int, high: int) -> Reserved:
         cursor = self._cursor
-        values: list[Span | str] = []
+        values: list[NumberRange | str] = []
         while True:
             if cursor.token.kind is TokenKind.STRING:
                 values.append(cursor.string_text("a reserved name"))
@@ -302,14 +302,14 @@ class _Parser:
         cursor.expect(";")
         return Reserved(tuple(values))
 
-    def _span(self, low: int, high: int) -> Span:
+    def _span(self, low: int, high: int) -> NumberRange:
         cursor = self._cursor
         first = cursor.integer("a number", low, high)
         if not cursor.accept("to"):
-            return Span(first)
+            return NumberRange(first)
         if cursor.accept("max"):
-            return Span(first, high)
-        return Span(first, cursor.integer("the end of a range", first, high))
+            return NumberRange(first, high)
+        return NumberRange(first, cursor.integer("the end of a range", first, high))
 
     # --- enums and services ---
 
@@ -319,7 +319,7 @@ class _Parser:
         name = cursor.word("the name of an enum")
         cursor.expect("{")
         values: list[EnumValue] = []
-        options: list[Option] = []
+        options: list[ProtoOption] = []
         reserved: list[Reserved] = []
         while not cursor.accept("}"):
             if cursor.accept(";"):
@@ -345,13 +345,13 @@ class _Parser:
         cursor.expect(";")
         return EnumValue(name, number, options, position)
 
-    def _service(self) -> Service:
+    def _service(self) -> ProtoService:
         cursor = self._cursor
         position = cursor.position
         name = cursor.word("the name of a service")
         cursor.expect("{")
         rpcs: list[Rpc] = []
-        options: list[Option] = []
+        options: list[ProtoOption] = []
         while not cursor.accept("}"):
             if cursor.accept(";"):
                 continue
@@ -359,7 +359,7 @@ class _Parser:
                 options.append(read_statement(cursor))
             else:
                 rpcs.append(self._rpc())
-        return Service(name, tuple(rpcs), tuple(options), position)
+        return ProtoService(name, tuple(rpcs), tuple(options), position)
 
     def _rpc(self) -> Rpc:
         cursor = self._cursor
@@ -370,7 +370,7 @@ class _Parser:
         request, is_request_stream = self._rpc_type()
         cursor.expect("returns")
         response, is_response_stream = self._rpc_type()
-        options: list[Option] = []
+        options: list[ProtoOption] = []
         has_body = cursor.accept("{")
         if has_body:
             while not cursor.accept("}"):

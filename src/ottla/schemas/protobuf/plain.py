@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ottla.schemas.protobuf.elements import EnumType, Field, File, Message, Option, Rpc, Service
+from ottla.schemas.protobuf.elements import EnumType, Message, ProtoField, ProtoFile, ProtoOption, ProtoService, Rpc
 
 # Confluent's own options stay: its clients read them.
 _KEPT = "confluent."
 
 
-def without_extensions(file: File) -> File:
+def without_extensions(file: ProtoFile) -> ProtoFile:
     return replace(
         file,
         options=_options(file.options),
@@ -21,7 +21,7 @@ def without_extensions(file: File) -> File:
     )
 
 
-def _options(options: tuple[Option, ...]) -> tuple[Option, ...]:
+def _options(options: tuple[ProtoOption, ...]) -> tuple[ProtoOption, ...]:
     return tuple(each for each in options if not each.name[0].is_extension or each.name[0].name.startswith(_KEPT))
 
 
@@ -38,7 +38,7 @@ def _message(message: Message) -> Message:
     )
 
 
-def _field(each: Field) -> Field:
+def _field(each: ProtoField) -> ProtoField:
     group = None if each.group is None else _message(each.group)
     return replace(each, options=_options(each.options), group=group)
 
@@ -48,7 +48,7 @@ def _enum(enum: EnumType) -> EnumType:
     return replace(enum, values=values, options=_options(enum.options))
 
 
-def _service(service: Service) -> Service:
+def _service(service: ProtoService) -> ProtoService:
     def plain(rpc: Rpc) -> Rpc:
         return replace(rpc, options=_options(rpc.options))
 

@@ -14,19 +14,19 @@ from ottla.schemas.protobuf.elements import (
     EnumType,
     Extend,
     Extensions,
-    Field,
-    File,
     ImportKind,
-    Items,
-    Kind,
+    ListLiteral,
     Literal,
+    LiteralKind,
     Message,
-    OneOf,
-    Option,
+    NumberRange,
+    ProtoField,
+    ProtoFile,
+    ProtoOneOf,
+    ProtoOption,
+    ProtoService,
     Reserved,
     Rpc,
-    Service,
-    Span,
     Value,
 )
 
@@ -36,7 +36,7 @@ _ESCAPES = {
 }
 
 
-def print_file(file: File) -> str:
+def print_file(file: ProtoFile) -> str:
     out = []
     if file.syntax is not None:
         out.append(f'syntax = "{file.syntax}";\n')
@@ -84,17 +84,18 @@ def _block(head: str, groups: Iterable[Sequence[str]]) -> str:
 # --- options ---
 
 
-def _statements(options: Iterable[Option]) -> list[str]:
+def _statements(options: Iterable[ProtoOption]) -> list[str]:
     return [f"option {_option(option)};\n" for option in options]
 
 
-def _option(option: Option) -> str:
+def _option(option: ProtoOption) -> str:
     name = ".".join(f"({part.name})" if part.is_extension else part.name for part in option.name)
     value = option.value
-    return f"{name} = {_list([_value(each) for each in value.values]) if isinstance(value, Items) else _value(value)}"
+    text = _list([_value(each) for each in value.values]) if isinstance(value, ListLiteral) else _value(value)
+    return f"{name} = {text}"
 
 
-def _bracketed(options: Sequence[Option]) -> str:
+def _bracketed(options: Sequence[ProtoOption]) -> str:
     return " " + _list([_option(option) for option in options]) if options else ""
 
 
@@ -109,8 +110,8 @@ def _lines(items: list[str]) -> str:
 
 def _value(value: Value) -> str:
     if isinstance(value, Literal):
-        return quoted(value.data) if value.kind is Kind.STRING else value.text
-    if isinstance(value, Items):
+        return quoted(value.data) if value.kind is LiteralKind.STRING else value.text
+    if isinstance(value, ListLiteral):
         return f"[\n{_lines([_value(each) for each in value.values])}]"
     return f"{{\n{_lines([f'{key}: {_value(each)}' for key, each in merged(value).entries])}}}"
 
@@ -124,8 +125,8 @@ def merged(value: Aggregate) -> Aggregate:
         return value
     entries = []
     for key, values in found.items():
-        flat = [one for each in values for one in (each.values if isinstance(each, Items) else (each,))]
-        entries.append((key, values[0] if len(values) == 1 else Items(tuple(flat))))
+        flat = [one for each in values for one in (each.values if isinstance(each, ListLiteral) else (each,))]
+        entries.append((key, values[0] if len(values) == 1 else ListLiteral(tuple(flat))))
     return Aggregate(tuple(entries))
 
 
@@ -137,7 +138,7 @@ def _message(message: Message) -> str:
 
 
 def _body(message: Message) -> list[list[str]]:
-    members: dict[str | None, list[Field]] = {}
+    members: dict[str | None, list[ProtoField]] = {}
     for each in message.fields:
         members.setdefault(each.oneof, []).append(each)
     alone = members.get(None, [])
@@ -153,13 +154,13 @@ def _body(message: Message) -> list[list[str]]:
     ]
 
 
-def _oneof(oneof: OneOf, members: Sequence[Field]) -> str:
+def _oneof(oneof: ProtoOneOf, members: Sequence[ProtoField]) -> str:
     plain = [_field(each) for each in members if each.group is None]
     groups = [_field(each) for each in members if each.group is not None]
     return _block(f"oneof {oneof.name}", [_statements(oneof.options), plain, groups])
 
 
-def _field(each: Field) -> str:
+def _field(each: ProtoField) -> str:
     label = f"{each.label.value} " if each.label is not None else ""
     kind = each.type if each.key is None else f"map<{each.key}, {each.type}>"
     head = f"{label}{kind} {each.name} = {each.number}{_bracketed(each.options)}"
@@ -177,7 +178,7 @@ def _enum(enum: EnumType) -> str:
     return _block(f"enum {enum.name}", [[*reserved, *_statements(enum.options), *values]])
 
 
-def _span(span: Span, highest: int) -> str:
+def _span(span: NumberRange, highest: int) -> str:
     if span.last is None:
         return str(span.first)
     return f"{span.first} to {'max' if span.last >= highest else span.last}"
@@ -193,7 +194,7 @@ def _extensions(extensions: Extensions) -> str:
     return f"extensions {spans}{_bracketed(extensions.options)};\n"
 
 
-def _service(service: Service) -> str:
+def _service(service: ProtoService) -> str:
     return _block(f"service {service.name}", [_statements(service.options), [_rpc(rpc) for rpc in service.rpcs]])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 from google.protobuf.text_encoding import CEscape
 
-from ottla.schemas.protobuf.elements import Kind, Literal, Option, Value
+from ottla.schemas.protobuf.elements import Literal, LiteralKind, ProtoOption, Value
 from ottla.schemas.protobuf.tokens import whole_number
 from ottla.schemas.schema import InvalidSchema
 
@@ -37,10 +37,10 @@ def scalar(kind: int, value: Value) -> Any:
         number = floating(value)
         return struct.unpack("f", struct.pack("f", number))[0] if kind == T.TYPE_FLOAT and _fits(number) else number
     if kind == T.TYPE_BOOL:
-        if value.kind is not Kind.WORD or value.text not in _BOOLEANS:
+        if value.kind is not LiteralKind.WORD or value.text not in _BOOLEANS:
             raise WrongValue("must be true or false")
         return _BOOLEANS[value.text]
-    if value.kind is not Kind.STRING:
+    if value.kind is not LiteralKind.STRING:
         raise WrongValue("must be a string")
     if kind == T.TYPE_BYTES:
         return value.data
@@ -56,7 +56,7 @@ def _fits(number: float) -> bool:
 
 def _integer(value: Literal, low: int, high: int) -> int:
     text = value.text.removeprefix("-")
-    number = whole_number(text) if value.kind is Kind.NUMBER else None
+    number = whole_number(text) if value.kind is LiteralKind.NUMBER else None
     if number is None:
         raise WrongValue("must be a whole number")
     number = -number if text != value.text else number
@@ -68,15 +68,15 @@ def _integer(value: Literal, low: int, high: int) -> int:
 def floating(value: Literal) -> float:
     text = value.text.removeprefix("-")
     sign = -1.0 if text != value.text else 1.0
-    if value.kind is Kind.WORD and text.lower() in ("inf", "infinity", "nan"):
+    if value.kind is LiteralKind.WORD and text.lower() in ("inf", "infinity", "nan"):
         return sign * float(text)
-    if value.kind is not Kind.NUMBER:
+    if value.kind is not LiteralKind.NUMBER:
         raise WrongValue("must be a number")
     number = whole_number(text)
     return sign * (float(text.rstrip("fF")) if number is None else float(number))
 
 
-def default_text(made: FieldDescriptorProto, option: Option) -> str:
+def default_text(made: FieldDescriptorProto, option: ProtoOption) -> str:
     """A default value as descriptors spell it. Raises InvalidSchema."""
     try:
         return _default_text(made, option.value)
@@ -90,12 +90,12 @@ def _default_text(made: FieldDescriptorProto, value: Value) -> str:
     if made.label == T.LABEL_REPEATED or made.type in (T.TYPE_MESSAGE, T.TYPE_GROUP):
         raise WrongValue("cannot be: neither repeated fields nor messages have one")
     if made.type == T.TYPE_ENUM:
-        if not isinstance(value, Literal) or value.kind is not Kind.WORD:
+        if not isinstance(value, Literal) or value.kind is not LiteralKind.WORD:
             raise WrongValue("must be the name of a value of the enum")
         return value.text
-    if made.type == T.TYPE_BYTES and isinstance(value, Literal) and value.kind is not Kind.STRING:
+    if made.type == T.TYPE_BYTES and isinstance(value, Literal) and value.kind is not LiteralKind.STRING:
         # Confluent's registry gives out default values of bytes without quotes.
-        value = Literal(Kind.STRING, data=value.text.encode())
+        value = Literal(LiteralKind.STRING, data=value.text.encode())
     found = scalar(made.type, value)
     if isinstance(found, bool):
         return "true" if found else "false"

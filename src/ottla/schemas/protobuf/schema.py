@@ -12,17 +12,17 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 from ottla.schemas.protobuf.building import fill_json_names
 from ottla.schemas.protobuf.compatibility import incompatibilities
-from ottla.schemas.protobuf.elements import File, ImportKind, Message
-from ottla.schemas.protobuf.library import Library, Linked, load
+from ottla.schemas.protobuf.elements import ImportKind, Message, ProtoFile
+from ottla.schemas.protobuf.library import Linked, ProtoFiles, load
 from ottla.schemas.protobuf.linking import join
 from ottla.schemas.protobuf.normalizing import normalize
 from ottla.schemas.protobuf.plain import without_extensions
 from ottla.schemas.protobuf.printer import print_file
 from ottla.schemas.protobuf.tags import InlineTags, inline_tags
-from ottla.schemas.schema import Incompatibility, Parsed, Reference, Source
+from ottla.schemas.schema import Incompatibility, Parsed, Reference, SchemaSource
 
 
-def parse_protobuf(source: Source, *, strict: bool = True) -> ProtobufSchema:
+def parse_protobuf(source: SchemaSource, *, strict: bool = True) -> ProtobufSchema:
     """Understand a .proto text, or a descriptor in base64. Raises InvalidSchema.
 
     `strict` is how a new one is checked. Other registries have taken what protoc refuses: such a schema, once stored,
@@ -34,7 +34,7 @@ def parse_protobuf(source: Source, *, strict: bool = True) -> ProtobufSchema:
 class ProtobufSchema:
     """Implements `schemas.schema.Parsed`."""
 
-    def __init__(self, library: Library, references: Sequence[Reference]) -> None:
+    def __init__(self, library: ProtoFiles, references: Sequence[Reference]) -> None:
         self.library = library
         self.references = tuple(references)
 
@@ -129,7 +129,7 @@ class ProtobufSchema:
         return found
 
     @property
-    def _file_with_messages(self) -> File:
+    def _file_with_messages(self) -> ProtoFile:
         """The file itself; or, if it only imports another publicly, that one (as Confluent's clients see it)."""
         main = self.library.main.spelt
         if main.messages or main.enums or main.services or main.extends or len(main.imports) != 1:

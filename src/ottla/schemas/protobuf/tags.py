@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ottla.schemas.protobuf.elements import Aggregate, File, Items, Literal, Message, Option, Value
+from ottla.schemas.protobuf.elements import Aggregate, ListLiteral, Literal, Message, ProtoFile, ProtoOption, Value
 
 
 class InlineTags(NamedTuple):
@@ -16,7 +16,7 @@ class InlineTags(NamedTuple):
     tags: tuple[str, ...]
 
 
-def inline_tags(file: File) -> list[InlineTags]:
+def inline_tags(file: ProtoFile) -> list[InlineTags]:
     return [found for message in file.messages for found in _tagged(message, "")]
 
 
@@ -32,7 +32,7 @@ def _tagged(message: Message, scope: str) -> Iterator[InlineTags]:
         yield from _tagged(nested, path + ".")
 
 
-def _tags(options: tuple[Option, ...], name: str) -> tuple[str, ...]:
+def _tags(options: tuple[ProtoOption, ...], name: str) -> tuple[str, ...]:
     found: list[Value] = []
     for option in options:
         first, *rest = option.name
@@ -42,6 +42,6 @@ def _tags(options: tuple[Option, ...], name: str) -> tuple[str, ...]:
             found.append(option.value)
         elif not rest and isinstance(option.value, Aggregate):
             found += [value for key, value in option.value.entries if key == "tags"]
-    single = [each for value in found for each in (value.values if isinstance(value, Items) else (value,))]
+    single = [each for value in found for each in (value.values if isinstance(value, ListLiteral) else (value,))]
     texts = [each.data.decode("utf-8", "replace") for each in single if isinstance(each, Literal) and each.data]
     return tuple(dict.fromkeys(texts))

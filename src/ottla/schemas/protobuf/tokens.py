@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple, NoReturn
 
 from ottla.model.limits import SCHEMA_NAME_CHARS_MAX, SCHEMA_NAME_PARTS_MAX
-from ottla.schemas.protobuf.elements import Position
+from ottla.schemas.protobuf.elements import TextPosition
 from ottla.schemas.schema import InvalidSchema
 
 
@@ -23,7 +23,7 @@ class TokenKind(Enum):
     END = "end of the file"
 
 
-class Token(NamedTuple):
+class ProtoToken(NamedTuple):
     kind: TokenKind
     text: str
     at: int
@@ -56,14 +56,14 @@ def fail_at(text: str, at: int, message: str) -> NoReturn:
     raise InvalidSchema(f"line {line}, column {column}: {message}")
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str) -> list[ProtoToken]:
     tokens = []
     at = 0
     while True:
         skipped = _SKIPPED.match(text, at)
         at = skipped.end() if skipped else at
         if at == len(text):
-            tokens.append(Token(TokenKind.END, "", at))
+            tokens.append(ProtoToken(TokenKind.END, "", at))
             return tokens
         if text.startswith("/*", at):
             fail_at(text, at, "a comment begins here that never ends")
@@ -76,11 +76,11 @@ def tokenize(text: str) -> list[Token]:
         end = found.end()
         if kind is TokenKind.NUMBER and end < len(text) and (text[end].isalnum() or text[end] in "_."):
             fail_at(text, at, f"{found.group() + text[end]!r} is no number")
-        tokens.append(Token(kind, found.group(), at))
+        tokens.append(ProtoToken(kind, found.group(), at))
         at = end
 
 
-class Cursor:
+class TokenCursor:
     """Where a parser is among the tokens of a text."""
 
     __slots__ = ("_index", "_lines", "_text", "_tokens")
@@ -92,20 +92,20 @@ class Cursor:
         self._index = 0
 
     @property
-    def token(self) -> Token:
+    def token(self) -> ProtoToken:
         return self._tokens[self._index]
 
     @property
-    def position(self) -> Position:
+    def position(self) -> TextPosition:
         at = self.token.at
         line = bisect_right(self._lines, at)
-        return Position(line, at - self._lines[line - 1] + 1)
+        return TextPosition(line, at - self._lines[line - 1] + 1)
 
     @property
     def at_end(self) -> bool:
         return self.token.kind is TokenKind.END
 
-    def following(self, count: int = 1) -> Token:
+    def following(self, count: int = 1) -> ProtoToken:
         return self._tokens[min(self._index + count, len(self._tokens) - 1)]
 
     def fail(self, message: str) -> NoReturn:
@@ -116,7 +116,7 @@ class Cursor:
         found = repr(token.text) if token.text else "the end of the file"
         self.fail(f"expected {what}, found {found}")
 
-    def next(self) -> Token:
+    def next(self) -> ProtoToken:
         token = self.token
         if token.kind is not TokenKind.END:
             self._index += 1

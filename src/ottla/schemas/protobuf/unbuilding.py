@@ -28,22 +28,22 @@ from ottla.schemas.protobuf.elements import (
     EnumValue,
     Extend,
     Extensions,
-    Field,
-    File,
     Import,
     ImportKind,
-    Items,
-    Kind,
     Label,
+    ListLiteral,
     Literal,
+    LiteralKind,
     Message,
     NamePart,
-    OneOf,
-    Option,
+    NumberRange,
+    ProtoField,
+    ProtoFile,
+    ProtoOneOf,
+    ProtoOption,
+    ProtoService,
     Reserved,
     Rpc,
-    Service,
-    Span,
     Value,
 )
 from ottla.schemas.schema import InvalidSchema
@@ -64,7 +64,7 @@ _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 OptionsReader = Callable[[ProtoMessage], ProtoMessage]
 
 
-def unbuild(made: FileDescriptorProto, read_options: OptionsReader) -> File:
+def unbuild(made: FileDescriptorProto, read_options: OptionsReader) -> ProtoFile:
     """The elements of a descriptor. Raises InvalidSchema."""
     if made.syntax not in ("", "proto2", "proto3"):
         raise InvalidSchema("editions of Protobuf are not supported: proto2 and proto3 are")
@@ -76,7 +76,7 @@ def unbuild(made: FileDescriptorProto, read_options: OptionsReader) -> File:
         kind = ImportKind.WEAK if is_weak else ImportKind.PLAIN
         imports.append(Import(path, ImportKind.PUBLIC if index in made.public_dependency else kind))
     grouped = _groups(made.extension)
-    return File(
+    return ProtoFile(
         made.syntax or None,
         made.package or None,
         tuple(imports),
@@ -114,7 +114,7 @@ class _Reader:
         if depth > PROTOBUF_DEPTH_MAX:
             raise InvalidSchema(f"messages are nested more than {PROTOBUF_DEPTH_MAX} deep")
         synthetic = {each.oneof_index for each in made.field if each.proto3_optional}
-        oneofs = [OneOf(each.name, self.options(each)) for each in made.oneof_decl]
+        oneofs = [ProtoOneOf(each.name, self.options(each)) for each in made.oneof_decl]
         grouped = {**_groups(made.field), **_groups(made.extension)}
         fields = []
         for each in made.field:
@@ -142,13 +142,13 @@ class _Reader:
 
     def field(
         self, made: FieldDescriptorProto, around: Sequence[DescriptorProto], depth: int, oneof: str | None
-    ) -> Field:
+    ) -> ProtoField:
         label = None if oneof is not None else self._label(made)
         special = []
         if made.HasField("default_value") and not self._is_proto3:
             special.append(_plain("default", _default(made)))
         if made.HasField("json_name"):
-            special.append(_plain("json_name", Literal(Kind.STRING, data=made.json_name.encode())))
+            special.append(_plain("json_name", Literal(LiteralKind.STRING, data=made.json_name.encode())))
         options = (*self.options(made), *special)
         if made.type == T.TYPE_GROUP:
             name = made.type_name.rpartition(".")[2]
@@ -156,9 +156,9 @@ class _Reader:
             if body is None:
                 raise InvalidSchema(f"the group {made.type_name} is not defined beside its field")
             group = self.message(body, depth + 1)
-            return Field(name, "group", made.number, label, group=group, oneof=oneof, options=options)
+            return ProtoField(name, "group", made.number, label, group=group, oneof=oneof, options=options)
         kind = made.type_name or T.Type.Name(made.type).removeprefix("TYPE_").lower()
-        return Field(made.name, kind, made.number, label, oneof=oneof, options=options)
+        return ProtoField(made.name, kind, made.number, label, oneof=oneof, options=options)
 
     def _label(self, made: FieldDescriptorProto) -> Label | None:
         if made.proto3_optional:
@@ -169,7 +169,7 @@ class _Reader:
     def extends(
         self, made: Iterable[FieldDescriptorProto], around: Sequence[DescriptorProto], depth: int
     ) -> tuple[Extend, ...]:
-        found: dict[str, list[Field]] = {}
+        found: dict[str, list[ProtoField]] = {}
         for each in made:
             found.setdefault(each.extendee, []).append(self.field(each, around, depth, None))
         return tuple(Extend(extendee, tuple(fields)) for extendee, fields in found.items())
@@ -183,7 +183,7 @@ class _Reader:
             (*ranges, *(Reserved((name,)) for name in made.reserved_name)),
         )
 
-    def service(self, made: ServiceDescriptorProto) -> Service:
+    def service(self, made: ServiceDescriptorProto) -> ProtoService:
         rpcs = tuple(
             Rpc(
                 *(each.name, each.input_type, each.output_type, each.client_streaming, each.server_streaming),
@@ -192,16 +192,16 @@ class _Reader:
             )
             for each in made.method
         )
-        return Service(made.name, rpcs, self.options(made))
+        return ProtoService(made.name, rpcs, self.options(made))
 
-    def options(self, owner: Any) -> tuple[Option, ...]:
+    def options(self, owner: Any) -> tuple[ProtoOption, ...]:
         if not owner.HasField("options"):
             return ()
         found = self._read_options(owner.options).ListFields()
         options = []
         for field, value in sorted(found, key=lambda pair: _precedence(pair[0])):
             name = (NamePart(field.full_name if field.is_extension else field.name, field.is_extension),)
-            options += [Option(name, each) for each in _values(field, value)]
+            options += [ProtoOption(name, each) for each in _values(field, value)]
         return tuple(options)
 
 
@@ -226,34 +226,34 @@ def _value(field: FieldDescriptor, value: Any) -> Value:
             # In text format a group goes by the name of its type.
             name = each.message_type.name if each.type == each.TYPE_GROUP else each.name
             key = f"[{each.full_name}]" if each.is_extension else name
-            entries.append((key, Items(tuple(values)) if each.is_repeated else values[0]))
+            entries.append((key, ListLiteral(tuple(values)) if each.is_repeated else values[0]))
         return Aggregate(tuple(entries))
     if field.enum_type is not None:
         known = field.enum_type.values_by_number.get(value)
-        return Literal(Kind.WORD, known.name) if known is not None else Literal(Kind.NUMBER, str(value))
+        return Literal(LiteralKind.WORD, known.name) if known is not None else Literal(LiteralKind.NUMBER, str(value))
     if isinstance(value, bool):
-        return Literal(Kind.WORD, "true" if value else "false")
+        return Literal(LiteralKind.WORD, "true" if value else "false")
     if isinstance(value, str | bytes):
-        return Literal(Kind.STRING, data=value.encode() if isinstance(value, str) else value)
+        return Literal(LiteralKind.STRING, data=value.encode() if isinstance(value, str) else value)
     text = repr(value)
-    return Literal(Kind.WORD if text.lstrip("-") in ("inf", "nan") else Kind.NUMBER, text)
+    return Literal(LiteralKind.WORD if text.lstrip("-") in ("inf", "nan") else LiteralKind.NUMBER, text)
 
 
 def _default(made: FieldDescriptorProto) -> Literal:
     text = made.default_value
     if made.type == T.TYPE_STRING:
-        return Literal(Kind.STRING, data=text.encode())
+        return Literal(LiteralKind.STRING, data=text.encode())
     if made.type == T.TYPE_BYTES:
-        return Literal(Kind.STRING, data=CUnescape(text))
+        return Literal(LiteralKind.STRING, data=CUnescape(text))
     is_word = made.type in (T.TYPE_ENUM, T.TYPE_BOOL) or text in ("inf", "-inf", "nan")
     if (_WORD if is_word else _NUMBER).fullmatch(text) is None:
         raise InvalidSchema(f'"{text}" is no default value')
-    return Literal(Kind.WORD if is_word else Kind.NUMBER, text)
+    return Literal(LiteralKind.WORD if is_word else LiteralKind.NUMBER, text)
 
 
-def _plain(name: str, value: Value) -> Option:
-    return Option((NamePart(name, False),), value)
+def _plain(name: str, value: Value) -> ProtoOption:
+    return ProtoOption((NamePart(name, False),), value)
 
 
-def _span(first: int, last: int) -> Span:
-    return Span(first) if first == last else Span(first, last)
+def _span(first: int, last: int) -> NumberRange:
+    return NumberRange(first) if first == last else NumberRange(first, last)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ottla.model.limits import RULE_NAME_CHARS_MAX
-from ottla.schemas.registry.refusal import Refused, invalid_rules
+from ottla.schemas.registry.refusal import RegistryRefusal, invalid_rules
 
 Json = Mapping[str, Any]
 
@@ -87,7 +87,7 @@ def _rule_of(given: Any) -> Json:
 
 
 def check_rules(rule_set: Json | None) -> None:
-    """Raises Refused unless every rule has a name of its own, a type, and a mode that fits."""
+    """Raises RegistryRefusal unless every rule has a name of its own, a type, and a mode that fits."""
     names: set[str] = set()
     for kind, modes in _MODES_OF.items():
         for rule in (rule_set or {}).get(kind, ()):
@@ -105,7 +105,7 @@ def check_rules(rule_set: Json | None) -> None:
                 raise _bad_rule(f"{kind.removesuffix('Rules').capitalize()} rules can only be {', '.join(modes)}")
 
 
-def _bad_rule(message: str) -> Refused:
+def _bad_rule(message: str) -> RegistryRefusal:
     return invalid_rules(message)
 
 

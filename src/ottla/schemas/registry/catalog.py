@@ -8,16 +8,16 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from ottla.schemas.compatibility import Level
-from ottla.schemas.registry.library import Library
+from ottla.schemas.registry.library import SchemaLibrary
 from ottla.schemas.registry.scope import Scope
-from ottla.schemas.registry.state import State
+from ottla.schemas.registry.state import RegistryState
 
 
 class Catalog:
     """The state, and the two views of it that share it."""
 
     def __init__(self, level: Level = Level.BACKWARD, guard: AbstractContextManager[object] | None = None) -> None:
-        """`level` is the compatibility that is required where no setting says otherwise; `guard`: see Library."""
-        self.state = State()
+        """`level` is the compatibility that is required where no setting says otherwise; `guard`: see SchemaLibrary."""
+        self.state = RegistryState()
         self.scope = Scope(self.state, level)
-        self.library = Library(self.state, guard)
+        self.library = SchemaLibrary(self.state, guard)

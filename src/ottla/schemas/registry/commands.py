@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.schemas.registry.entities import Draft, Mode
+from ottla.schemas.registry.entities import Mode, SchemaDraft
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Register:
     """Register a schema under a subject, if it fits the earlier ones (or `force`). Reply: Registered, new or not."""
 
     subject: str
-    draft: Draft
+    draft: SchemaDraft
     normalize: bool = False
     force: bool = False
 

@@ -83,7 +83,7 @@ class Tagged(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class SchemaDraft:
     """A schema that somebody brings: to be registered, looked up or checked.
 
     `text` None or empty, where that is allowed, means the text of the latest version. `id` and `version` are what it

@@ -20,17 +20,17 @@ from ottla.schemas.parse import parse
 from ottla.schemas.registry.entities import Registered
 from ottla.schemas.registry.names import beside
 from ottla.schemas.registry.refusal import invalid_schema, too_large
-from ottla.schemas.registry.state import State
-from ottla.schemas.schema import InvalidSchema, Parsed, Reference, SchemaType, Source
+from ottla.schemas.registry.state import RegistryState
+from ottla.schemas.schema import InvalidSchema, Parsed, Reference, SchemaSource, SchemaType
 
 _Remembered = tuple[bool, str, str, tuple[Reference, ...], tuple[tuple[str, str], ...]]
 
 
-class Library:
+class SchemaLibrary:
     """Parses what is registered, or is about to be. `guard` is held while what is remembered changes, where several
     threads parse."""
 
-    def __init__(self, state: State, guard: AbstractContextManager[object] | None = None) -> None:
+    def __init__(self, state: RegistryState, guard: AbstractContextManager[object] | None = None) -> None:
         self._state = state
         self._guard = guard or nullcontext()
         self._remembered: dict[_Remembered, Parsed] = {}
@@ -42,7 +42,7 @@ class Library:
 
     def source(
         self, subject: str, text: str, type_name: str | None, references: Sequence[Reference], deleted: bool = False
-    ) -> Source:
+    ) -> SchemaSource:
         """A schema with all that it refers to. Raises Refused."""
         try:
             schema_type = SchemaType(type_name or SchemaType.AVRO)
@@ -56,9 +56,9 @@ class Library:
             self._resolve(subject, latest, resolved, {}, deleted, 0)
         except InvalidSchema as error:
             raise invalid_schema(f"Invalid schema of type {schema_type}, details: {error}") from None
-        return Source(text, schema_type, latest, resolved)
+        return SchemaSource(text, schema_type, latest, resolved)
 
-    def parsed(self, source: Source, as_new: bool) -> Parsed:
+    def parsed(self, source: SchemaSource, as_new: bool) -> Parsed:
         """What is registered was good enough once: only what is new is checked for everything. Raises Refused."""
         key = (as_new, source.type.value, source.text, source.references, tuple(source.resolved.items()))
         known = self._recall(key)
@@ -128,7 +128,7 @@ def _chars(key: _Remembered) -> int:
     return len(key[2]) + sum(len(text) for _, text in key[4])
 
 
-def _leniently(source: Source) -> Parsed:
+def _leniently(source: SchemaSource) -> Parsed:
     if source.type is SchemaType.AVRO:
         from ottla.schemas.avro import parse_avro
 

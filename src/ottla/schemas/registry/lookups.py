@@ -25,11 +25,11 @@ from ottla.schemas.registry.carried import (
     without_version,
 )
 from ottla.schemas.registry.catalog import Catalog
-from ottla.schemas.registry.entities import Config, Draft, Registered
+from ottla.schemas.registry.entities import Config, Registered, SchemaDraft
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, context_of, prefix_of, split
-from ottla.schemas.registry.refusal import Refused, invalid_schema, too_much
+from ottla.schemas.registry.refusal import RegistryRefusal, invalid_schema, too_much
 from ottla.schemas.registry.reserved import conflicts
-from ottla.schemas.schema import Parsed, Reference, Source
+from ottla.schemas.schema import Parsed, Reference, SchemaSource
 
 LATEST = -1
 
@@ -39,7 +39,7 @@ class Understood:
 
     __slots__ = ("digest", "metadata", "parsed", "references", "rule_set", "text", "type")
 
-    def __init__(self, draft: Draft, source: Source, parsed: Parsed, text: str) -> None:
+    def __init__(self, draft: SchemaDraft, source: SchemaSource, parsed: Parsed, text: str) -> None:
         self.text = text
         self.type = source.type.value
         self.references: tuple[Reference, ...] = source.references
@@ -49,8 +49,8 @@ class Understood:
         self.digest = guid_of(text, self.references, self.metadata, self.rule_set).bytes
 
 
-def understand(catalog: Catalog, subject: str, draft: Draft, normalize: bool, as_new: bool) -> Understood | None:
-    """Parse a draft; None if it has no text. `as_new`: what it refers to must not be deleted. Raises Refused."""
+def understand(catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, as_new: bool) -> Understood | None:
+    """Parse a draft; None without a text. `as_new`: what it refers to must not be deleted. Raises RegistryRefusal."""
     if draft.text is None or not draft.text.strip():
         return None
     source = catalog.library.source(subject, draft.text, draft.type, draft.references, deleted=not as_new)
@@ -82,7 +82,7 @@ def exists(catalog: Catalog, subject: str, deleted: bool = False) -> bool:
     return any(deleted or not it.deleted for it in catalog.state.versions(subject))
 
 
-def find(catalog: Catalog, subject: str, draft: Draft, normalize: bool, deleted: bool) -> Registered | None:
+def find(catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, deleted: bool) -> Registered | None:
     """The version that this schema is, completed with the metadata of the latest if that is what it takes."""
     if found := find_as_is(catalog, subject, draft, normalize, deleted):
         return found
@@ -93,19 +93,21 @@ def find(catalog: Catalog, subject: str, draft: Draft, normalize: bool, deleted:
     return None if completed == draft else find_as_is(catalog, subject, completed, normalize, deleted)
 
 
-def find_anywhere(catalog: Catalog, subject: str, draft: Draft, normalize: bool, deleted: bool) -> Registered | None:
+def find_anywhere(
+    catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, deleted: bool
+) -> Registered | None:
     for number, name in enumerate(_everywhere(catalog, subject)):
         try:
             if found := find(catalog, name, draft, normalize, deleted):
                 return found
-        except Refused:
+        except RegistryRefusal:
             # What it refers to may be missing in some contexts.
             if number == 0:
                 raise
     return None
 
 
-def find_as_is(catalog: Catalog, subject: str, draft: Draft, normalize: bool, deleted: bool) -> Registered | None:
+def find_as_is(catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, deleted: bool) -> Registered | None:
     understood = understand(catalog, subject, draft, normalize, as_new=False)
     if understood is None:
         return None
@@ -155,7 +157,7 @@ def _same_metadata(it: Understood, other: Registered) -> bool:
     return without_version(it.metadata) == without_version(other.metadata)
 
 
-def complete(config: Config, draft: Draft, before: Registered | None, new_version: int | None) -> Draft:
+def complete(config: Config, draft: SchemaDraft, before: Registered | None, new_version: int | None) -> SchemaDraft:
     """Metadata and rules: the draft's own, else those of the latest version, between the defaults and the overrides."""
     metadata = draft.metadata if draft.metadata is not None or before is None else before.metadata
     rules = draft.rule_set if draft.rule_set is not None or before is None else before.rule_set
@@ -269,7 +271,7 @@ def _check_work(previous: Sequence[Registered]) -> None:
 
 
 def check_draft(
-    catalog: Catalog, subject: str, draft: Draft, normalize: bool, previous: Sequence[Registered]
+    catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, previous: Sequence[Registered]
 ) -> list[str]:
     understood = understand(catalog, subject, draft, normalize, as_new=True)
     if understood is None:

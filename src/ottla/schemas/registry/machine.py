@@ -12,14 +12,14 @@ from typing import Any
 from ottla.machine.kit import OneByOne, Result
 from ottla.schemas.registry import commands, registering, removing, settings
 from ottla.schemas.registry.catalog import Catalog
-from ottla.schemas.registry.records import Entry, Record
+from ottla.schemas.registry.records import RegistryEntry, RegistryRecord
 from ottla.schemas.registry.state import Ignored
 
 
 class RegistryMachine(Catalog, OneByOne):
     """A catalog that commands change."""
 
-    def decide(self, command: commands.RegistryCommand, now_ms: int) -> Result[Record]:
+    def decide(self, command: commands.RegistryCommand, now_ms: int) -> Result[RegistryRecord]:
         match command:
             case commands.Register():
                 return registering.register(self, command, now_ms)
@@ -38,7 +38,7 @@ class RegistryMachine(Catalog, OneByOne):
             case commands.DeleteMode():
                 return settings.delete_mode(self, command, now_ms)
 
-    def apply(self, record: Record) -> Sequence[Entry | Ignored]:
+    def apply(self, record: RegistryRecord) -> Sequence[RegistryEntry | Ignored]:
         return self.state.apply(record)
 
     def note(self, note: Any) -> None:

@@ -19,7 +19,7 @@ CONTEXT_PREFIX = ":."
 _RESERVED_SUBJECTS = ("__GLOBAL", "__EMPTY")
 
 
-class Name(NamedTuple):
+class SubjectName(NamedTuple):
     """A subject in its context."""
 
     context: str
@@ -30,16 +30,16 @@ class Name(NamedTuple):
         return prefix_of(self.context) + self.subject
 
 
-def split(written: str | None) -> Name:
+def split(written: str | None) -> SubjectName:
     """Take a written name apart. None is the default context itself."""
     if written is None:
-        return Name(DEFAULT_CONTEXT, "")
+        return SubjectName(DEFAULT_CONTEXT, "")
     if written.startswith(CONTEXT_PREFIX):
         context, _, subject = written[1:].partition(":")
-        return Name(context, subject)
+        return SubjectName(context, subject)
     if written.startswith(EVERY_CONTEXT):
-        return Name("*", written[len(EVERY_CONTEXT) :])
-    return Name(DEFAULT_CONTEXT, written)
+        return SubjectName("*", written[len(EVERY_CONTEXT) :])
+    return SubjectName(DEFAULT_CONTEXT, written)
 
 
 def prefix_of(context: str) -> str:

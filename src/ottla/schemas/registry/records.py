@@ -29,7 +29,7 @@ _HIGHEST_IDS_KEY = {"keytype": "NOOP", "magic": 0, "for": "ottla.highest.ids"}
 _LEADER_KEY = {"keytype": "NOOP", "magic": 0, "for": "ottla.leader"}
 
 
-class Record(NamedTuple):
+class RegistryRecord(NamedTuple):
     """A record of the topic. `timestamp_ms` is what the log holds: when the schema was registered."""
 
     key: bytes
@@ -109,7 +109,7 @@ class NothingEntry:
     """A record without meaning to us: Confluent's way to find the end of the log, or a kind we do not know."""
 
 
-Entry = (
+RegistryEntry = (
     SchemaEntry
     | ConfigEntry
     | ModeEntry
@@ -122,13 +122,13 @@ Entry = (
 )
 
 
-def encode(entry: Entry, timestamp_ms: int) -> Record:
+def encode(entry: RegistryEntry, timestamp_ms: int) -> RegistryRecord:
     """Write an entry as Confluent's registry would."""
     key, value = _written(entry)
-    return Record(_json(key), None if value is None else _json(value), (), timestamp_ms)
+    return RegistryRecord(_json(key), None if value is None else _json(value), (), timestamp_ms)
 
 
-def _written(entry: Entry) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def _written(entry: RegistryEntry) -> tuple[dict[str, Any], dict[str, Any] | None]:
     match entry:
         case SchemaEntry(subject, version, registered):
             key = {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}
@@ -184,7 +184,7 @@ def _json(value: dict[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def decode(record: Record) -> Entry:
+def decode(record: RegistryRecord) -> RegistryEntry:
     """Understand a record, whoever wrote it. Raises BadRecord."""
     key = _object(record.key)
     value = None if record.value is None else _object(record.value)
@@ -194,7 +194,7 @@ def decode(record: Record) -> Entry:
         raise BadRecord(f"{type(error).__name__}: {error}") from error
 
 
-def _understood(key: dict[str, Any], value: dict[str, Any] | None, timestamp_ms: int) -> Entry:
+def _understood(key: dict[str, Any], value: dict[str, Any] | None, timestamp_ms: int) -> RegistryEntry:
     match key.get("keytype"):
         case "SCHEMA":
             subject, version = _text(key["subject"]), _number(key["version"])

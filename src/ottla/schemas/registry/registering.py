@@ -13,7 +13,7 @@ from ottla.machine.kit import Result
 from ottla.model.limits import INT32_MAX
 from ottla.schemas.registry.catalog import Catalog
 from ottla.schemas.registry.commands import Register
-from ottla.schemas.registry.entities import Config, Draft, Registered
+from ottla.schemas.registry.entities import Config, Registered, SchemaDraft
 from ottla.schemas.registry.lookups import (
     LATEST,
     Understood,
@@ -26,13 +26,13 @@ from ottla.schemas.registry.lookups import (
     understand,
 )
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, context_of, prefix_of
-from ottla.schemas.registry.records import ContextEntry, Entry, Record, SchemaEntry, encode
+from ottla.schemas.registry.records import ContextEntry, RegistryEntry, RegistryRecord, SchemaEntry, encode
 from ottla.schemas.registry.refusal import incompatible, invalid_schema, not_permitted
 from ottla.schemas.registry.removing import keep_highest
 from ottla.schemas.registry.tags import tags_in, with_tags
 
 
-def register(catalog: Catalog, command: Register, now_ms: int) -> Result[Record]:
+def register(catalog: Catalog, command: Register, now_ms: int) -> Result[RegistryRecord]:
     subject, draft = command.subject, command.draft
     if known := known_already(catalog, command):
         return Result(reply=known)
@@ -97,7 +97,7 @@ def known_already(catalog: Catalog, command: Register) -> Registered | None:
     return exact if exact is not None and not exact.deleted and exact.digest == known.digest else None
 
 
-def _check_mode(catalog: Catalog, subject: str, draft: Draft) -> None:
+def _check_mode(catalog: Catalog, subject: str, draft: SchemaDraft) -> None:
     catalog.scope.check_writable(subject)
     where = f"Subject {subject} in context {prefix_of(context_of(subject))}"
     mode = catalog.scope.mode(subject)
@@ -109,7 +109,7 @@ def _check_mode(catalog: Catalog, subject: str, draft: Draft) -> None:
         raise invalid_schema("Ids and versions are 32-bit numbers")
 
 
-def _filled(catalog: Catalog, subject: str, draft: Draft, config: Config, new_version: int) -> Draft:
+def _filled(catalog: Catalog, subject: str, draft: SchemaDraft, config: Config, new_version: int) -> SchemaDraft:
     """Without a text, the latest version's; without metadata or rules, likewise."""
     before = latest(catalog, subject)
     if draft.text is None or not draft.text.strip():
@@ -121,7 +121,7 @@ def _filled(catalog: Catalog, subject: str, draft: Draft, config: Config, new_ve
     return complete(config, draft, before, new_version)
 
 
-def _tagged(catalog: Catalog, subject: str, draft: Draft, before: Registered | None) -> Draft:
+def _tagged(catalog: Catalog, subject: str, draft: SchemaDraft, before: Registered | None) -> SchemaDraft:
     """Write the tags into the text. A version of which the tags are changed is noted in its metadata."""
     text = draft.text or ""
     if draft.edits_tags:
@@ -134,7 +134,7 @@ def _tagged(catalog: Catalog, subject: str, draft: Draft, before: Registered | N
     return draft
 
 
-def _version(draft: Draft, new_version: int, takes_ids: bool) -> int:
+def _version(draft: SchemaDraft, new_version: int, takes_ids: bool) -> int:
     if draft.version <= 0:
         return new_version
     if draft.version != new_version and not takes_ids:
@@ -159,12 +159,12 @@ def _registered(
     )
 
 
-def _context(catalog: Catalog, subject: str) -> list[Entry]:
+def _context(catalog: Catalog, subject: str) -> list[RegistryEntry]:
     context = context_of(subject)
     return [] if context == DEFAULT_CONTEXT or context in catalog.state.contexts else [ContextEntry(context)]
 
 
-def _replaced(catalog: Catalog, new: Registered, versions: list[Registered]) -> list[Entry]:
+def _replaced(catalog: Catalog, new: Registered, versions: list[Registered]) -> list[RegistryEntry]:
     """The soft-deleted versions of the same schema go, unless something refers to them."""
     gone = [
         each

@@ -19,10 +19,10 @@ from ottla.schemas.registry.records import (
     ConfigEntry,
     ContextEntry,
     DeleteSubjectEntry,
-    Entry,
     HighestIdsEntry,
     ModeEntry,
-    Record,
+    RegistryEntry,
+    RegistryRecord,
     SchemaEntry,
     encode,
 )
@@ -38,7 +38,7 @@ from ottla.schemas.registry.refusal import (
 )
 
 
-def delete_version(catalog: Catalog, command: DeleteVersion, now_ms: int) -> Result[Record]:
+def delete_version(catalog: Catalog, command: DeleteVersion, now_ms: int) -> Result[RegistryRecord]:
     subject, permanent = command.subject, command.permanent
     it = get(catalog, subject, command.version, deleted=True)
     if it is None:
@@ -49,7 +49,7 @@ def delete_version(catalog: Catalog, command: DeleteVersion, now_ms: int) -> Res
     if referrers(catalog, subject, it.version, deleted=permanent):
         raise referenced(_key_text(it))
     if not permanent:
-        entries: list[Entry] = [SchemaEntry(subject, it.version, replace(it, deleted=True))]
+        entries: list[RegistryEntry] = [SchemaEntry(subject, it.version, replace(it, deleted=True))]
     elif not it.deleted:
         raise version_not_soft_deleted(subject, it.version)
     else:
@@ -59,7 +59,7 @@ def delete_version(catalog: Catalog, command: DeleteVersion, now_ms: int) -> Res
     return Result([encode(entry, now_ms) for entry in entries], it.version)
 
 
-def delete_subject(catalog: Catalog, command: DeleteSubject, now_ms: int) -> Result[Record]:
+def delete_subject(catalog: Catalog, command: DeleteSubject, now_ms: int) -> Result[RegistryRecord]:
     subject, permanent = command.subject, command.permanent
     if not exists(catalog, subject, deleted=True):
         raise subject_not_found(subject)
@@ -72,7 +72,7 @@ def delete_subject(catalog: Catalog, command: DeleteSubject, now_ms: int) -> Res
             raise referenced(_key_text(it))
         if permanent and not it.deleted:
             raise subject_not_soft_deleted(subject)
-    entries: list[Entry]
+    entries: list[RegistryEntry]
     if permanent:
         # The newest first: a version may refer to an older one of its own subject.
         entries = [*keep_highest(catalog, versions)]
@@ -83,7 +83,7 @@ def delete_subject(catalog: Catalog, command: DeleteSubject, now_ms: int) -> Res
     return Result([encode(entry, now_ms) for entry in entries], [it.version for it in versions])
 
 
-def delete_context(catalog: Catalog, command: DeleteContext, now_ms: int) -> Result[Record]:
+def delete_context(catalog: Catalog, command: DeleteContext, now_ms: int) -> Result[RegistryRecord]:
     context = command.context
     if any(context_of(subject) == context for subject in catalog.state.subjects):
         raise context_not_empty(prefix_of(context))
@@ -91,7 +91,7 @@ def delete_context(catalog: Catalog, command: DeleteContext, now_ms: int) -> Res
     return Result([encode(entry, now_ms) for entry in gone])
 
 
-def keep_highest(catalog: Catalog, leaving: Iterable[Registered]) -> list[Entry]:
+def keep_highest(catalog: Catalog, leaving: Iterable[Registered]) -> list[RegistryEntry]:
     """Write down the highest ids of contexts from which schemas go for good, if that is not written yet."""
     contexts = {context_of(it.subject) for it in leaving}
     highest = catalog.state.highest
@@ -100,8 +100,8 @@ def keep_highest(catalog: Catalog, leaving: Iterable[Registered]) -> list[Entry]
     return [HighestIdsEntry({**catalog.state.noted_highest, **{each: highest[each] for each in sorted(contexts)}})]
 
 
-def _without_settings(catalog: Catalog, subject: str) -> list[Entry]:
-    entries: list[Entry] = []
+def _without_settings(catalog: Catalog, subject: str) -> list[RegistryEntry]:
+    entries: list[RegistryEntry] = []
     if subject in catalog.state.modes:
         entries.append(ModeEntry(subject, None))
     if subject in catalog.state.configs:

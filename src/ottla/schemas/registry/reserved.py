@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from ottla.schemas.avro import AvroSchema
-from ottla.schemas.avro.types import Record
+from ottla.schemas.avro.types import AvroRecord
 from ottla.schemas.registry.carried import Json, property_of
 from ottla.schemas.schema import Parsed
 
@@ -40,7 +40,7 @@ def _names(metadata: Json | None) -> list[str]:
 def _fields(parsed: Parsed) -> set[str]:
     """The names of the fields at the top."""
     if isinstance(parsed, AvroSchema):
-        return {field.name for field in parsed.schema.fields} if isinstance(parsed.schema, Record) else set()
+        return {field.name for field in parsed.schema.fields} if isinstance(parsed.schema, AvroRecord) else set()
     from ottla.schemas.protobuf import ProtobufSchema
 
     if isinstance(parsed, ProtobufSchema):

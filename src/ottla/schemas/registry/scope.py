@@ -10,7 +10,7 @@ from ottla.schemas.compatibility import Level
 from ottla.schemas.registry.entities import CONFIG_FIELDS, Config, Mode
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, GLOBAL_CONTEXT, beside, prefix_of, split
 from ottla.schemas.registry.refusal import not_permitted
-from ottla.schemas.registry.state import State
+from ottla.schemas.registry.state import RegistryState
 
 V = TypeVar("V")
 # These hold from the registry's settings where a subject's are silent; the others do not.
@@ -27,7 +27,7 @@ _INHERITED = (
 class Scope:
     """Settings and modes as they apply."""
 
-    def __init__(self, state: State, level: Level) -> None:
+    def __init__(self, state: RegistryState, level: Level) -> None:
         self._state = state
         self._default: Config = {"compatibilityLevel": level.value}
 

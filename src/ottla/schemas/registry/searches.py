@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from ottla.schemas.registry.entities import Registered
 from ottla.schemas.registry.names import CONTEXT_PREFIX, EVERY_CONTEXT, beside, split
-from ottla.schemas.registry.state import State
+from ottla.schemas.registry.state import RegistryState
 
 
-def subjects_like(state: State, prefix: str, deleted: bool, deleted_only: bool) -> list[str]:
+def subjects_like(state: RegistryState, prefix: str, deleted: bool, deleted_only: bool) -> list[str]:
     """The subjects whose names begin so. One of which a version is left is not deleted."""
     found = []
     for subject in _like(state, prefix):
@@ -23,7 +23,7 @@ def subjects_like(state: State, prefix: str, deleted: bool, deleted_only: bool) 
 
 
 def schemas_like(
-    state: State, prefix: str, deleted: bool, latest_only: bool, rule_type: str, with_aliased: bool
+    state: RegistryState, prefix: str, deleted: bool, latest_only: bool, rule_type: str, with_aliased: bool
 ) -> list[Registered]:
     """All versions of such subjects, or the latest of each; with a rule of that type, if one is given."""
     subjects = dict.fromkeys(_like(state, prefix))
@@ -38,7 +38,7 @@ def schemas_like(
     return [it for it in found if not rule_type or _has_rule(it, rule_type)]
 
 
-def aliases_of(state: State) -> dict[str, list[str]]:
+def aliases_of(state: RegistryState) -> dict[str, list[str]]:
     """The names that stand for a subject, by subject."""
     found: dict[str, list[str]] = {}
     for subject in sorted(name for name in state.configs if name is not None):
@@ -48,7 +48,7 @@ def aliases_of(state: State) -> dict[str, list[str]]:
     return found
 
 
-def _like(state: State, prefix: str) -> Iterator[str]:
+def _like(state: RegistryState, prefix: str) -> Iterator[str]:
     return (subject for subject in sorted(state.subjects) if _begins(subject, prefix))
 
 

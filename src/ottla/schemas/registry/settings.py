@@ -7,20 +7,28 @@ from ottla.schemas.registry.catalog import Catalog
 from ottla.schemas.registry.commands import DeleteConfig, DeleteMode, SetConfig, SetMode
 from ottla.schemas.registry.entities import CONFIG_FIELDS, Mode
 from ottla.schemas.registry.names import is_context, prefix_of, split
-from ottla.schemas.registry.records import ClearSubjectEntry, ConfigEntry, Entry, ModeEntry, Record, SchemaEntry, encode
+from ottla.schemas.registry.records import (
+    ClearSubjectEntry,
+    ConfigEntry,
+    ModeEntry,
+    RegistryEntry,
+    RegistryRecord,
+    SchemaEntry,
+    encode,
+)
 from ottla.schemas.registry.refusal import not_permitted, referenced, subject_not_found
 from ottla.schemas.registry.removing import keep_highest
 from ottla.schemas.registry.state import matches
 
 
-def set_config(catalog: Catalog, command: SetConfig, now_ms: int) -> Result[Record]:
+def set_config(catalog: Catalog, command: SetConfig, now_ms: int) -> Result[RegistryRecord]:
     catalog.scope.check_writable(command.subject)
     changed = {**catalog.state.configs.get(command.subject, {}), **command.changes}
     config = {name: changed[name] for name in CONFIG_FIELDS if changed.get(name) is not None}
     return Result([encode(ConfigEntry(command.subject, config), now_ms)], config)
 
 
-def delete_config(catalog: Catalog, command: DeleteConfig, now_ms: int) -> Result[Record]:
+def delete_config(catalog: Catalog, command: DeleteConfig, now_ms: int) -> Result[RegistryRecord]:
     catalog.scope.check_writable(command.subject)
     before = catalog.scope.own_config(command.subject)
     if before is None:
@@ -28,16 +36,16 @@ def delete_config(catalog: Catalog, command: DeleteConfig, now_ms: int) -> Resul
     return Result([encode(ConfigEntry(command.subject, None), now_ms)], before)
 
 
-def set_mode(catalog: Catalog, command: SetMode, now_ms: int) -> Result[Record]:
+def set_mode(catalog: Catalog, command: SetMode, now_ms: int) -> Result[RegistryRecord]:
     subject, mode = command.subject, command.mode
-    entries: list[Entry] = []
+    entries: list[RegistryEntry] = []
     if mode is Mode.IMPORT and catalog.scope.mode(subject) is not Mode.IMPORT and not command.force:
         entries += _emptied(catalog, subject)
     entries.append(ModeEntry(subject, mode))
     return Result([encode(entry, now_ms) for entry in entries], mode)
 
 
-def _emptied(catalog: Catalog, subject: str | None) -> list[Entry]:
+def _emptied(catalog: Catalog, subject: str | None) -> list[RegistryEntry]:
     """Import wants nothing there. What is only soft deleted goes for good."""
     there = [it for it in catalog.state.all() if matches(subject, it.subject)]
     if any(not it.deleted for it in there):
@@ -52,7 +60,7 @@ def _emptied(catalog: Catalog, subject: str | None) -> list[Entry]:
     ]
 
 
-def delete_mode(catalog: Catalog, command: DeleteMode, now_ms: int) -> Result[Record]:
+def delete_mode(catalog: Catalog, command: DeleteMode, now_ms: int) -> Result[RegistryRecord]:
     subject = command.subject
     recursive = command.recursive and is_context(subject)
     before = catalog.scope.own_mode(subject)

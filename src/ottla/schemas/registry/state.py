@@ -18,11 +18,11 @@ from ottla.schemas.registry.records import (
     ConfigEntry,
     ContextEntry,
     DeleteSubjectEntry,
-    Entry,
     HighestIdsEntry,
     LeaderEntry,
     ModeEntry,
-    Record,
+    RegistryEntry,
+    RegistryRecord,
     SchemaEntry,
     decode,
 )
@@ -39,7 +39,7 @@ class Ignored:
     reason: str
 
 
-class State:
+class RegistryState:
     """Subjects, ids, settings, modes and contexts."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class State:
 
     # --- changing ---------------------------------------------------------------------------------------------
 
-    def apply(self, record: Record) -> Sequence[Entry | Ignored]:
+    def apply(self, record: RegistryRecord) -> Sequence[RegistryEntry | Ignored]:
         """Take in a record; return what it said, or why it said nothing."""
         try:
             entry = decode(record)
@@ -105,7 +105,7 @@ class State:
             return (Ignored(str(error)),)
         return (self._take(entry),)
 
-    def _take(self, entry: Entry) -> Entry | Ignored:
+    def _take(self, entry: RegistryEntry) -> RegistryEntry | Ignored:
         match entry:
             case SchemaEntry(subject, version, registered):
                 if registered is None:
@@ -135,7 +135,7 @@ class State:
                     self.highest[context] = max(self.highest.get(context, 0), schema_id)
         return entry
 
-    def _put(self, entry: SchemaEntry, it: Registered) -> Entry | Ignored:
+    def _put(self, entry: SchemaEntry, it: Registered) -> RegistryEntry | Ignored:
         context = context_of(it.subject)
         holder = self.holder(context, it.id)
         if holder is not None and holder.text != it.text:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ottla.schemas.avro import AvroSchema, parse_avro
-from ottla.schemas.avro.types import Array, Map, Record, Schema, Union, full_name
+from ottla.schemas.avro.types import Array, AvroRecord, AvroType, Map, Union, full_name
 from ottla.schemas.avro.write import to_text
 from ottla.schemas.registry.entities import Tagged
 from ottla.schemas.registry.refusal import invalid_schema
-from ottla.schemas.schema import InvalidSchema, Parsed, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, Parsed, SchemaSource, SchemaType
 
 _TAGS = "confluent:tags"
 Props = dict[str, Any]
@@ -54,7 +54,7 @@ def _members(schema: Props, name: str) -> Iterable[tuple[str, Any]]:
     return held.items() if isinstance(held, dict) else ()
 
 
-def with_tags(source: Source, added: Iterable[Tagged], removed: Iterable[Tagged] = ()) -> str:
+def with_tags(source: SchemaSource, added: Iterable[Tagged], removed: Iterable[Tagged] = ()) -> str:
     """The text of a schema with tags taken out, then put in. Raises Refused for a place that is not there."""
     if source.type is not SchemaType.AVRO:
         raise invalid_schema(f"Tags of {source.type} schemas are not changed here: write them into the schema")
@@ -81,7 +81,7 @@ def _change(props: Props, tags: tuple[str, ...], adds: bool) -> None:
         props.pop(_TAGS, None)
 
 
-def _taggable(schema: Schema, seen: set[str]) -> Iterator[tuple[str, str, Props]]:
+def _taggable(schema: AvroType, seen: set[str]) -> Iterator[tuple[str, str, Props]]:
     if isinstance(schema, Union):
         for branch in schema.branches:
             yield from _taggable(branch, seen)
@@ -89,7 +89,7 @@ def _taggable(schema: Schema, seen: set[str]) -> Iterator[tuple[str, str, Props]
         yield from _taggable(schema.items, seen)
     elif isinstance(schema, Map):
         yield from _taggable(schema.values, seen)
-    elif isinstance(schema, Record) and full_name(schema) not in seen:
+    elif isinstance(schema, AvroRecord) and full_name(schema) not in seen:
         name = full_name(schema)
         seen.add(name)
         yield name, "sr_record", schema.props

@@ -23,7 +23,7 @@ from time import monotonic
 from typing import Protocol
 
 from ottla.log.files.disk import Buffer, Cold, Disk, Sendable, StorageError
-from ottla.log.files.pending_writes import Piece, Waiting
+from ottla.log.files.pending_writes import PendingPieces, Piece
 from ottla.model.limits import (
     COLD_READ_BYTES,
     FRESH_S,
@@ -100,7 +100,7 @@ class OsFile:
         self._lock = threading.Lock()
         self._gone = False
         self._torn = False  # bytes of a failed write, or of one that was cut, may lie behind `written`
-        self._waiting = Waiting()
+        self._waiting = PendingPieces()
         self._writing: Piece | None = None  # what is being written beside the loop: the first of them, or again
         self._write_lock = threading.Lock()  # of who does that
         self.used = False

@@ -5,11 +5,11 @@ from __future__ import annotations
 from uuid import UUID
 
 from ottla.model.limits import SCHEMAS_PARSED_CHARS_MAX, SCHEMAS_PARSED_REMEMBERED
-from ottla.schemas.readable import Reader, reader_of
+from ottla.schemas.readable import PayloadCheck, reader_of
 from ottla.schemas.registry.entities import Registered
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.names import DEFAULT_CONTEXT
-from ottla.schemas.registry.refusal import Refused
+from ottla.schemas.registry.refusal import RegistryRefusal
 from ottla.schemas.schema import InvalidSchema
 
 
@@ -21,7 +21,7 @@ class RegisteredSchema:
     def __init__(self, machine: RegistryMachine, registered: list[Registered]) -> None:
         self._machine = machine
         self._registered = registered[0]
-        self._reader: Reader | None = None
+        self._reader: PayloadCheck | None = None
         self.type = registered[0].type  # as its registry spelled it
         self.subjects = frozenset(each.subject for each in registered if not each.deleted)
 
@@ -36,11 +36,11 @@ class RegisteredSchema:
             self._reader = self._make()
         return self._reader(payload, indexes)
 
-    def _make(self) -> Reader:
+    def _make(self) -> PayloadCheck:
         it = self._registered
         try:
             return reader_of(self._machine.library.source(it.subject, it.text, it.type, it.references, deleted=True))
-        except (InvalidSchema, Refused) as error:
+        except (InvalidSchema, RegistryRefusal) as error:
             reason = f"nothing can be checked by the schema with id {it.id}: {error}"
             return lambda payload, indexes: reason
 

@@ -33,7 +33,7 @@ from ottla.records.committed import AbortedFilter
 from ottla.records.record import Record as LogRecord
 from ottla.records.record import records
 from ottla.replica.reading import LATEST, NO_EPOCH, READ_COMMITTED
-from ottla.schemas.registry.records import Record
+from ottla.schemas.registry.records import RegistryRecord
 from ottla.server.schemas.registered_schema import RegisteredSchemas
 from ottla.wire.messages.records.fetch import FetchRequest
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
@@ -178,7 +178,7 @@ class SchemaCache:
 
     def _apply_one(self, each: LogRecord) -> None:
         try:
-            self.known.machine.apply(Record(each.key or b"", each.value, each.headers, each.timestamp))
+            self.known.machine.apply(RegistryRecord(each.key or b"", each.value, each.headers, each.timestamp))
         except Exception:
             log.exception("the record at offset %d of %s cannot be taken in: passed over", each.offset, TOPIC)
 

@@ -19,12 +19,12 @@ from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.log.files.disk import StorageError
 from ottla.registry.identity import Identity, client_id_of
-from ottla.registry.leader import Election, ElectionOptions
+from ottla.registry.leader import ElectionOptions, RegistryElection
 from ottla.registry.port import Unavailable
 from ottla.registry.store import StoreOptions, TopicStore
 from ottla.schemas.registry import lookups
 from ottla.schemas.registry.commands import Register
-from ottla.schemas.registry.entities import Draft
+from ottla.schemas.registry.entities import SchemaDraft
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.sim.decoding.book import DecodingBook
 from ottla.sim.process import Stage
@@ -92,7 +92,7 @@ class Desk:
         identity = self.identities[number]
         rng = self._stage.stream(f"registry {number} {self._born}")
         cluster = Cluster(self._stage.around.options(client_id_of(identity), rng))
-        election = Election(cluster, identity, _ELECTION)
+        election = RegistryElection(cluster, identity, _ELECTION)
         store = _Store(cluster, election, _ELECTION.group_id, _STORE)
         host = HOST.get()
         assert host is not None
@@ -130,7 +130,9 @@ class Desk:
             raise NoAnswer("nobody listens")
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimLoop)
-        answer = loop.task_of(life.host, life.store.submit(Register(f"subject-{field}", Draft(schema_text(field)))))
+        answer = loop.task_of(
+            life.host, life.store.submit(Register(f"subject-{field}", SchemaDraft(schema_text(field))))
+        )
         done, _ = await asyncio.wait([answer], timeout=REGISTER_SECONDS_MAX)
         if not done:
             answer.cancel()

@@ -13,7 +13,7 @@ from ottla.records.batch import HEADER_BYTES, read_header
 from ottla.sim.world.disk import SimFile
 
 
-class Batch(NamedTuple):
+class CommittedBatch(NamedTuple):
     """One batch as it lies in a log; `mark` covers its header, and with it the checksum of its records."""
 
     base_offset: int
@@ -27,11 +27,11 @@ class Line:
     """Committed batches by where they begin, as the first node had them that knew them to be committed."""
 
     def __init__(self) -> None:
-        self.batches: dict[int, Batch] = {}
+        self.batches: dict[int, CommittedBatch] = {}
         self.end_offset = 0
         self.start_offset = 0  # what lies below was deleted by a leader, and is nobody's business any more
 
-    def compare(self, batch: Batch) -> str | None:
+    def compare(self, batch: CommittedBatch) -> str | None:
         """What is wrong with a batch that should be one of them; None if nothing is."""
         if batch.next_offset <= self.start_offset:
             return None
@@ -44,7 +44,7 @@ class Line:
             return f"{batch} does not begin where a committed batch begins"
         return None
 
-    def extend(self, batch: Batch) -> None:
+    def extend(self, batch: CommittedBatch) -> None:
         if batch.base_offset >= self.end_offset:
             self.batches[batch.base_offset] = batch
             self.end_offset = batch.next_offset
@@ -59,7 +59,7 @@ class Tape:
         self._segment: Segment | None = None
         self._position = 0
 
-    def read(self, end_offset: int) -> Iterator[Batch]:
+    def read(self, end_offset: int) -> Iterator[CommittedBatch]:
         """The batches from where the last read ended, all of whose records lie below `end_offset`."""
         log = self._log
         if self.offset < log.log_start_offset:
@@ -82,11 +82,11 @@ class Tape:
             if header.next_offset <= self.offset:
                 continue  # on the way to where the log starts
             self.offset = header.next_offset
-            yield Batch(
+            yield CommittedBatch(
                 header.base_offset, header.next_offset, header.leader_epoch, zlib.crc32(head), header.size_bytes
             )
 
-    def is_durable(self, batch: Batch) -> bool:
+    def is_durable(self, batch: CommittedBatch) -> bool:
         """Whether the batch that was read last is on disk as it is."""
         file = cast(SimFile, cast(Segment, self._segment).file)
         start = self._position - batch.size_bytes

@@ -31,7 +31,7 @@ from typing import NamedTuple
 from ottla.model.ids import NO_ID
 from ottla.raft.journal import ReplicaKey
 from ottla.raft.voters import VoterSet
-from ottla.sim.replicated.committed_batches import Batch, Line
+from ottla.sim.replicated.committed_batches import CommittedBatch, Line
 
 
 class Life(NamedTuple):
@@ -91,7 +91,7 @@ class LogBook:
         for who in missing:
             self._wrong(f"{life} says that everything below {high_watermark} is committed, but {who}")
 
-    def committed(self, life: Life, batches: Iterable[Batch], *, led_in: int | None) -> None:
+    def committed(self, life: Life, batches: Iterable[CommittedBatch], *, led_in: int | None) -> None:
         """A node knows of these batches of its log that they are committed; `led_in`: the epoch, if it is a leader."""
         for batch in batches:
             if self.lossy:
@@ -105,14 +105,14 @@ class LogBook:
             if led_in is not None:
                 self._reached[led_in] = max(self._reached.get(led_in, 0), batch.next_offset)
 
-    def has(self, life: Life, batches: Iterable[Batch]) -> None:
+    def has(self, life: Life, batches: Iterable[CommittedBatch]) -> None:
         """A node that begins to lead has these batches, which were committed at other nodes."""
         for batch in batches:
             wrong = None if self.lossy or self._rewritten else self.line.compare(batch)
             if wrong is not None:
                 self._wrong(f"{life} begins to lead: {wrong}")
 
-    def unsynced(self, life: Life, recovery_point: int, batch: Batch) -> None:
+    def unsynced(self, life: Life, recovery_point: int, batch: CommittedBatch) -> None:
         """A node took something for synced that is not."""
         self._wrong(f"{life} says that everything below {recovery_point} is on disk, but {batch} is not")
 

@@ -28,7 +28,7 @@ Acks = Mapping[TopicPartition, Mapping[int, int]]  # types by offset
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SentRequest:
     """A request, and what was so when it was sent."""
 
     member: str
@@ -63,7 +63,7 @@ class _Record:
 class Acknowledging:
     """Acknowledgements under way, with what their records' holds were."""
 
-    asked: Asked
+    asked: SentRequest
     acks: Acks
     holds: Mapping[tuple[TopicPartition, int], Hold | None]
 
@@ -96,19 +96,19 @@ class ShareBook:
 
     # -- what members report
 
-    def asking(self, member: str) -> Asked:
+    def asking(self, member: str) -> SentRequest:
         """A fetch is sent."""
         self._tick += 1
         self.lost_fetches += 1  # until it is answered
-        return Asked(member, self._tick, self._now_seconds(), self._disturbances())
+        return SentRequest(member, self._tick, self._now_seconds(), self._disturbances())
 
-    def answered(self, asked: Asked) -> None:
+    def answered(self, asked: SentRequest) -> None:
         self._tick += 1
         self.lost_fetches -= 1
 
     def acquired(
         self,
-        asked: Asked,
+        asked: SentRequest,
         partition: TopicPartition,
         offset: int,
         count: int,
@@ -141,7 +141,7 @@ class ShareBook:
                 record = self._of(partition, offset)
                 record.tried[kind] = None
                 holds[partition, offset], record.hold = record.hold, None
-        return Acknowledging(Asked(member, self._tick, self._now_seconds(), self._disturbances()), acks, holds)
+        return Acknowledging(SentRequest(member, self._tick, self._now_seconds(), self._disturbances()), acks, holds)
 
     def acknowledged(self, sent: Acknowledging, partition: TopicPartition, error_code: int) -> None:
         """What the answer said of one partition: all of it counts, or nothing."""

@@ -16,7 +16,7 @@ from ottla.client.share.delivery import Delivery
 from ottla.client.share.options import Acknowledged, ShareOptions
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
-from ottla.sim.shares.check import ACCEPT, REJECT, RELEASE, Acknowledging, Asked, ShareBook
+from ottla.sim.shares.check import ACCEPT, REJECT, RELEASE, Acknowledging, SentRequest, ShareBook
 from ottla.sim.shares.member import Manners
 from ottla.sim.workload import Surroundings
 
@@ -86,7 +86,7 @@ class ClientShareMember:
                 await asyncio.sleep(self._rng.expovariate(3))
             asked = self._book.asking(self._name)
 
-    def _take(self, asked: Asked, delivery: Delivery) -> None:
+    def _take(self, asked: SentRequest, delivery: Delivery) -> None:
         partition = TopicPartition(delivery.topic, delivery.partition)
         self._around.history.read(partition, delivery.offset, delivery.value, None)
         self._book.acquired(asked, partition, delivery.offset, delivery.delivery_count, 0.0, lambda: False)

@@ -19,7 +19,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition, random_uuid, uuid_text
 from ottla.records.batch import headers
 from ottla.records.record import records
-from ottla.sim.shares.check import ACCEPT, REJECT, RELEASE, Acknowledging, Asked, ShareBook
+from ottla.sim.shares.check import ACCEPT, REJECT, RELEASE, Acknowledging, SentRequest, ShareBook
 from ottla.sim.workload import Surroundings
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
@@ -225,7 +225,7 @@ class ShareMember:
         self._session_epoch += 1
         return self._take(answer, sent, asked)
 
-    def _take(self, answer: ShareFetchResponse, sent: Acknowledging, asked: Asked) -> bool:
+    def _take(self, answer: ShareFetchResponse, sent: Acknowledging, asked: SentRequest) -> bool:
         found = False
         connection = self._connection
         for data in (data for topic in answer.responses for data in topic.partitions):

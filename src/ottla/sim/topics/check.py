@@ -35,7 +35,7 @@ from typing import NamedTuple
 from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import Payload, decode_payload, encode_payload, name
-from ottla.sim.ledger import Name
+from ottla.sim.ledger import TransactionName
 
 HEADER = "record"
 FOREVER = {"retention.ms": "-1", "retention.bytes": "-1"}
@@ -54,7 +54,7 @@ class Sent(NamedTuple):
     partition: TopicPartition
     key: bytes
     is_tombstone: bool
-    transaction: Name | None
+    transaction: TransactionName | None
     era: Era | None  # None: its topic was being deleted
 
 
@@ -100,7 +100,7 @@ class TopicBook:
         self.sent: dict[Payload, Sent] = {}
         self.failed: dict[Payload, None] = {}
         self._settled: dict[Payload, Era] = {}  # where it surely was
-        self._refused: dict[Name, None] = {}  # nobody asked for the commit
+        self._refused: dict[TransactionName, None] = {}  # nobody asked for the commit
         self.acknowledged = 0
         self.reads = 0
         self.excused = 0  # records that compaction took
@@ -170,7 +170,7 @@ class TopicBook:
         key: bytes,
         *,
         is_tombstone: bool,
-        transaction: Name | None = None,
+        transaction: TransactionName | None = None,
     ) -> None:
         if transaction is not None:
             self._topics[partition.topic].transactional = True
@@ -185,10 +185,10 @@ class TopicBook:
     def gave_up(self, payload: Payload) -> None:
         self.failed[payload] = None
 
-    def begin(self, transaction: Name) -> None:
+    def begin(self, transaction: TransactionName) -> None:
         self._refused[transaction] = None
 
-    def ending(self, transaction: Name) -> None:
+    def ending(self, transaction: TransactionName) -> None:
         """Its producer is about to ask for the commit: from now on nobody knows until it is said."""
         del self._refused[transaction]
 

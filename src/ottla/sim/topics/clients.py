@@ -18,7 +18,7 @@ from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import Payload
-from ottla.sim.ledger import COMMITTED, Name
+from ottla.sim.ledger import COMMITTED, TransactionName
 from ottla.sim.topics.check import HEADER, TopicBook, content_of
 from ottla.sim.topics.plan import KeyedWriterPlan, TopicPlan, TopicsPlan
 from ottla.sim.transactional import Changed, take_over
@@ -80,7 +80,7 @@ class KeyedWriter:
             ),
         )
 
-    async def _send(self, producer: Producer, transaction: Name | None) -> asyncio.Future[RecordMetadata]:
+    async def _send(self, producer: Producer, transaction: TransactionName | None) -> asyncio.Future[RecordMetadata]:
         rng = self._rng
         topic: TopicPlan = rng.choice(self._own.topics)
         where = TopicPartition(topic.name, rng.randrange(topic.partitions))
@@ -110,7 +110,7 @@ class KeyedWriter:
 
     async def _transaction(self, producer: Producer) -> None:
         self._transactions += 1
-        name, rng = Name(self._own.number, self._transactions), self._rng
+        name, rng = TransactionName(self._own.number, self._transactions), self._rng
         self._book.begin(name)
         sent: list[tuple[int, asyncio.Future[RecordMetadata]]] = []
         try:

@@ -42,7 +42,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.log.files.disk import Buffer, StorageError
-from ottla.log.files.pending_writes import Waiting
+from ottla.log.files.pending_writes import PendingPieces
 from ottla.sim.world.inode import Inode
 
 
@@ -397,7 +397,7 @@ class SimFile:
         self.path = path
         self._disk = disk
         self._inode = inode
-        self._waiting = Waiting()  # dies with the process
+        self._waiting = PendingPieces()  # dies with the process
 
     @property
     def size(self) -> int:

@@ -53,7 +53,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class FailedSpan:
     """Records of one partition in the failed batch; `start` None: since the query's beginning."""
 
     topic: str
@@ -84,7 +84,7 @@ class Account:
     what: str
     condition: str | None
     frames: tuple[Frame, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[FailedSpan, ...]
     text: str
 
     @property
@@ -96,7 +96,7 @@ class Account:
         return f"{name}: {self.what}" if self.what else name
 
 
-def records_of(spans: Sequence[Span]) -> str:
+def records_of(spans: Sequence[FailedSpan]) -> str:
     """Which records these are, in words."""
     if len(spans) == 1 and spans[0].is_one:
         return f"the record at {spans[0]}"
@@ -169,11 +169,11 @@ def _line(text: str) -> str:
     return line if len(line) <= PIPELINE_ERROR_CHARS_MAX else f"{line[: PIPELINE_ERROR_CHARS_MAX - 1]}…"
 
 
-def _spans(rest: str) -> tuple[Span, ...]:
+def _spans(rest: str) -> tuple[FailedSpan, ...]:
     """From the offsets before and after the batch."""
     told = {name: dict(_offsets(rest, name)) for name in ("Committed", "Available")}
     return tuple(
-        Span(topic, partition, begun, end)
+        FailedSpan(topic, partition, begun, end)
         for (topic, partition), end in sorted(told["Available"].items())
         if (begun := told["Committed"].get((topic, partition), 0 if told["Committed"] else None)) is None or begun < end
     )

@@ -13,16 +13,16 @@ from enum import Enum
 from pathlib import Path
 
 from ottla.model.errors import ErrorCode
-from ottla.spark.pipelines.accounts import Account, Frame, Span, read_account, records_of
+from ottla.spark.pipelines.accounts import Account, FailedSpan, Frame, read_account, records_of
 
 
-class Kind(Enum):
+class CauseKind(Enum):
     """Why a query failed: whether that passes, and what helps."""
 
     passes: bool
     hint: str | None
 
-    def __new__(cls, label: str, passes: bool = False, hint: str | None = None) -> "Kind":
+    def __new__(cls, label: str, passes: bool = False, hint: str | None = None) -> "CauseKind":
         made = object.__new__(cls)
         made._value_ = label
         made.passes = passes
@@ -58,23 +58,23 @@ class Kind(Enum):
 
 # By the class of a Python exception.
 _CLASSES = {
-    "ottla.client.errors.NotConnected": Kind.BROKER_AWAY,
-    "ottla.client.errors.ConnectionLost": Kind.BROKER_AWAY,
-    "ottla.client.errors.RequestTimedOut": Kind.BROKER_AWAY,
-    "ottla.client.errors.DeliveryFailed": Kind.BROKER_AWAY,
-    "ottla.client.errors.TopicUnknown": Kind.BROKER_AWAY,
-    "ottla.client.errors.BufferFull": Kind.BROKER_AWAY,
-    "ottla.client.errors.ProducerFenced": Kind.FENCED,
-    "ottla.client.registry.RegistryUnreachable": Kind.REGISTRY_AWAY,
-    "ottla.spark.typed.reading.BadRecord": Kind.BAD_RECORD,
-    "ottla.spark.typed.dead_letters.UndeliveredYet": Kind.BROKER_AWAY,
-    "ottla.spark.read.loss.DataLoss": Kind.DATA_LOSS,
-    "ottla.spark.read.lookup.TopicMissing": Kind.NO_TOPIC,
-    "ottla.spark.sink.protocol.Refused": Kind.REFUSED,
-    "ottla.spark.sink.protocol.Unfinished": Kind.UNFINISHED,
-    "ottla.spark.sink.protocol.TakenOver": Kind.FENCED,
-    "ottla.spark.sink.schema.BadRows": Kind.DATA,
-    "MemoryError": Kind.WORKER_LOST,
+    "ottla.client.errors.NotConnected": CauseKind.BROKER_AWAY,
+    "ottla.client.errors.ConnectionLost": CauseKind.BROKER_AWAY,
+    "ottla.client.errors.RequestTimedOut": CauseKind.BROKER_AWAY,
+    "ottla.client.errors.DeliveryFailed": CauseKind.BROKER_AWAY,
+    "ottla.client.errors.TopicUnknown": CauseKind.BROKER_AWAY,
+    "ottla.client.errors.BufferFull": CauseKind.BROKER_AWAY,
+    "ottla.client.errors.ProducerFenced": CauseKind.FENCED,
+    "ottla.client.registry.RegistryUnreachable": CauseKind.REGISTRY_AWAY,
+    "ottla.spark.typed.reading.BadRecord": CauseKind.BAD_RECORD,
+    "ottla.spark.typed.dead_letters.UndeliveredYet": CauseKind.BROKER_AWAY,
+    "ottla.spark.read.loss.DataLoss": CauseKind.DATA_LOSS,
+    "ottla.spark.read.lookup.TopicMissing": CauseKind.NO_TOPIC,
+    "ottla.spark.sink.protocol.BatchRefused": CauseKind.REFUSED,
+    "ottla.spark.sink.protocol.Unfinished": CauseKind.UNFINISHED,
+    "ottla.spark.sink.protocol.TakenOver": CauseKind.FENCED,
+    "ottla.spark.sink.schema.BadRows": CauseKind.DATA,
+    "MemoryError": CauseKind.WORKER_LOST,
 }
 # A user's exceptions that say that somebody else did not answer, by the ends of their names.
 _UNANSWERED = re.compile(
@@ -86,25 +86,25 @@ _REGISTRY_BUSY = re.compile(r"the schema registry answered (?:5|429)")
 _API_ERROR = re.compile(r"(?P<code>[A-Z][A-Z_]+): ")
 _FENCED = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "UNKNOWN_PRODUCER_ID", "INVALID_PRODUCER_ID_MAPPING")
 # By words, in Java's accounts.
-_WORDS: tuple[tuple[str, Kind], ...] = (
-    (r"No space left on device|Disk quota exceeded|not enough space", Kind.DISK_FULL),
-    (r"Read-only file system|Permission denied|Operation not permitted|mkdir of \S+ failed", Kind.NOT_WRITABLE),
-    (r"ParentNotDirectoryException|Parent path is not a directory|AccessControlException", Kind.NOT_WRITABLE),
-    (r"SparkContext was shut down|stopped SparkContext|INVALID_HANDLE", Kind.SPARK_GONE),
+_WORDS: tuple[tuple[str, CauseKind], ...] = (
+    (r"No space left on device|Disk quota exceeded|not enough space", CauseKind.DISK_FULL),
+    (r"Read-only file system|Permission denied|Operation not permitted|mkdir of \S+ failed", CauseKind.NOT_WRITABLE),
+    (r"ParentNotDirectoryException|Parent path is not a directory|AccessControlException", CauseKind.NOT_WRITABLE),
+    (r"SparkContext was shut down|stopped SparkContext|INVALID_HANDLE", CauseKind.SPARK_GONE),
     (
         r"Answer from Java side is empty|Error while sending or receiving|py4j\.protocol\.Py4JNetworkError",
-        Kind.SPARK_GONE,
+        CauseKind.SPARK_GONE,
     ),
-    (r"RETRIES_EXCEEDED|StatusCode\.UNAVAILABLE", Kind.SPARK_GONE),
-    (r"Python worker (?:exited unexpectedly|failed to connect back|process terminated)", Kind.WORKER_LOST),
-    (r"ExecutorLostFailure|OutOfMemoryError|FetchFailed|Failed to connect to /", Kind.WORKER_LOST),
-    (r"Task not serializable|ConcurrentModificationException", Kind.SPARK_BUSY),
-    (r"a query with that name is already active", Kind.SPARK_BUSY),
-    (r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY", Kind.SHARED),
-    (r"sources in the checkpoint offsets and now there are|STATE_STORE_\w*NOT_COMPATIBLE", Kind.CHANGED),
-    (r"STREAMING_STATEFUL_OPERATOR|STATE_STORE_\w*SCHEMA|INVALID_SCHEMA_EVOLUTION", Kind.CHANGED),
-    (r"MALFORMED_LOG_FILE|Failed to read log file|JsonParseException|INCORRECT_OFFSETS", Kind.DAMAGED),
-    (r"CANNOT_LOAD_STATE_STORE|STREAMING_CHECKPOINT|MISSING_\w*FILE|CHECKPOINT_\w*NOT_FOUND", Kind.DAMAGED),
+    (r"RETRIES_EXCEEDED|StatusCode\.UNAVAILABLE", CauseKind.SPARK_GONE),
+    (r"Python worker (?:exited unexpectedly|failed to connect back|process terminated)", CauseKind.WORKER_LOST),
+    (r"ExecutorLostFailure|OutOfMemoryError|FetchFailed|Failed to connect to /", CauseKind.WORKER_LOST),
+    (r"Task not serializable|ConcurrentModificationException", CauseKind.SPARK_BUSY),
+    (r"a query with that name is already active", CauseKind.SPARK_BUSY),
+    (r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY", CauseKind.SHARED),
+    (r"sources in the checkpoint offsets and now there are|STATE_STORE_\w*NOT_COMPATIBLE", CauseKind.CHANGED),
+    (r"STREAMING_STATEFUL_OPERATOR|STATE_STORE_\w*SCHEMA|INVALID_SCHEMA_EVOLUTION", CauseKind.CHANGED),
+    (r"MALFORMED_LOG_FILE|Failed to read log file|JsonParseException|INCORRECT_OFFSETS", CauseKind.DAMAGED),
+    (r"CANNOT_LOAD_STATE_STORE|STREAMING_CHECKPOINT|MISSING_\w*FILE|CHECKPOINT_\w*NOT_FOUND", CauseKind.DAMAGED),
 )
 _SENTENCES = {
     r"Python worker exited unexpectedly": "a Python worker was killed, or crashed",
@@ -121,7 +121,15 @@ _SENTENCES = {
 }
 # The label of these says more than Spark's own words.
 _LABELLED = (
-    *(Kind.CHANGED, Kind.DAMAGED, Kind.NOT_WRITABLE, Kind.DISK_FULL, Kind.FENCED, Kind.SHARED, Kind.SPARK_GONE),
+    *(
+        CauseKind.CHANGED,
+        CauseKind.DAMAGED,
+        CauseKind.NOT_WRITABLE,
+        CauseKind.DISK_FULL,
+        CauseKind.FENCED,
+        CauseKind.SHARED,
+        CauseKind.SPARK_GONE,
+    ),
 )
 
 
@@ -129,11 +137,11 @@ _LABELLED = (
 class Cause:
     """Why a query failed, in one line: `str` of it."""
 
-    kind: Kind
+    kind: CauseKind
     what: str
     passes: bool
     frame: Frame | None = None
-    spans: tuple[Span, ...] = ()
+    spans: tuple[FailedSpan, ...] = ()
 
     @property
     def is_of_one_record(self) -> bool:
@@ -142,7 +150,7 @@ class Cause:
     @property
     def is_worth_another_run(self) -> bool:
         """Whether a run that ended with this may be started again as it is. A query cannot be, where Spark is gone."""
-        return self.passes or self.kind is Kind.SPARK_GONE
+        return self.passes or self.kind is CauseKind.SPARK_GONE
 
     def __str__(self) -> str:
         place = None if self.frame is None else f"at {Path(self.frame.file).name}:{self.frame.line}"
@@ -160,7 +168,7 @@ def cause_of(error: BaseException | str) -> Cause:
     account = read_account(text)
     kind, passes = _kind(account)
     frame = account.frames[-1] if account.frames else None
-    told = kind in (Kind.CODE, Kind.UNANSWERED, Kind.DATA, Kind.WORKER_LOST, Kind.OTHER)
+    told = kind in (CauseKind.CODE, CauseKind.UNANSWERED, CauseKind.DATA, CauseKind.WORKER_LOST, CauseKind.OTHER)
     what = _what(account).removesuffix(".") or kind.value
     if kind in _LABELLED and what != kind.value:
         what = f"{kind.value}: {what}"
@@ -170,7 +178,7 @@ def cause_of(error: BaseException | str) -> Cause:
 def cause_of_call(error: BaseException) -> Cause:
     """Of what a call of Spark's own interface has raised: who cannot be connected to then is Spark."""
     if isinstance(error, ConnectionError | EOFError):
-        return Cause(Kind.SPARK_GONE, f"{Kind.SPARK_GONE.value}: its driver does not answer", passes=False)
+        return Cause(CauseKind.SPARK_GONE, f"{CauseKind.SPARK_GONE.value}: its driver does not answer", passes=False)
     return cause_of(error)
 
 
@@ -187,40 +195,40 @@ def _full_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _kind(account: Account) -> tuple[Kind, bool]:
+def _kind(account: Account) -> tuple[CauseKind, bool]:
     if account.error is not None:
         return _of_python(account.error, account.what)
     for words, kind in _WORDS:
         if re.search(words, account.text):
             return kind, kind.passes
     if account.frames:
-        return Kind.CODE, False
-    return (Kind.DATA if account.condition else Kind.OTHER), False
+        return CauseKind.CODE, False
+    return (CauseKind.DATA if account.condition else CauseKind.OTHER), False
 
 
-def _of_python(error: str, what: str) -> tuple[Kind, bool]:
+def _of_python(error: str, what: str) -> tuple[CauseKind, bool]:
     if error in _CLASSES:
         kind = _CLASSES[error]
         return kind, kind.passes
     if error.startswith(("ottla.model.errors.", "ottla.client.errors.")):
         return _of_broker(what)
     if _REGISTRY_BUSY.match(what) and error == "ottla.client.registry.RegistryError":
-        return Kind.REGISTRY_AWAY, True
+        return CauseKind.REGISTRY_AWAY, True
     if error.startswith("ottla."):
-        return Kind.REFUSED, False
+        return CauseKind.REFUSED, False
     if _UNANSWERED.search(error):
-        return Kind.UNANSWERED, True
-    return Kind.CODE, False
+        return CauseKind.UNANSWERED, True
+    return CauseKind.CODE, False
 
 
-def _of_broker(what: str) -> tuple[Kind, bool]:
+def _of_broker(what: str) -> tuple[CauseKind, bool]:
     """An answer of the broker's: Kafka says which are worth another try."""
     found = _API_ERROR.match(what)
     if found is not None and found["code"] in _FENCED:
-        return Kind.FENCED, True
+        return CauseKind.FENCED, True
     if found is not None and found["code"] in ErrorCode.__members__ and ErrorCode[found["code"]].retriable:
-        return Kind.BROKER_BUSY, True
-    return Kind.REFUSED, False
+        return CauseKind.BROKER_BUSY, True
+    return CauseKind.REFUSED, False
 
 
 def _what(account: Account) -> str:

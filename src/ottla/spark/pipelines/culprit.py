@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.model import limits
-from ottla.spark.pipelines.accounts import Span
+from ottla.spark.pipelines.accounts import FailedSpan
 from ottla.spark.pipelines.build import build
-from ottla.spark.pipelines.causes import Cause, Kind, cause_of
+from ottla.spark.pipelines.causes import Cause, CauseKind, cause_of
 from ottla.spark.pipelines.definition import Definition
 from ottla.spark.pipelines.load import Pipeline
 from ottla.spark.service_addresses import rereading
@@ -27,8 +27,8 @@ from ottla.spark.service_addresses import rereading
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Fails = Callable[[Sequence[Span]], bool]
-_SEARCHED = (Kind.CODE, Kind.DATA)
+Fails = Callable[[Sequence[FailedSpan]], bool]
+_SEARCHED = (CauseKind.CODE, CauseKind.DATA)
 # Options that say in another way what is read.
 _OTHER_PLACES = ("startingtimestamp", "startingoffsetsbytimestamp", "subscribepattern", "assign")
 
@@ -37,7 +37,7 @@ class Unsearchable(Exception):
     """What was read cannot be read again in this way."""
 
 
-def search(spans: Sequence[Span], fails: Fails, may_go_on: Callable[[], bool]) -> list[Span]:
+def search(spans: Sequence[FailedSpan], fails: Fails, may_go_on: Callable[[], bool]) -> list[FailedSpan]:
     """The records that are left: first one partition of several, then what comes before the end that fails first."""
     left = list(spans)
     while len(left) > 1 and may_go_on():
@@ -85,7 +85,7 @@ class Search:
             return cause
         return replace(cause, spans=tuple(found)) if is_seen else cause
 
-    def _begun(self, spans: Sequence[Span]) -> list[Span]:
+    def _begun(self, spans: Sequence[FailedSpan]) -> list[FailedSpan]:
         """The first batch begins where the log does, unless it was told otherwise (see `_Rereading`)."""
         if all(each.start is not None for each in spans):
             return list(spans)
@@ -100,14 +100,14 @@ class Search:
 class _Trial:
     """Runs the query over some of its records."""
 
-    def __init__(self, cause: Cause, pipeline: Pipeline, spark: "SparkSession", spans: Sequence[Span]) -> None:
+    def __init__(self, cause: Cause, pipeline: Pipeline, spark: "SparkSession", spans: Sequence[FailedSpan]) -> None:
         self._cause = cause
         self._pipeline = pipeline
         self._spark = spark
         self._rereading = _Rereading(spans, from_beginning=any(each.start is None for each in cause.spans))
         self.has_failed = False
 
-    def fails(self, spans: Sequence[Span]) -> bool:
+    def fails(self, spans: Sequence[FailedSpan]) -> bool:
         self._rereading.wanted = spans
         token = rereading.set(self._rereading)
         try:
@@ -132,11 +132,11 @@ class _Rereading:
     """Streams as batches: the records of all spans are planned once, those that are wanted are filtered. Fulfils
     `places.Rereading`."""
 
-    def __init__(self, spans: Sequence[Span], *, from_beginning: bool) -> None:
+    def __init__(self, spans: Sequence[FailedSpan], *, from_beginning: bool) -> None:
         self._spans = spans
         self._from_beginning = from_beginning
         self._frames: dict[tuple[tuple[str, str], ...], DataFrame] = {}
-        self.wanted: Sequence[Span] = spans
+        self.wanted: Sequence[FailedSpan] = spans
 
     def frame(self, spark: "SparkSession", topics: Sequence[str], options: Mapping[str, str]) -> "DataFrame":
         from pyspark.sql import functions as F
@@ -164,7 +164,7 @@ class _Rereading:
         return self._frames[key]
 
 
-def _places(spans: Sequence[Span]) -> dict[str, str]:
+def _places(spans: Sequence[FailedSpan]) -> dict[str, str]:
     """As options of a batch; nothing where nothing was read."""
     if not spans:
         return {}

@@ -20,7 +20,7 @@ from ottla.client.options import wall_clock_ms
 from ottla.client.producer.options import ProducerOptions
 from ottla.model import limits
 from ottla.model.errors import ApiError
-from ottla.spark.pipelines.status import Board, Status
+from ottla.spark.pipelines.status import Board, PipelineStatus
 
 log = logging.getLogger(__name__)
 
@@ -44,11 +44,11 @@ class Herald:
     """Of one run, from its claim on, through an impatient client. `away` is why the broker cannot be reached, None if
     it can."""
 
-    def __init__(self, client: Blocking, status: Status, on_stop: Callable[[], None]) -> None:
+    def __init__(self, client: Blocking, status: PipelineStatus, on_stop: Callable[[], None]) -> None:
         self._board = Board(client)
         self._on_stop = on_stop
         self._status = status
-        self._told: Status | None = None
+        self._told: PipelineStatus | None = None
         self._told_at_ms = 0
         self._changed = threading.Event()
         self._closing = threading.Event()
@@ -62,12 +62,12 @@ class Herald:
         self._tell()
         self._thread.start()
 
-    def tell(self, status: Status) -> None:
+    def tell(self, status: PipelineStatus) -> None:
         """As soon as it can be told; does not wait."""
         self._status = status
         self._changed.set()
 
-    def tell_now(self, status: Status) -> bool:
+    def tell_now(self, status: PipelineStatus) -> bool:
         """Wait until it is told; False if that does not succeed."""
         self.tell(status)
         deadline_s = time.monotonic() + limits.PIPELINE_HERALD_CLOSE_S

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ottla.spark.pipelines.causes import Cause, Kind, cause_of, cause_of_call
+from ottla.spark.pipelines.causes import Cause, CauseKind, cause_of, cause_of_call
 from ottla.spark.pipelines.restarts import Failures, Policy, Restart
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Started:
     id: str
 
 
-class Kept:
+class KeptQuery:
     """A query of a run. `start` starts it in Spark; `ends` says that it ends by itself when nothing is left to do."""
 
     def __init__(self, name: str, start: "Callable[[], StreamingQuery]", policy: Policy, *, ends: bool = False) -> None:
@@ -76,7 +76,7 @@ class Kept:
         if error is not None:
             return self._failed(cause_of(error), now_s, away)
         if not self._ends:
-            return self._failed(Cause(Kind.OTHER, _STOPPED, passes=False), now_s, away)
+            return self._failed(Cause(CauseKind.OTHER, _STOPPED, passes=False), now_s, away)
         self.has_ended = True
         return None
 
@@ -90,7 +90,7 @@ class Kept:
 
     def _failed(self, cause: Cause, now_s: float, away: str | None) -> Failed:
         self._has_failed = True
-        if away is not None and cause.kind is Kind.BROKER_AWAY:
+        if away is not None and cause.kind is CauseKind.BROKER_AWAY:
             restart: Restart | None = Restart(0.0, 0, 0)
         else:
             restart = self._failures.failed(now_s, passes=cause.passes)

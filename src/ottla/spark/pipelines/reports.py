@@ -18,7 +18,7 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import ClientError
 from ottla.model.errors import ApiError
 from ottla.spark.pipelines.figures import begun, figures_of, merged
-from ottla.spark.pipelines.keeping import Kept
+from ottla.spark.pipelines.keeping import KeptQuery
 from ottla.spark.progress import groups_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Reports(StreamingQueryListener):
         with self._lock:
             return [self._figures[name] for name in sorted(self._figures)]
 
-    def look_at(self, queries: Iterable[Kept]) -> None:
+    def look_at(self, queries: Iterable[KeptQuery]) -> None:
         """Queries that have finished no batch yet make no reports: they are asked."""
         for each in queries:
             query = each.query
@@ -62,7 +62,7 @@ class Reports(StreamingQueryListener):
                     if self._figures.get(each.name, {}).get("batch") is None:
                         self._figures[each.name] = figures
 
-    def drain(self, queries: Iterable[Kept]) -> None:
+    def drain(self, queries: Iterable[KeptQuery]) -> None:
         """Reports of the last batches come a moment after these: they are wanted too."""
         deadline_s = time.monotonic() + _DRAIN_S
         for each in queries:

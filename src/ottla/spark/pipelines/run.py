@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.options import wall_clock_ms
 from ottla.spark.pipelines.build import Built
-from ottla.spark.pipelines.causes import Cause, Kind, cause_of_call
+from ottla.spark.pipelines.causes import Cause, CauseKind, cause_of_call
 from ottla.spark.pipelines.culprit import Search
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.herald import Herald, impatient
-from ottla.spark.pipelines.keeping import Failed, Kept, Started
+from ottla.spark.pipelines.keeping import Failed, KeptQuery, Started
 from ottla.spark.pipelines.latecomers import Latecomers
 from ottla.spark.pipelines.load import Pipeline
 from ottla.spark.pipelines.reports import Figures, Reports
 from ottla.spark.pipelines.restarts import Failures, Policy
-from ottla.spark.pipelines.status import LIVE, Board, Status
+from ottla.spark.pipelines.status import LIVE, Board, PipelineStatus
 from ottla.spark.runtime.shared_environment import wait_for_sources
 from ottla.spark.streams.outputs import triggered
 
@@ -67,7 +67,7 @@ class Runner:
         settings: Settings,
         *,
         run_id: str,
-        identity: Status,
+        identity: PipelineStatus,
         on_event: Callable[[Event], None] = lambda event: None,
     ) -> None:
         self._pipeline = pipeline
@@ -78,7 +78,7 @@ class Runner:
         self._stop = threading.Event()
         self._is_spark_gone = False
         self._ended_by: Failed | None = None
-        self._kept: list[Kept] = []
+        self._kept: list[KeptQuery] = []
         self._built: dict[str, Built] = {}
         self._late = Latecomers(spark, {})
         self._late_failures = Failures(settings.restarts)
@@ -111,7 +111,7 @@ class Runner:
         self._herald = Herald(self._near, self.status, self.request_stop)
         self._herald.start()
 
-    def run(self, built: list[Built]) -> Status:
+    def run(self, built: list[Built]) -> PipelineStatus:
         """Until all queries have ended or a stop was asked for. Raises PipelineError if one failed for good. `claim`
         comes before."""
         failure: PipelineError | None = None
@@ -153,7 +153,7 @@ class Runner:
             if query.restarts is not None:
                 policy = replace(policy, limit=query.restarts)
             self._built[name] = each
-            self._kept.append(Kept(name, self._starter(each, name, checkpoint), policy, ends=self._settings.once))
+            self._kept.append(KeptQuery(name, self._starter(each, name, checkpoint), policy, ends=self._settings.once))
         if self._late.is_watching:
             # That late records are seen to is known before there are any.
             self.status = replace(self.status, late=dict(self._late.done))
@@ -230,7 +230,7 @@ class Runner:
 
     def _failure(self, query: str | None, cause: Cause) -> PipelineError:
         """What ends the run, with the line of the query in the file."""
-        self._is_spark_gone = cause.kind is Kind.SPARK_GONE
+        self._is_spark_gone = cause.kind is CauseKind.SPARK_GONE
         built = self._built.get(query or "")
         restarts = self.status.restarts
         what = f"{cause}; after {restarts} {'restart' if restarts == 1 else 'restarts'}" if restarts else str(cause)
@@ -310,7 +310,7 @@ class Runner:
         return self._herald
 
 
-def previous_run(client: Blocking, name: str, *, force: bool = False) -> Status | None:
+def previous_run(client: Blocking, name: str, *, force: bool = False) -> PipelineStatus | None:
     """What is known of the last run of a pipeline, if there was one. PipelineError if it is running now."""
     before = Board(client).all(wall_clock_ms()).get(name)
     if before is not None and before.state in LIVE and not before.is_dead_here and not force:

@@ -17,12 +17,15 @@ from ottla.client.options import wall_clock_ms
 from ottla.model.errors import ApiError
 from ottla.spark.pipelines.causes import cause_of_call
 from ottla.spark.pipelines.definition import PipelineError
-from ottla.spark.pipelines.status import LIVE, Board, Status
+from ottla.spark.pipelines.status import LIVE, Board, PipelineStatus
 
 
 @contextlib.contextmanager
 def starting(
-    client: Blocking, identity: Status, before: Status | None, on_event: Callable[[dict[str, Any]], None]
+    client: Blocking,
+    identity: PipelineStatus,
+    before: PipelineStatus | None,
+    on_event: Callable[[dict[str, Any]], None],
 ) -> Iterator[None]:
     """Around a start: a failure is published, if the broker can be reached, and raised. `before` is the last run."""
     try:
@@ -35,7 +38,7 @@ def starting(
         raise
 
 
-def _publish(board: Board, identity: Status, before: Status | None, error: str) -> bool:
+def _publish(board: Board, identity: PipelineStatus, before: PipelineStatus | None, error: str) -> bool:
     """False if another run, or the one that was started, has the name now."""
     board.ensure()
     now_ms = wall_clock_ms()

@@ -31,7 +31,7 @@ _CLAIM = "/claim"
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class PipelineStatus:
     """The latest run of a pipeline. `queries` are figures as `figures.figures_of` makes them."""
 
     name: str
@@ -56,7 +56,7 @@ class Status:
     # Up to which batch late records of queries were seen to, by their checkpoints.
     late: dict[str, int] = field(default_factory=dict)
 
-    def seen_at(self, now_ms: int) -> "Status":
+    def seen_at(self, now_ms: int) -> "PipelineStatus":
         """As it is now: lost if nobody has heard of it for too long."""
         if self.state in LIVE and now_ms - self.updated_ms > LOST_BEATS * self.beat_ms:
             return replace(self, state="lost")
@@ -76,7 +76,7 @@ class Status:
         return False
 
 
-class Heard(NamedTuple):
+class RunNotice(NamedTuple):
     """What a run is told: to stop; or that another has its name now, and where that runs."""
 
     stop: bool = False
@@ -98,9 +98,9 @@ class Board:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
 
-    def all(self, now_ms: int) -> dict[str, Status]:
+    def all(self, now_ms: int) -> dict[str, PipelineStatus]:
         """All pipelines that were ever run, by name."""
-        found: dict[str, Status] = {}
+        found: dict[str, PipelineStatus] = {}
         for key, value in self._records():
             if key.endswith((_STOP, _CLAIM)):
                 continue
@@ -111,20 +111,20 @@ class Board:
                 found[key] = status.seen_at(now_ms)
         return dict(sorted(found.items()))
 
-    def publish(self, status: Status) -> None:
+    def publish(self, status: PipelineStatus) -> None:
         self._client.send(TOPIC, json.dumps(asdict(status)).encode(), status.name.encode())
 
-    def ask_to_stop(self, status: Status) -> None:
+    def ask_to_stop(self, status: PipelineStatus) -> None:
         """Tell a run to stop after its running batches."""
         self._client.send(TOPIC, json.dumps({"run": status.run}).encode(), f"{status.name}{_STOP}".encode())
 
-    def claim(self, status: Status) -> None:
+    def claim(self, status: PipelineStatus) -> None:
         """The name is this run's from here on. What is told, and other claims, count from here on too."""
         told = json.dumps({"run": status.run, "host": status.host, "pid": status.pid})
         made = self._client.send(TOPIC, told.encode(), f"{status.name}{_CLAIM}".encode())
         self._read_to = made.offset + 1
 
-    def listen(self, name: str, run: str) -> Heard:
+    def listen(self, name: str, run: str) -> RunNotice:
         """What was told since the last time, or since `claim`. If it fails on the way, the next time begins there
         again."""
         start, end = self._client.admin.topics.bounds(TOPIC)[0]
@@ -139,7 +139,7 @@ class Board:
                     if isinstance(told.get("run"), str) and told["run"] != run:
                         replaced_by = f"{told.get('host')} (process {told.get('pid')})"
         self._read_to = end
-        return Heard(stop, replaced_by)
+        return RunNotice(stop, replaced_by)
 
     def _records(self) -> Iterator[tuple[str, bytes | None]]:
         if TOPIC not in self._client.admin.topics.names():
@@ -149,16 +149,16 @@ class Board:
                 yield record.key.decode("utf-8", "replace"), record.value
 
 
-def _status(value: bytes | None) -> Status | None:
+def _status(value: bytes | None) -> PipelineStatus | None:
     """Also of an older or newer version: fields that it does not have, or that are unknown, do not matter. None for
     what is no status: anybody can write to a topic."""
     told = {} if value is None else _object(value)
-    found = {each.name: told[each.name] for each in fields(Status) if each.name in told}
+    found = {each.name: told[each.name] for each in fields(PipelineStatus) if each.name in told}
     numbers = ("updated_ms", "beat_ms", "pid", "generation", "restarts", "last_error_ms")
     kinds = ((str, ("name", "run", "state")), (int, numbers))
     if not all(isinstance(found.get(name, kind()), kind) for kind, names in kinds for name in names):
         return None
-    return Status(**found) if {"name", "run", "state"} <= found.keys() else None
+    return PipelineStatus(**found) if {"name", "run", "state"} <= found.keys() else None
 
 
 def _object(value: bytes) -> dict[str, Any]:

@@ -28,7 +28,7 @@ _NEVER_NULL = ("topic", "partition", "offset", "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ReadBounds:
     """What is left after all filters; None: no bound."""
 
     topics: frozenset[str] | None = None
@@ -48,7 +48,7 @@ class Bounds:
         return max(start, self.start), end if self.end is None else min(end, self.end)
 
 
-def narrow(bounds: Bounds, filters: Iterable[Filter]) -> Iterator[tuple[Bounds, Filter | None]]:
+def narrow(bounds: ReadBounds, filters: Iterable[Filter]) -> Iterator[tuple[ReadBounds, Filter | None]]:
     """The bounds after each filter, and the filter if Spark still has to try it."""
     for each in filters:
         narrower, is_whole = _narrow_by(bounds, each)
@@ -56,7 +56,7 @@ def narrow(bounds: Bounds, filters: Iterable[Filter]) -> Iterator[tuple[Bounds, 
         yield bounds, None if is_whole else each
 
 
-def _narrow_by(bounds: Bounds, given: Filter) -> tuple[Bounds, bool]:
+def _narrow_by(bounds: ReadBounds, given: Filter) -> tuple[ReadBounds, bool]:
     match given:
         case IsNotNull((name,)) if name in _NEVER_NULL:
             return bounds, True
@@ -91,12 +91,12 @@ def _both(known: "frozenset[Any] | None", values: Iterable[Any]) -> "frozenset[A
     return frozenset(values) if known is None else known & frozenset(values)
 
 
-def _between(bounds: Bounds, start: int, end: int | None) -> Bounds:
+def _between(bounds: ReadBounds, start: int, end: int | None) -> ReadBounds:
     ends = [each for each in (bounds.end, end) if each is not None]
     return replace(bounds, start=max(bounds.start, start), end=min(ends) if ends else None)
 
 
-def _since(bounds: Bounds, value: datetime) -> Bounds:
+def _since(bounds: ReadBounds, value: datetime) -> ReadBounds:
     aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
     since_ms = int(aware.timestamp() * 1000 // 1)
     return replace(bounds, since_ms=max(since_ms, bounds.since_ms if bounds.since_ms is not None else since_ms))

@@ -21,7 +21,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.limits import SPARK_SNAPSHOT_TRIES_MAX
 from ottla.records.batch import NO_LEADER_EPOCH
-from ottla.spark.read.marks import Mark
+from ottla.spark.read.marks import ReachedOffsets
 from ottla.spark.read.offsets import Limit, Offsets
 from ottla.spark.read.settings import ReadSettings
 from ottla.spark.read.snapshot import Snapshot, check_partitions, is_new, times_of
@@ -103,7 +103,7 @@ class Lookup:
 
     def snapshot(
         self,
-        reached: Mark | None = None,
+        reached: ReachedOffsets | None = None,
         *,
         limits: Mapping[str, Limit] | None = None,
         since_ms: int | None = None,
@@ -137,7 +137,7 @@ class Lookup:
         )
 
     def _take(
-        self, assigned: Assigned, reached: Mark | None, moments: Sequence[Mapping[TopicPartition, int]]
+        self, assigned: Assigned, reached: ReachedOffsets | None, moments: Sequence[Mapping[TopicPartition, int]]
     ) -> Snapshot:
         """Ends come last: nothing else that is asked for can lie behind them."""
         topic_ids = {each.topic: topic_id for each, topic_id in assigned.items()}
@@ -156,7 +156,7 @@ class Lookup:
             return taken
         return replace(taken, epoch_ends=self._epoch_ends(reached, taken))
 
-    def _epoch_ends(self, reached: Mark, taken: Snapshot) -> Offsets:
+    def _epoch_ends(self, reached: ReachedOffsets, taken: Snapshot) -> Offsets:
         changed = {
             each: reached.epochs[each]
             for each, epoch in taken.epochs.items()
@@ -188,7 +188,7 @@ class Lookup:
         return {each: sizes_bytes[each] / max(end - start, 1) for each, (start, end) in bounds.items()}
 
 
-def _has_news(reached: Mark, taken: Snapshot) -> bool:
+def _has_news(reached: ReachedOffsets, taken: Snapshot) -> bool:
     """Whether a batch may follow."""
     ids = {each.topic: taken.topic_ids[each.topic] for each in taken.ends}
     return taken.ends != reached.offsets or any(ids[topic] != reached.topic_id(topic) for topic in ids)

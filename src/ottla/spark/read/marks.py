@@ -27,7 +27,7 @@ INITIAL: Document = {"": {}}
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ReachedOffsets:
     """Offsets that were reached, and of what."""
 
     offsets: Offsets = field(default_factory=dict)
@@ -48,9 +48,9 @@ def is_initial(document: Mapping[str, Any]) -> bool:
     return "" in document
 
 
-def mark_of(document: Mapping[str, Mapping[str, Any]]) -> Mark:
+def mark_of(document: Mapping[str, Mapping[str, Any]]) -> ReachedOffsets:
     """A checkpoint's document, ours or the connector's. ValueError, TypeError, AttributeError if it is none."""
-    mark = Mark(offsets_of(document))
+    mark = ReachedOffsets(offsets_of(document))
     topic_ids = {}
     for key in document:
         topic, separator, told = key.partition("#")
@@ -62,10 +62,10 @@ def mark_of(document: Mapping[str, Mapping[str, Any]]) -> Mark:
                 values.update(_unpack(topic, text))
         except ValueError:
             continue
-    return Mark(mark.offsets, topic_ids, mark.epochs, mark.begun)
+    return ReachedOffsets(mark.offsets, topic_ids, mark.epochs, mark.begun)
 
 
-def document_of_mark(mark: Mark) -> Document:
+def document_of_mark(mark: ReachedOffsets) -> Document:
     """What a checkpoint holds."""
     document = document_of(mark.offsets)
     for topic in list(document):

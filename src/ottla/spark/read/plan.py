@@ -16,7 +16,7 @@ from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.spark.read.offsets import Offsets
 
 
-class Range(NamedTuple):
+class TaskRange(NamedTuple):
     """[start, end) of one partition, for one task."""
 
     partition: TopicPartition
@@ -33,13 +33,13 @@ class Range(NamedTuple):
 
 
 def split(
-    ranges: Iterable[Range],
+    ranges: Iterable[TaskRange],
     *,
     min_partitions: int | None = None,
     max_records: int | None = None,
     max_bytes: int | None = None,
     bytes_per_offset: Mapping[TopicPartition, float] | None = None,
-) -> list[Range]:
+) -> list[TaskRange]:
     """One range per task."""
     found = [each for each in ranges if each.size > 0]
     if max_records is not None:
@@ -53,7 +53,7 @@ def split(
     return found
 
 
-def _split_to(ranges: Sequence[Range], min_partitions: int) -> list[Range]:
+def _split_to(ranges: Sequence[TaskRange], min_partitions: int) -> list[TaskRange]:
     """Large ranges are split in proportion to their size; small ones stay whole and do not count in the proportion."""
     total = sum(each.size for each in ranges)
     whole = [each for each in ranges if _parts(each.size, total, min_partitions) == 1]
@@ -71,9 +71,9 @@ def _parts(size: int, total: int, wanted: int) -> int:
     return max(math.floor(size / total * wanted + 0.5), 1)
 
 
-def divide(whole: Range, count: int) -> list[Range]:
+def divide(whole: TaskRange, count: int) -> list[TaskRange]:
     """`count` ranges of about the same size, fewer if there are not so many offsets."""
-    parts: list[Range] = []
+    parts: list[TaskRange] = []
     start, left = whole.start, whole.size
     for number in range(count):
         size = left // (count - number)

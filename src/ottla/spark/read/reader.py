@@ -15,13 +15,13 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.spark.plain import told_plainly
-from ottla.spark.read.filters import Bounds, narrow
+from ottla.spark.read.filters import ReadBounds, narrow
 from ottla.spark.read.lookup import Lookup
 from ottla.spark.read.loss import DataLoss, Reason, report
 from ottla.spark.read.offsets import EARLIEST_OFFSET, Everywhere, Limit, Offsets, Specific
-from ottla.spark.read.plan import Range, split
+from ottla.spark.read.plan import TaskRange, split
 from ottla.spark.read.settings import ReadSettings
-from ottla.spark.read.shape import Shape
+from ottla.spark.read.shape import RowShape
 from ottla.spark.read.snapshot import Snapshot, resolved
 from ottla.spark.read.task import read_range
 from ottla.spark.runtime.worker_memory import keep_freed_memory, settle
@@ -35,7 +35,7 @@ _QUERY_ID = "sql.streaming.queryId"
 class RangePartition(InputPartition):
     """What one task reads."""
 
-    def __init__(self, part: Range | None) -> None:
+    def __init__(self, part: TaskRange | None) -> None:
         super().__init__(part)
         self.part = part
 
@@ -43,10 +43,10 @@ class RangePartition(InputPartition):
 class OttlaReader(DataSourceReader):
     """Reads what the options say, once."""
 
-    def __init__(self, settings: ReadSettings, shape: Shape) -> None:
+    def __init__(self, settings: ReadSettings, shape: RowShape) -> None:
         self.settings = settings
         self.shape = shape
-        self.bounds = Bounds()
+        self.bounds = ReadBounds()
 
     @told_plainly
     def partitions(self) -> list[InputPartition]:
@@ -64,7 +64,7 @@ class OttlaReader(DataSourceReader):
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         return read_partition(self.settings, self.shape, partition)
 
-    def _ranges(self, snapshot: Snapshot) -> list[Range]:
+    def _ranges(self, snapshot: Snapshot) -> list[TaskRange]:
         settings = self.settings
         strategy = settings.options["startingOffsetsByTimestampStrategy"]
         starts = resolved(settings.starting, snapshot, nothing_so_late=strategy)
@@ -80,7 +80,7 @@ class OttlaReader(DataSourceReader):
             from_earliest = start == starts[partition] and _is_earliest(settings.starting, partition)
             topic_id = snapshot.topic_ids.get(partition.topic, NO_ID)
             epoch = snapshot.epochs.get(partition, NO_LEADER_EPOCH)
-            ranges.append(Range(partition, start, end, from_earliest, topic_id, epoch))
+            ranges.append(TaskRange(partition, start, end, from_earliest, topic_id, epoch))
         return ranges
 
     def _check_start(self, partition: TopicPartition, start: int, latest: int) -> None:
@@ -114,7 +114,7 @@ class FilteringReader(OttlaReader):
                 yield left
 
 
-def tasks(settings: ReadSettings, lookup: Callable[[], Lookup], ranges: list[Range]) -> list[Range]:
+def tasks(settings: ReadSettings, lookup: Callable[[], Lookup], ranges: list[TaskRange]) -> list[TaskRange]:
     """Ranges cut as the options say."""
     options = settings.options
     max_bytes = options["maxBytesPerPartition"]
@@ -128,7 +128,7 @@ def tasks(settings: ReadSettings, lookup: Callable[[], Lookup], ranges: list[Ran
     )
 
 
-def read_partition(settings: ReadSettings, shape: Shape, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+def read_partition(settings: ReadSettings, shape: RowShape, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
     """In an executor: the rows of one task."""
     part = partition.part if isinstance(partition, RangePartition) else None
     if part is None:
@@ -143,7 +143,7 @@ def read_partition(settings: ReadSettings, shape: Shape, partition: InputPartiti
     return _as_declared(batches, shape)
 
 
-def _as_declared(batches: "Iterator[pa.RecordBatch]", shape: Shape) -> "Iterator[pa.RecordBatch]":
+def _as_declared(batches: "Iterator[pa.RecordBatch]", shape: RowShape) -> "Iterator[pa.RecordBatch]":
     """With exactly the schema that Spark was told."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -152,7 +152,7 @@ def _as_declared(batches: "Iterator[pa.RecordBatch]", shape: Shape) -> "Iterator
         yield batch if batch.schema == wanted else batch.cast(wanted)
 
 
-def _typed(settings: ReadSettings, shape: Shape, part: Range, client_id: str) -> "Iterator[pa.RecordBatch]":
+def _typed(settings: ReadSettings, shape: RowShape, part: TaskRange, client_id: str) -> "Iterator[pa.RecordBatch]":
     """Decoded rows, bad ones put where the options say."""
     from ottla.spark.typed.dead_letters import send_dead
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ottla.client.consumer.fetching import RawBatch
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import SPARK_BATCH_BYTES_MAX
-from ottla.records.arrow import Scanned, Wanted, unpacked
+from ottla.records.arrow import ScannedRecords, WantedBatch, unpacked
 from ottla.spark.read.shape import NULLABLE
 
 HEADERS = pa.list_(
@@ -49,7 +49,7 @@ class Rows:
         self._columns = tuple(columns)
         self._schema = schema_of(columns)
         self._rows_min = rows_min
-        self._batches: list[Wanted] = []
+        self._batches: list[WantedBatch] = []
         self._payloads: list[bytes | memoryview] = []
         self._rows = 0
         self._size_bytes = 0
@@ -59,7 +59,7 @@ class Rows:
         """Take batches; give what is enough for an Arrow batch."""
         for raw in found:
             end = -1 if raw.end is None else raw.end
-            wanted = Wanted(self._topic, self._partition, raw.header, raw.data, raw.start, end)
+            wanted = WantedBatch(self._topic, self._partition, raw.header, raw.data, raw.start, end)
             try:
                 payload = unpacked(wanted)
             except ApiError as error:
@@ -82,17 +82,19 @@ class Rows:
     def _make(self) -> pa.RecordBatch:
         columns = self._columns
         try:
-            found = Scanned(self._batches, self._payloads, with_keys="key" in columns, with_values="value" in columns)
+            found = ScannedRecords(
+                self._batches, self._payloads, with_keys="key" in columns, with_values="value" in columns
+            )
         except ApiError as error:
             raise self._placed(error, self._batches) from error
         return pa.RecordBatch.from_arrays([self._column(name, found) for name in columns], schema=self._schema)
 
-    def _placed(self, error: ApiError, batches: Sequence[Wanted]) -> ApiError:
+    def _placed(self, error: ApiError, batches: Sequence[WantedBatch]) -> ApiError:
         """What cannot be read is said with its place."""
         first, last = batches[0].header.base_offset, batches[-1].header.next_offset - 1
         return ApiError(error.code, f"{self._topic}-{self._partition}, offsets {first} to {last}: {error.text}")
 
-    def _column(self, name: str, found: Scanned) -> Any:
+    def _column(self, name: str, found: ScannedRecords) -> Any:
         match name:
             case "key":
                 return found.keys()
@@ -120,7 +122,7 @@ class Rows:
             made = self._constant[name, value] = pa.repeat(pa.scalar(value, TYPES[name]), rows + rows // 8)
         return made.slice(0, rows)
 
-    def _times(self, found: Scanned) -> Any:
+    def _times(self, found: ScannedRecords) -> Any:
         times_ms = found.times_ms
         if found.rows and (times_ms.max() > _TIME_MS_MAX or times_ms.min() < -_TIME_MS_MAX):
             odd = int(((times_ms > _TIME_MS_MAX) | (times_ms < -_TIME_MS_MAX)).argmax())

@@ -38,19 +38,19 @@ _TYPES: dict[str, DataType] = {
 NULLABLE = ("key", "value", "headers")
 
 
-class Shape(NamedTuple):
+class RowShape(NamedTuple):
     """The schema of rows, and what makes typed columns (None: nothing is decoded)."""
 
     schema: StructType
     typed: "TypedColumns | None" = None
 
 
-def shape_of(settings: ReadSettings) -> Shape:
+def shape_of(settings: ReadSettings) -> RowShape:
     """By the options; asks the registry if they say so."""
     raw = StructType([StructField(name, _TYPES[name], name in NULLABLE) for name in settings.columns])
     formats = (settings.options["key.format"], settings.options["value.format"])
     if formats == ("raw", "raw"):
-        return Shape(raw)
+        return RowShape(raw)
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
     from ottla.spark.typed.reading import typed_columns
@@ -58,4 +58,4 @@ def shape_of(settings: ReadSettings) -> Shape:
     topics = settings.chosen.topics or tuple(dict.fromkeys(each.topic for each in settings.chosen.partitions))
     typed = typed_columns(settings.raw, topics)
     assert typed is not None
-    return Shape(from_arrow_schema(typed.schema(to_arrow_schema(raw, timezone="UTC"))), typed)
+    return RowShape(from_arrow_schema(typed.schema(to_arrow_schema(raw, timezone="UTC"))), typed)

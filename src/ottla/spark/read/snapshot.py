@@ -19,9 +19,9 @@ from ottla.model.ids import NO_ID, TopicPartition
 from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.spark.options import OptionError
 from ottla.spark.read.loss import DataLoss, Reason
-from ottla.spark.read.marks import Mark
+from ottla.spark.read.marks import ReachedOffsets
 from ottla.spark.read.offsets import EARLIEST_OFFSET, LATEST_OFFSET, ByTime, Everywhere, Limit, Offsets, Specific
-from ottla.spark.read.plan import Range
+from ottla.spark.read.plan import TaskRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class Snapshot:
     epoch_ends: Offsets = field(default_factory=dict)
     at_times: Mapping[tuple[TopicPartition, int], int | None] = field(default_factory=dict)  # None: nothing is so late
 
-    def mark(self, offsets: Offsets, begun: Offsets | None = None) -> Mark:
+    def mark(self, offsets: Offsets, begun: Offsets | None = None) -> ReachedOffsets:
         """These offsets of this snapshot. An offset that is not there yet was seen under no leader."""
         epochs = {
             each: epoch for each, epoch in self.epochs.items() if each in offsets and offsets[each] <= self.ends[each]
         }
-        return Mark(
+        return ReachedOffsets(
             offsets, {each.topic: self.topic_ids.get(each.topic, NO_ID) for each in offsets}, epochs, begun or {}
         )
 
@@ -49,13 +49,13 @@ class Snapshot:
 # --- from one mark to the next ----------------------------------------------------------------------------------------
 
 
-def is_new(partition: TopicPartition, reached: Mark, topic_ids: Mapping[str, bytes]) -> bool:
+def is_new(partition: TopicPartition, reached: ReachedOffsets, topic_ids: Mapping[str, bytes]) -> bool:
     """Whether nothing of it was read yet, only perhaps something of the same name."""
     topic = partition.topic
     return partition not in reached.offsets or reached.is_of_another(topic, topic_ids.get(topic, NO_ID))
 
 
-def begins_anew(reached: Mark, snapshot: Snapshot) -> Offsets:
+def begins_anew(reached: ReachedOffsets, snapshot: Snapshot) -> Offsets:
     """Where the next batch begins in partitions that do not go on at the mark."""
     found: Offsets = {}
     for partition in snapshot.ends:
@@ -68,13 +68,13 @@ def begins_anew(reached: Mark, snapshot: Snapshot) -> Offsets:
     return found
 
 
-def begins(reached: Mark, snapshot: Snapshot) -> Offsets:
+def begins(reached: ReachedOffsets, snapshot: Snapshot) -> Offsets:
     """Where the next batch begins, in all partitions."""
     anew = begins_anew(reached, snapshot)
     return {each: anew[each] if each in anew else reached.offsets[each] for each in snapshot.ends}
 
 
-def next_mark(reached: Mark, snapshot: Snapshot, ends: Offsets) -> Mark:
+def next_mark(reached: ReachedOffsets, snapshot: Snapshot, ends: Offsets) -> ReachedOffsets:
     """The mark of a batch that ends there. It is the last one, if there is nothing to read and nothing to learn: a
     leader epoch alone is worth no batch."""
     anew = begins_anew(reached, snapshot)
@@ -85,7 +85,7 @@ def next_mark(reached: Mark, snapshot: Snapshot, ends: Offsets) -> Mark:
     return reached if is_same else mark
 
 
-def doubts(reached: Mark, snapshot: Snapshot) -> list[TopicPartition]:
+def doubts(reached: ReachedOffsets, snapshot: Snapshot) -> list[TopicPartition]:
     """What seems to be lost. A broker that has just come up, or has just become the leader, may know no better: it is
     to be asked again."""
     return [
@@ -98,15 +98,15 @@ def doubts(reached: Mark, snapshot: Snapshot) -> list[TopicPartition]:
 class Plan(NamedTuple):
     """What a batch reads, and what it cannot read any more."""
 
-    ranges: list[Range]
+    ranges: list[TaskRange]
     losses: list[DataLoss]
 
 
-def planned(reached: Mark, mark: Mark) -> Plan:
+def planned(reached: ReachedOffsets, mark: ReachedOffsets) -> Plan:
     """The batch between two marks; none if they are the same, which is how Spark tells where a restarted query is."""
     if mark == reached:
         return Plan([], [])
-    ranges: list[Range] = []
+    ranges: list[TaskRange] = []
     losses = _gone(reached, mark)
     for partition, end in mark.offsets.items():
         topic = partition.topic
@@ -125,11 +125,11 @@ def planned(reached: Mark, mark: Mark) -> Plan:
             what = f"{partition} was read up to {start} and now ends at {end}"
             losses.append(DataLoss(partition, Reason.AHEAD, what))
         epoch = mark.epochs.get(partition, NO_LEADER_EPOCH)
-        ranges.append(Range(partition, start, end, topic_id=mark.topic_id(topic), leader_epoch=epoch))
+        ranges.append(TaskRange(partition, start, end, topic_id=mark.topic_id(topic), leader_epoch=epoch))
     return Plan([each for each in ranges if each.size > 0], losses)
 
 
-def _gone(reached: Mark, mark: Mark) -> list[DataLoss]:
+def _gone(reached: ReachedOffsets, mark: ReachedOffsets) -> list[DataLoss]:
     """Topics made anew, and partitions that do not exist any more."""
     topics = dict.fromkeys(each.topic for each in mark.offsets)
     losses = [

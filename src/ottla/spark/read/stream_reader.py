@@ -19,12 +19,12 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from ottla.spark.plain import told_plainly
 from ottla.spark.read.lookup import Lookup
 from ottla.spark.read.loss import report
-from ottla.spark.read.marks import INITIAL, Document, Mark, document_of_mark, is_initial, mark_of
+from ottla.spark.read.marks import INITIAL, Document, ReachedOffsets, document_of_mark, is_initial, mark_of
 from ottla.spark.read.offsets import LATEST_OFFSET, Everywhere, Offsets, Specific, document_of
 from ottla.spark.read.plan import count_new, limited
 from ottla.spark.read.reader import RangePartition, read_partition, tasks
 from ottla.spark.read.settings import ReadSettings
-from ottla.spark.read.shape import Shape
+from ottla.spark.read.shape import RowShape
 from ottla.spark.read.snapshot import Snapshot, begins, doubts, next_mark, planned, resolved
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ except ImportError:  # before Spark 4.2: no limits by trigger
 class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads what the options say, for ever."""
 
-    def __init__(self, settings: ReadSettings, shape: Shape) -> None:
+    def __init__(self, settings: ReadSettings, shape: RowShape) -> None:
         self.settings = settings
         self.shape = shape
         self._lookup: Lookup | None = None
@@ -141,14 +141,14 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._lookup.reach()
         return self._lookup
 
-    def _begin(self) -> tuple[Mark, Snapshot]:
+    def _begin(self) -> tuple[ReachedOffsets, Snapshot]:
         """Where the options say that the query begins."""
         limit = self.settings.starting
         snapshot = self._connected().snapshot(limits={"starting": limit})
         strategy = self.settings.options["startingOffsetsByTimestampStrategy"]
         return snapshot.mark(resolved(limit, snapshot, nothing_so_late=strategy)), snapshot
 
-    def _look(self, reached: Mark) -> Snapshot:
+    def _look(self, reached: ReachedOffsets) -> Snapshot:
         """What there is now; whatever seems to be lost is looked at again."""
         options = self.settings.options
         for attempt in range(max(options["fetchOffset.numRetries"], 1)):

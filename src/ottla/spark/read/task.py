@@ -16,13 +16,13 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.fetching import Cursor, Fetched, Fetcher, RawBatch
+from ottla.client.consumer.fetching import FetchCursor, Fetched, Fetcher, RawBatch
 from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, TopicRecreated, UnsupportedApi
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.spark.read.loss import DataLoss, Reason, report
-from ottla.spark.read.plan import Range
+from ottla.spark.read.plan import TaskRange
 from ottla.spark.read.settings import ReadSettings
 from ottla.spark.runtime.worker_memory import settle
 
@@ -38,7 +38,7 @@ _GAP_MS = 30_000
 
 
 def read_range(
-    settings: ReadSettings, part: Range, client_id: str, columns: Sequence[str] | None = None
+    settings: ReadSettings, part: TaskRange, client_id: str, columns: Sequence[str] | None = None
 ) -> "Iterator[pa.RecordBatch]":
     """The rows of a range, with these columns (those of the options unless told)."""
     from ottla.spark.read.rows import Rows  # numba and all: executors only
@@ -67,12 +67,12 @@ async def _next(answers: "AsyncGenerator[list[RawBatch], None]") -> list[RawBatc
 class _Reading:
     """How far the range has been read."""
 
-    def __init__(self, settings: ReadSettings, part: Range, client_id: str) -> None:
+    def __init__(self, settings: ReadSettings, part: TaskRange, client_id: str) -> None:
         self._settings = settings
         self._part = part
         self._options = settings.kafka.client_options(settings.kafka.get("client.id") or client_id)
         self._fetch = settings.fetch_options()
-        self._cursor = Cursor(part.partition, part.start, part.end, part.topic_id)
+        self._cursor = FetchCursor(part.partition, part.start, part.end, part.topic_id)
         self._asked_at = part.start
         self._empty_since_s: float | None = None
 

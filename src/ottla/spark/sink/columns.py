@@ -13,21 +13,21 @@ from ottla.records.build_columns import (
     NO_BYTES,
     NO_HEADERS,
     NO_PARTITIONS,
-    Column,
     HeaderColumns,
+    InputColumn,
     frozen,
     missing,
 )
 from ottla.spark.sink.schema import BadRows
 
 
-def bytes_column(array: pa.Array | None, rows: int) -> Column:
+def bytes_column(array: pa.Array | None, rows: int) -> InputColumn:
     """A column of strings or binaries; all null if there is none."""
     if array is None or rows == 0:
         return missing(rows)
     array = array.cast(pa.binary())
     _, ends, data = array.buffers()
-    return Column(
+    return InputColumn(
         frozen(np.frombuffer(data, np.uint8)) if data is not None else NO_BYTES,
         frozen(np.frombuffer(ends, np.int32)[array.offset : array.offset + rows + 1]),
         ALL_THERE if array.null_count == 0 else frozen(_bools(array.is_valid())),

@@ -31,12 +31,12 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.compress import Codec
 from ottla.spark.sink import log, transactions
 from ottla.spark.sink.checkpoint import plan_of
-from ottla.spark.sink.faults import Step, reach
+from ottla.spark.sink.faults import FaultPoint, reach
 from ottla.spark.sink.protocol import (
+    BatchRefused,
     Decision,
     Part,
     Prepared,
-    Refused,
     TakenOver,
     Unfinished,
     decide,
@@ -97,7 +97,7 @@ async def _prepare(settings: WriteSettings) -> Ticket:
         while (found := await _take(cluster, sink, settings.give_up)) is None:
             pass
     taken, state = found
-    reach(Step.PREPARE_READY)
+    reach(FaultPoint.PREPARE_READY)
     return Ticket(
         sink, taken, state, _batch_of(settings, state), passing=settings.sink_id is None, made_ms=wall_clock_ms()
     )
@@ -109,10 +109,10 @@ async def _take(
     """Take the sink and put it in order; None if its state was changed by that."""
     async with Producer(cluster, _producer(sink)) as producer:
         taken = await producer.take()
-        reach(Step.PREPARE_FENCED)
+        reach(FaultPoint.PREPARE_FENCED)
         last = await log.read(cluster, sink)
         lost = _lost(last, await transactions.commit(cluster, to_end(last)))
-        reach(Step.PREPARE_ROLLED)
+        reach(FaultPoint.PREPARE_ROLLED)
         await transactions.abort_open(cluster, sink)
         state = prepared(last, lost, give_up)
         if last is not None and lost:
@@ -125,7 +125,7 @@ async def _take(
 
 
 def _lost(decision: Decision | None, ends: Outcomes[Part, bool]) -> list[Part]:
-    """The parts that were lost. Refused (or Unfinished) when it is not known of all of them."""
+    """The parts that were lost. BatchRefused (or Unfinished) when it is not known of all of them."""
     lost = [part for part, committed in ends.found.items() if not committed]
     if decision is None or not ends.failed:
         return lost
@@ -133,7 +133,7 @@ def _lost(decision: Decision | None, ends: Outcomes[Part, bool]) -> list[Part]:
     count, total = len(tasks), len(ends.failed) + len(ends.found)
     text = f"batch {decision.batch} is decided, but {count} of its {total} transactions, of tasks {tasks}, "
     if any(isinstance(each, Untold) for each in ends.failed.values()):
-        raise Refused(f"{text}ended, and nobody can tell any more whether they were committed: {error}") from error
+        raise BatchRefused(f"{text}ended, and nobody can tell any more whether they were committed: {error}") from error
     raise Unfinished(
         f"{text}could not be committed yet: {error}. Nothing is lost: run the query again, which commits them"
     ) from error
@@ -164,11 +164,11 @@ def commit(settings: WriteSettings, messages: Sequence[Written], batch: int | No
 async def _commit(settings: WriteSettings, messages: Sequence[Written], batch: int | None) -> None:
     ticket = next((each.ticket for each in messages if each.ticket is not None), None)
     if ticket is None or any(each.taken != ticket.taken or each.batch != messages[0].batch for each in messages):
-        raise Refused(f"the tasks of batch {batch} do not belong together")
+        raise BatchRefused(f"the tasks of batch {batch} do not belong together")
     async with Cluster(settings.client(f"{ticket.sink}-driver")) as cluster:
         try:
             decision = await _decision(cluster, settings, ticket, messages, batch)
-        except Refused:
+        except BatchRefused:
             await transactions.abort(cluster, _parts(messages))
             raise
         if decision is not None:
@@ -178,10 +178,10 @@ async def _commit(settings: WriteSettings, messages: Sequence[Written], batch: i
 async def _decision(
     cluster: Cluster, settings: WriteSettings, ticket: Ticket, messages: Sequence[Written], batch: int | None
 ) -> Decision | None:
-    """What is to be written down. Refused, if the batch cannot be decided."""
+    """What is to be written down. BatchRefused, if the batch cannot be decided."""
     first = messages[0]
     if batch is not None and batch != first.batch:
-        raise Refused(f"the tasks of batch {batch} have written batch {first.batch}")
+        raise BatchRefused(f"the tasks of batch {batch} have written batch {first.batch}")
     parts = {each.task: each.part for each in messages}
     plan = plan_of(settings.checkpoint, first.batch)
     decision = decide(ticket.state, first.run, first.batch, len(messages), parts, plan)
@@ -189,7 +189,7 @@ async def _decision(
         if not is_new(ticket.state, first.run, first.batch):
             _log.warning("sink %s: batch %d was written before; nothing is written again", ticket.sink, first.batch)
         return None
-    reach(Step.COMMIT_BEGUN)
+    reach(FaultPoint.COMMIT_BEGUN)
     over = await transactions.over(cluster, decision.parts)
     if over and not await transactions.is_held(cluster, ticket.taken):
         raise _taken_over(ticket, decision)
@@ -198,7 +198,7 @@ async def _decision(
     return decision
 
 
-def _ended(over: Sequence[Part], batch: int, lasted_ms: int, timeout_ms: int) -> Refused:
+def _ended(over: Sequence[Part], batch: int, lasted_ms: int, timeout_ms: int) -> BatchRefused:
     """Transactions that cannot have timed out yet were ended by somebody; the same batch would hardly meet them again.
     A batch that lasts too long will do so again."""
     what = (
@@ -210,7 +210,7 @@ def _ended(over: Sequence[Part], batch: int, lasted_ms: int, timeout_ms: int) ->
             f"{what}: another attempt of the task took its transactional id, or somebody aborted them. Nothing of the "
             "batch is written: run it again"
         )
-    return Refused(
+    return BatchRefused(
         f"{what} (kafka.transaction.timeout.ms={timeout_ms}). Nothing of the batch is written: run it again, with "
         "smaller batches or a longer timeout"
     )
@@ -228,11 +228,11 @@ async def _carry_out(cluster: Cluster, ticket: Ticket, decision: Decision) -> No
     async with Producer(cluster, _producer(ticket.sink)) as producer:
         producer.adopt(ticket.taken)
         try:
-            await log.write(producer, ticket.sink, decision, step=Step.COMMIT_WRITTEN)
+            await log.write(producer, ticket.sink, decision, step=FaultPoint.COMMIT_WRITTEN)
         except ApiError as error:
             if error.code in _TOO_LARGE:
                 await transactions.abort(cluster, decision.parts)
-                raise Refused(
+                raise BatchRefused(
                     f"batch {decision.batch} has {len(decision.parts)} tasks, too many for one decision to name "
                     f"({error.text}). Nothing of it is written: run it with fewer partitions (coalesce)"
                 ) from error
@@ -240,11 +240,11 @@ async def _carry_out(cluster: Cluster, ticket: Ticket, decision: Decision) -> No
                 raise
             # It may be decided all the same, and the answer got lost: nothing is aborted here.
             raise _taken_over(ticket, decision) from error
-        reach(Step.COMMIT_DECIDED)
+        reach(FaultPoint.COMMIT_DECIDED)
         await _end(cluster, decision)
-        reach(Step.COMMIT_ENDED)
+        reach(FaultPoint.COMMIT_ENDED)
         await log.write(producer, ticket.sink, None if ticket.passing else finished(decision))
-        reach(Step.COMMIT_DONE)
+        reach(FaultPoint.COMMIT_DONE)
         try:
             await transactions.abort_open(cluster, ticket.sink)  # attempts that lost against another
         except (ApiError, ClientError) as error:  # the batch is written; the next one tries again
@@ -253,7 +253,7 @@ async def _carry_out(cluster: Cluster, ticket: Ticket, decision: Decision) -> No
 
 async def _end(cluster: Cluster, decision: Decision) -> None:
     ends = await transactions.commit(cluster, decision.parts[:1])
-    reach(Step.COMMIT_ONE_ENDED)
+    reach(FaultPoint.COMMIT_ONE_ENDED)
     ends.add(await transactions.commit(cluster, decision.parts[1:]))
     lost = _lost(decision, ends)
     if lost:

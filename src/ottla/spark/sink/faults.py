@@ -14,7 +14,7 @@ VARIABLE = "OTTLA_SPARK_STEPS"
 _LOOK_EVERY_S = 0.02
 
 
-class Step(Enum):
+class FaultPoint(Enum):
     """Where something can go wrong; docs/exactly-once.md says what happens then."""
 
     # The driver, before the tasks.
@@ -34,7 +34,7 @@ class Step(Enum):
     COMMIT_DONE = "commit.done"
 
 
-def reach(step: Step) -> None:
+def reach(step: FaultPoint) -> None:
     """The process is here; see above."""
     directory = os.environ.get(VARIABLE)
     if not directory:

@@ -18,8 +18,8 @@ from ottla.client.producer.producer import Producer
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource, ResourceType
-from ottla.spark.sink.faults import Step, reach
-from ottla.spark.sink.protocol import Decision, Refused, from_bytes, to_bytes
+from ottla.spark.sink.faults import FaultPoint, reach
+from ottla.spark.sink.protocol import BatchRefused, Decision, from_bytes, to_bytes
 
 TOPIC = "_ottla_spark_sinks"
 _PARTITIONS = 8
@@ -45,7 +45,7 @@ async def _place(cluster: Cluster, sink: str) -> TopicPartition:
 
 
 async def read(cluster: Cluster, sink: str) -> Decision | None:
-    """The sink's state. Refused, if what is there cannot be one, or if states get lost there."""
+    """The sink's state. BatchRefused, if what is there cannot be one, or if states get lost there."""
     partition = await _place(cluster, sink)
     end = (await resolve(cluster, [(partition, LATEST)]))[partition]
     found: ConsumedRecord | None = None
@@ -63,8 +63,8 @@ async def read(cluster: Cluster, sink: str) -> Decision | None:
 def _decoded(sink: str, record: ConsumedRecord, value: bytes) -> Decision:
     try:
         return from_bytes(value)
-    except (ValueError, Refused) as error:
-        raise Refused(
+    except (ValueError, BatchRefused) as error:
+        raise BatchRefused(
             f"the state of the sink {sink!r} cannot be read ({TOPIC}, partition {record.partition}, offset "
             f"{record.offset}): {error}. Without it nobody knows what was written last. To begin anew all the same, "
             f"use another sink.id, or write a record with the key {sink} and no value there"
@@ -79,12 +79,12 @@ async def _check_policy(cluster: Cluster) -> None:
         return
     policy = found.value or ""
     if policy.strip() != "compact":
-        raise Refused(
+        raise BatchRefused(
             f"topic {TOPIC} must have cleanup.policy=compact, not {policy}: it forgets what sinks have written"
         )
 
 
-async def write(producer: Producer, sink: str, decision: Decision | None, *, step: Step | None = None) -> None:
+async def write(producer: Producer, sink: str, decision: Decision | None, *, step: FaultPoint | None = None) -> None:
     """Make it the sink's state (None: forget the sink), unless another driver took over: ProducerFenced."""
     async with producer.transaction():
         await producer.send(TOPIC, None if decision is None else to_bytes(decision), sink.encode())

@@ -37,7 +37,7 @@ BATCH_RUN = "batch"
 _FORM = 3  # 1 did not know of earlier runs, 2 not of plans
 
 
-class Place(NamedTuple):
+class RecordPosition(NamedTuple):
     """Where a record lies."""
 
     topic: str
@@ -56,7 +56,7 @@ class Part:
     implicit: bool
     rows: int
     size_bytes: int
-    first: Place  # of its records; it tells whether the transaction was committed when nobody else can
+    first: RecordPosition  # of its records; it tells whether the transaction was committed when nobody else can
 
 
 class Known(NamedTuple):
@@ -98,15 +98,15 @@ class Work(Enum):
     NOTHING = "nothing"
 
 
-class Refused(RuntimeError):
+class BatchRefused(RuntimeError):
     """The batch cannot be written without rows getting lost or written twice."""
 
 
-class Unfinished(Refused):
+class Unfinished(BatchRefused):
     """Another run of the same batch makes good what is missing, with nothing changed by anybody."""
 
 
-class TakenOver(Refused):
+class TakenOver(BatchRefused):
     """Another driver has the sink now."""
 
 
@@ -116,13 +116,13 @@ def to_bytes(decision: Decision) -> bytes:
 
 
 def from_bytes(data: bytes) -> Decision:
-    """Reads what `to_bytes` wrote. Refused, if a newer version did; ValueError, if it is nothing of the kind."""
+    """Reads what `to_bytes` wrote. BatchRefused, if a newer version did; ValueError, if it is nothing of the kind."""
     try:
         found: dict[str, Any] = json.loads(data)
         form = found.pop("form")
         if isinstance(form, int) and form > _FORM:
-            raise Refused("it was written by a newer version of Ottla")
-        parts = tuple(Part(**{**each, "first": Place(*each["first"])}) for each in found.pop("parts"))
+            raise BatchRefused("it was written by a newer version of Ottla")
+        parts = tuple(Part(**{**each, "first": RecordPosition(*each["first"])}) for each in found.pop("parts"))
         earlier = tuple(Known(str(run), int(batch), *plan) for run, batch, *plan in found.pop("earlier", ()))
         return Decision(str(found.pop("run")), int(found.pop("batch")), parts=parts, earlier=earlier, **found)
     except (KeyError, TypeError, AttributeError) as error:
@@ -171,7 +171,7 @@ def next_batch_write(last: Decision | None) -> int:
 
 
 def work_of(state: Prepared, run: str, batch: int, task: int) -> tuple[Work, Part | None]:
-    """What this task does in this batch; with REWRITE comes the part that was lost. Refused, as by `decide`, before
+    """What this task does in this batch; with REWRITE comes the lost part. BatchRefused, as in `decide`, before
     anything is written in vain."""
     if is_new(state, run, batch):
         return Work.WRITE, None
@@ -183,7 +183,7 @@ def work_of(state: Prepared, run: str, batch: int, task: int) -> tuple[Work, Par
 
 
 def is_new(state: Prepared, run: str, batch: int) -> bool:
-    """Whether this batch was not decided yet. Refused if it must not be, because parts of the last one are missing."""
+    """Whether this batch was not decided yet. BatchRefused if it must not be: parts of the last one are missing."""
     last = state.last
     if last is None:
         return True
@@ -192,7 +192,7 @@ def is_new(state: Prepared, run: str, batch: int) -> bool:
         return False
     if state.lost:
         again = f"with batch.id={last.batch}" if last.run == BATCH_RUN else "from its checkpoint"
-        raise Refused(
+        raise BatchRefused(
             f"{missing(last, state.lost)}. Nothing else is written by this sink before they are: run that "
             f"{'write' if last.run == BATCH_RUN else 'query'} again, {again}, which writes them again; or give these "
             f"rows up with the option sink.give.up={last.run}:{last.batch}"
@@ -214,7 +214,7 @@ def missing(last: Decision, lost: Sequence[Part]) -> str:
 def check_rewritten(lost: Part, rows: int, size_bytes: int) -> None:
     """The rows of a rerun must be those of the first time."""
     if (rows, size_bytes) != (lost.rows, lost.size_bytes):
-        raise Refused(
+        raise BatchRefused(
             f"task {lost.task} had {lost.rows} rows ({lost.size_bytes} bytes) when its batch was decided, and has "
             f"{rows} ({size_bytes} bytes) now: its transaction was lost (it ended before it was committed), and "
             "cannot be made up for, because the query does not give the same rows again"
@@ -230,7 +230,7 @@ def decide(
     """What to write down, given the part of every task (None: it wrote nothing) and the batch's plan. None: there is
     nothing to decide.
 
-    Refused when a rerun is not what the first run was.
+    BatchRefused when a rerun is not what the first run was.
     """
     last = state.last
     written = tuple(part for _, part in sorted(parts.items()) if part is not None)
@@ -241,12 +241,12 @@ def decide(
         assert not written, "tasks of a batch that is written have written again"
         return None
     if task_count != last.task_count:
-        raise Refused(
+        raise BatchRefused(
             f"batch {batch} had {last.task_count} tasks when it was decided and has {task_count} now: lost "
             f"transactions of tasks {[part.task for part in state.lost]} cannot be made up for"
         )
     if [part.task for part in written] != sorted(part.task for part in state.lost):
-        raise Refused(f"batch {batch}: not all lost transactions were written again")
+        raise BatchRefused(f"batch {batch}: not all lost transactions were written again")
     return replace(last, parts=written, revision=last.revision + 1)
 
 
@@ -256,7 +256,7 @@ def _check_plan(last: Decision, run: str, batch: int, plan: str) -> None:
     if known is None or not known.plan or not plan or (known.batch, known.plan) == (batch, plan):
         return
     before = "from other offsets" if batch == known.batch else f"and those up to batch {known.batch} after it"
-    raise Refused(
+    raise BatchRefused(
         f"batch {batch} was written before, {before}: it seems that the checkpoint of the query was restored from a "
         "backup. Nothing is written, because new rows would be taken for those that are there. Put the checkpoint back "
         "as it was; or give the query another sink.id, and all rows since the backup are written, some of them again"

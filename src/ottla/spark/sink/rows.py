@@ -26,7 +26,7 @@ from ottla.client.producer.producer import Producer
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.records.build import Encoded
+from ottla.records.build import EncodedRecords
 from ottla.records.build_columns import (
     BEGIN,
     COUNT,
@@ -117,7 +117,7 @@ class RowSender:
         now_ms, data = self._now_ms(), memoryview(encoded.data)  # type: ignore[arg-type]  # arrays are buffers
         for row in encoded.table:
             count = int(row[COUNT])
-            records = Encoded(data[row[BEGIN] : row[END]], count, count - 1, now_ms, now_ms)
+            records = EncodedRecords(data[row[BEGIN] : row[END]], count, count - 1, now_ms, now_ms)
             future = None
             if self._first is None:
                 future = self._first = asyncio.get_running_loop().create_future()

@@ -14,8 +14,8 @@ from ottla.client.options import wall_clock_ms
 from ottla.client.producer.producer import Producer
 from ottla.model.errors import ApiError
 from ottla.spark.sink.driver import Ticket, Written, written
-from ottla.spark.sink.faults import Step, reach
-from ottla.spark.sink.protocol import Part, Place, Work, check_rewritten, work_of
+from ottla.spark.sink.faults import FaultPoint, reach
+from ottla.spark.sink.protocol import Part, RecordPosition, Work, check_rewritten, work_of
 from ottla.spark.sink.rows import RowSender
 from ottla.spark.sink.settings import WriteSettings
 from ottla.spark.sink.transactions import free_id
@@ -63,13 +63,13 @@ def _write(
         producer = client.run(_producer(client.cluster, settings, sink, task, attempt))
         try:
             client.run(producer.begin())
-            reach(Step.TASK_BEGUN)
+            reach(FaultPoint.TASK_BEGUN)
             rows = RowSender(client, producer, settings.topic, wall_clock_ms)
             rows.add(first_batch)
             for batch in filled:
                 rows.add(batch)
             rows.send()
-            reach(Step.TASK_WRITTEN)
+            reach(FaultPoint.TASK_WRITTEN)
             rows.flush()
             if lost is not None:
                 check_rewritten(lost, rows.rows, rows.size_bytes)
@@ -80,10 +80,10 @@ def _write(
             raise
         finally:
             client.run(producer.close(discard=True))
-        reach(Step.TASK_FLUSHED)
+        reach(FaultPoint.TASK_FLUSHED)
         first = rows.first_place()
         assert first is not None
-        return Part(task, *opened, rows.rows, rows.size_bytes, Place(*first))
+        return Part(task, *opened, rows.rows, rows.size_bytes, RecordPosition(*first))
 
 
 async def _producer(cluster: Cluster, settings: WriteSettings, sink: str, task: int, attempt: int) -> Producer:

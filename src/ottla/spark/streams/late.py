@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla.spark.checkpoints import sink_id, written_down
-from ottla.spark.read.marks import Mark, mark_of
+from ottla.spark.read.marks import ReachedOffsets, mark_of
 from ottla.spark.read.offsets import EARLIEST_OFFSET, document_of
-from ottla.spark.read.plan import Range
+from ottla.spark.read.plan import TaskRange
 from ottla.spark.read.snapshot import planned
 from ottla.spark.service_addresses import bootstrap_of
 from ottla.spark.streams.outputs import dead_letters, to
@@ -104,7 +104,7 @@ def _watermark_ms(spark: SparkSession, checkpoint: str, batch: int) -> int:
     return int(written_down(spark, checkpoint, batch)[0]["batchWatermarkMs"]) if batch >= 0 else 0
 
 
-def _mark(spark: SparkSession, checkpoint: str, batch: int) -> Mark:
+def _mark(spark: SparkSession, checkpoint: str, batch: int) -> ReachedOffsets:
     """Of all sources of the query together; only of those that have topics and partitions."""
     found: dict[str, dict[str, int]] = {}
     for source in written_down(spark, checkpoint, batch)[1:] if batch >= 0 else ():
@@ -114,7 +114,7 @@ def _mark(spark: SparkSession, checkpoint: str, batch: int) -> Mark:
     return mark_of(found)
 
 
-def _indexes(ranges: list[Range]) -> dict[str, list[int]]:
+def _indexes(ranges: list[TaskRange]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for each in ranges:
         found.setdefault(each.partition.topic, []).append(each.partition.partition)

@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from ottla.client.registry import RegistryError, SchemaRegistry
-from ottla.columns.codec import Decoded, Decoder, UnsupportedSchema, decode_each
+from ottla.columns.codec import DecodedColumns, Decoder, UnsupportedSchema, decode_each
 from ottla.columns.formats import decoder_of
 from ottla.columns.text import TextDecoder
 from ottla.model.limits import DECODERS_KEPT_MAX
-from ottla.schemas.schema import InvalidSchema, SchemaType, Source
-from ottla.spark.typed.schema_ids import NULL, PLAIN, Frames, Mark, frames
+from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
+from ottla.spark.typed.schema_ids import NULL, PLAIN, Frames, SchemaMark, frames
 
 
 @dataclass
@@ -32,10 +32,10 @@ class Side:
     """How keys, or values, are decoded. `reader` is None for text."""
 
     name: str
-    reader: Source | None
+    reader: SchemaSource | None
     registry: SchemaRegistry | None = None
     message: str = ""
-    _decoders: OrderedDict[Mark, Decoder | str] = field(default_factory=OrderedDict, repr=False)
+    _decoders: OrderedDict[SchemaMark, Decoder | str] = field(default_factory=OrderedDict, repr=False)
     _reading: Decoder | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Side:
         """Of the column."""
         return self._own().type
 
-    def decode(self, values: pa.Array, headers: pa.Array | None) -> Decoded:
+    def decode(self, values: pa.Array, headers: pa.Array | None) -> DecodedColumns:
         """One column."""
         if self.registry is None or self.reader is None:
             return decode_each(self._own(), values, np.zeros(len(values), np.int64))
@@ -59,7 +59,7 @@ class Side:
                 return decode_each(made, values, found.begins)
         return self._mixed(values, found)
 
-    def _mixed(self, values: pa.Array, found: Frames) -> Decoded:
+    def _mixed(self, values: pa.Array, found: Frames) -> DecodedColumns:
         """Group by group; then back in order."""
         reasons = dict(found.reasons)
         parts: list[pa.Array] = []
@@ -80,9 +80,9 @@ class Side:
                 reasons.update({int(rows[row]): why for row, why in decoded.reasons.items()})
             order.append(rows)
         if not parts:
-            return Decoded(pa.nulls(0, self.type), {})
+            return DecodedColumns(pa.nulls(0, self.type), {})
         back = np.argsort(np.concatenate(order))
-        return Decoded(pa.concat_arrays(parts).take(pa.array(back)), reasons)
+        return DecodedColumns(pa.concat_arrays(parts).take(pa.array(back)), reasons)
 
     def _own(self) -> Decoder:
         """The decoder of the reader's own schema. Raises InvalidSchema, UnsupportedSchema."""
@@ -92,7 +92,7 @@ class Side:
             self._reading = decoder_of(self.reader, None, self.message)
         return self._reading
 
-    def _decoder(self, mark: Mark) -> Decoder | str:
+    def _decoder(self, mark: SchemaMark) -> Decoder | str:
         """The decoder of what a mark names, or why there is none."""
         if mark not in self._decoders:
             self._decoders[mark] = self._made(mark)
@@ -100,7 +100,7 @@ class Side:
                 self._decoders.popitem(last=False)
         return self._decoders[mark]
 
-    def _made(self, mark: Mark) -> Decoder | str:
+    def _made(self, mark: SchemaMark) -> Decoder | str:
         assert self.registry is not None and self.reader is not None
         try:
             if isinstance(mark.schema, UUID):

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from ottla.client.registry import SchemaRegistry
-from ottla.columns.codec import Decoded
-from ottla.schemas.schema import Source
+from ottla.columns.codec import DecodedColumns
+from ottla.schemas.schema import SchemaSource
 from ottla.spark.typed.key_or_value import Side
 from ottla.spark.typed.options import TYPES, of_side, registry_of
 
@@ -141,7 +141,7 @@ def _side(
         return Side(name, None)
     settings = of_side(name, format, given, topics)
     if settings.schema is not None:
-        side = Side(name, Source(settings.schema, TYPES[format]), registry, settings.message)
+        side = Side(name, SchemaSource(settings.schema, TYPES[format]), registry, settings.message)
     else:
         if registry is None:
             raise ValueError(f"{name}.format={format} needs schema.registry.url or {name}.schema")
@@ -153,7 +153,7 @@ def _side(
     return side
 
 
-def _reasons(decoded: Mapping[str, Decoded]) -> dict[int, str]:
+def _reasons(decoded: Mapping[str, DecodedColumns]) -> dict[int, str]:
     reasons: dict[int, str] = {}
     for name, each in decoded.items():
         for row, why in each.reasons.items():

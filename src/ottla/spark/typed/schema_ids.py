@@ -28,7 +28,7 @@ from ottla.schemas.framing import (
 )
 
 
-class Mark(NamedTuple):
+class SchemaMark(NamedTuple):
     """What names a schema; `message` only for Protobuf."""
 
     schema: int | UUID
@@ -39,7 +39,7 @@ class Frames(NamedTuple):
     """Per row: which of `marks` it has (-1: it is null; -2: it has none, `reasons` says why; -3: none is there, the
     value is plain), and where its payload begins."""
 
-    marks: tuple[Mark, ...]
+    marks: tuple[SchemaMark, ...]
     which: Longs
     begins: Longs
     reasons: dict[int, str]
@@ -78,16 +78,16 @@ def frames(values: pa.Array, headers: pa.Array | None, *, of_key: bool, with_mes
             continue
         schema = framed.schema_id if framed.schema_id is not None else framed.guid
         assert schema is not None
-        which[index] = found.number(Mark(schema, framed.message_indexes or ()))
+        which[index] = found.number(SchemaMark(schema, framed.message_indexes or ()))
         begins[index] = 0 if index in in_headers else framed.payload_begin
     return Frames(tuple(found.marks), which, begins, reasons)
 
 
 class _Marks:
     def __init__(self) -> None:
-        self.marks: dict[Mark, int] = {}
+        self.marks: dict[SchemaMark, int] = {}
 
-    def number(self, mark: Mark) -> int:
+    def number(self, mark: SchemaMark) -> int:
         return self.marks.setdefault(mark, len(self.marks))
 
 
@@ -109,7 +109,7 @@ def _usual(given: Payloads, usual: Bools, found: _Marks, which: Longs, begins: L
     usual &= ids < 2**31
     message = FIRST_MESSAGE if with_message else ()
     for each in np.unique(ids[usual]):
-        which[usual & (ids == each)] = found.number(Mark(int(each), message))
+        which[usual & (ids == each)] = found.number(SchemaMark(int(each), message))
     begins[usual] = ID_PREFIX_BYTES + (1 if with_message else 0)
 
 

@@ -22,7 +22,7 @@ from ottla.columns.codec import Encoder, UnsupportedSchema
 from ottla.columns.formats import derive, encoder_of, indexes_of
 from ottla.columns.text import TextEncoder
 from ottla.schemas.framing import schema_mark
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 from ottla.spark.typed.options import TYPES, SideSettings, of_side, registry_of
 
 _SIDES = ("key", "value")
@@ -33,7 +33,7 @@ class Written:
     """How a column is encoded. `schema` is None for text."""
 
     name: str
-    schema: Source | None
+    schema: SchemaSource | None
     prefix: bytes = b""
     message: str = ""
     _encoder: Encoder | None = field(default=None, repr=False)
@@ -145,7 +145,9 @@ def _written(settings: SideSettings, of: pa.DataType, registry: SchemaRegistry |
     return Written(settings.name, source, prefix, settings.message)
 
 
-def _schema(settings: SideSettings, of: pa.DataType, registry: SchemaRegistry | None) -> tuple[Source, int | None]:
+def _schema(
+    settings: SideSettings, of: pa.DataType, registry: SchemaRegistry | None
+) -> tuple[SchemaSource, int | None]:
     if settings.schema is None and settings.version_given:
         return _fixed(settings, registry)
     kind = TYPES[settings.format]
@@ -157,11 +159,11 @@ def _schema(settings: SideSettings, of: pa.DataType, registry: SchemaRegistry | 
     return source, registry.register(settings.subject, source)
 
 
-def _fixed(settings: SideSettings, registry: SchemaRegistry | None) -> tuple[Source, int | None]:
+def _fixed(settings: SideSettings, registry: SchemaRegistry | None) -> tuple[SchemaSource, int | None]:
     """The schema that the options name: its text, or a version of a subject."""
     kind = TYPES[settings.format]
     if settings.schema is not None:
-        return Source(settings.schema, kind), None
+        return SchemaSource(settings.schema, kind), None
     if registry is None:
         raise ValueError(f"{settings.name}.version needs schema.registry.url")
     found = settings.registered(registry)

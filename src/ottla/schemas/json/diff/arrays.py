@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ottla.schemas.json.diff import bounds, unevaluated
-from ottla.schemas.json.diff.context import Context, Steps
+from ottla.schemas.json.diff.context import DiffContext, Steps
 from ottla.schemas.json.diff.covering import is_covered
 from ottla.schemas.json.diff.unevaluated import Compare
-from ottla.schemas.json.nodes import Anything, Never, Node, Sequence
+from ottla.schemas.json.nodes import Anything, ArrayNode, JsonNode, Never
 
 
-def compare(context: Context, original: Sequence, update: Sequence, inside: Compare) -> Steps:
+def compare(context: DiffContext, original: ArrayNode, update: ArrayNode, inside: Compare) -> Steps:
     with context.at("items"):
         yield from inside(context, original.each, update.each)
     for index in range(max(len(original.items), len(update.items))):
@@ -32,7 +32,7 @@ def compare(context: Context, original: Sequence, update: Sequence, inside: Comp
     bounds.compare(context, "minContains", "MIN_CONTAINS", original.min_contains, update.min_contains)
 
 
-def _removed(context: Context, before: Node, update: Sequence, inside: Compare) -> Steps:
+def _removed(context: DiffContext, before: JsonNode, update: ArrayNode, inside: Compare) -> Steps:
     if _is_open(update):
         context.add("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL")
         return
@@ -46,7 +46,7 @@ def _removed(context: Context, before: Node, update: Sequence, inside: Compare) 
         context.add("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL")
 
 
-def _added(context: Context, after: Node, original: Sequence, inside: Compare) -> Steps:
+def _added(context: DiffContext, after: JsonNode, original: ArrayNode, inside: Compare) -> Steps:
     if _is_open(original):
         what = "ITEM_WITH_EMPTY_SCHEMA" if isinstance(after, Anything) else "ITEM"
         context.add(f"{what}_ADDED_TO_OPEN_CONTENT_MODEL")
@@ -59,13 +59,13 @@ def _added(context: Context, after: Node, original: Sequence, inside: Compare) -
         context.add("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL")
 
 
-def _is_open(sequence: Sequence) -> bool:
+def _is_open(sequence: ArrayNode) -> bool:
     if not sequence.open or sequence.others is not None:
         return False
     return sequence.unevaluated is None or isinstance(sequence.unevaluated, Anything)
 
 
-def _schema_of_others(sequence: Sequence) -> Node | None:
+def _schema_of_others(sequence: ArrayNode) -> JsonNode | None:
     if sequence.others is not None:
         return sequence.others
     if sequence.open and not isinstance(sequence.unevaluated, Never | Anything):
@@ -73,7 +73,7 @@ def _schema_of_others(sequence: Sequence) -> Node | None:
     return None
 
 
-def _compare_others(context: Context, original: Sequence, update: Sequence, inside: Compare) -> Steps:
+def _compare_others(context: DiffContext, original: ArrayNode, update: ArrayNode, inside: Compare) -> Steps:
     if original.open != update.open:
         context.add("ADDITIONAL_ITEMS_REMOVED" if original.open else "ADDITIONAL_ITEMS_ADDED")
     elif (original.others is None) != (update.others is None):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ottla.schemas.json.diff.context import Context
+from ottla.schemas.json.diff.context import DiffContext
 from ottla.schemas.json.nodes import Amount
 
 
-def compare(context: Context, keyword: str, name: str, original: Amount | None, update: Amount | None) -> None:
+def compare(context: DiffContext, keyword: str, name: str, original: Amount | None, update: Amount | None) -> None:
     if original is None or update is None:
         if original is not update:
             context.add(f"{name}_ADDED" if original is None else f"{name}_REMOVED", keyword)

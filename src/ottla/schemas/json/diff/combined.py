@@ -6,14 +6,14 @@ as possible are matched.
 
 from __future__ import annotations
 
-from ottla.schemas.json.diff.context import Context, Difference, Steps
+from ottla.schemas.json.diff.context import DiffContext, JsonDifference, Steps
 from ottla.schemas.json.diff.matching import most_pairs
 from ottla.schemas.json.diff.unevaluated import Compare
 from ottla.schemas.json.fingerprint import fingerprint
-from ottla.schemas.json.nodes import Combined, Node, Not
+from ottla.schemas.json.nodes import Combined, JsonNode, Not
 
 
-def compare(context: Context, original: Combined, update: Combined, inside: Compare) -> Steps:
+def compare(context: DiffContext, original: Combined, update: Combined, inside: Compare) -> Steps:
     if not _compare_criteria(context, original, update):
         return
     before, after = _distinct(original.parts), _distinct(update.parts)
@@ -21,7 +21,7 @@ def compare(context: Context, original: Combined, update: Combined, inside: Comp
         context.add("PRODUCT_TYPE_EXTENDED" if update.criterion == "allOf" else "SUM_TYPE_EXTENDED")
     elif len(before) > len(after):
         context.add("PRODUCT_TYPE_NARROWED" if original.criterion == "allOf" else "SUM_TYPE_NARROWED")
-    edges: dict[int, dict[int, list[Difference]]] = {}
+    edges: dict[int, dict[int, list[JsonDifference]]] = {}
     for index, old in enumerate(before):
         with context.at(original.criterion, str(index)):
             edges[index] = {}
@@ -37,7 +37,7 @@ def compare(context: Context, original: Combined, update: Combined, inside: Comp
         context.add("COMBINED_TYPE_SUBSCHEMAS_CHANGED")
 
 
-def _compare_criteria(context: Context, original: Combined, update: Combined) -> bool:
+def _compare_criteria(context: DiffContext, original: Combined, update: Combined) -> bool:
     """Whether the parts are worth a look."""
     if original.criterion == update.criterion:
         return True
@@ -51,14 +51,14 @@ def _compare_criteria(context: Context, original: Combined, update: Combined) ->
     return is_extended
 
 
-def _distinct(parts: list[Node]) -> list[Node]:
-    distinct: dict[str, Node] = {}
+def _distinct(parts: list[JsonNode]) -> list[JsonNode]:
+    distinct: dict[str, JsonNode] = {}
     for part in parts:
         distinct.setdefault(fingerprint(part), part)
     return list(distinct.values())
 
 
-def compare_negations(context: Context, original: Not, update: Not, inside: Compare) -> Steps:
+def compare_negations(context: DiffContext, original: Not, update: Not, inside: Compare) -> Steps:
     with context.at("not"):
         aside = context.aside()
         yield from inside(aside, update.node, original.node)

@@ -14,20 +14,20 @@ from typing import NamedTuple
 
 from ottla.model import limits
 from ottla.schemas.json.diff.kinds import COMPATIBLE
-from ottla.schemas.json.nodes import Node
+from ottla.schemas.json.nodes import JsonNode
 
 
-class Difference(NamedTuple):
+class JsonDifference(NamedTuple):
     kind: str
     path: str
 
 
-Found = tuple[Difference, ...]
+Found = tuple[JsonDifference, ...]
 Pair = tuple[int, int]
 # A comparison, which asks for the pairs inside it with `yield` (schemas.steps); some answer a question in the end.
-Steps = Generator[tuple[Node, Node], Found, None]
-Verdict = Generator[tuple[Node, Node], Found, bool]
-Looking = Generator[tuple[Node, Node], Found, Found]
+Steps = Generator[tuple[JsonNode, JsonNode], Found, None]
+Verdict = Generator[tuple[JsonNode, JsonNode], Found, bool]
+Looking = Generator[tuple[JsonNode, JsonNode], Found, Found]
 
 # Differences that are put behind another path for the price of looking at one pair.
 _COPIED_AT_ONCE = 8
@@ -59,7 +59,9 @@ class Pairs:
         self._under_way: set[Pair] = set()
         self.has_assumed = False
 
-    def look(self, asked: tuple[Node, Node], comparison: Callable[[Context, Node, Node], Steps]) -> Looking:
+    def look(
+        self, asked: tuple[JsonNode, JsonNode], comparison: Callable[[DiffContext, JsonNode, JsonNode], Steps]
+    ) -> Looking:
         original, update = asked
         key = (id(original), id(update))
         found = self._found.get(key)
@@ -70,7 +72,7 @@ class Pairs:
             self.has_assumed = self.has_assumed or key not in self._known_before
             return self._known_before.get(key, ())
         self._under_way.add(key)
-        inner = Context(())
+        inner = DiffContext(())
         yield from comparison(inner, original, update)
         self._under_way.discard(key)
         found = self._found[key] = tuple(inner.found)
@@ -80,16 +82,16 @@ class Pairs:
         return {key: found for key, found in self._found.items() if not are_compatible(found)}
 
 
-class Context:
+class DiffContext:
     """A place in the comparison of a pair, and what was found there."""
 
     def __init__(self, path: tuple[str, ...]) -> None:
         self._path = path
-        self.found: list[Difference] = []
+        self.found: list[JsonDifference] = []
 
-    def aside(self) -> Context:
+    def aside(self) -> DiffContext:
         """For a comparison that may come to nothing: what it finds is its own."""
-        return Context(self._path)
+        return DiffContext(self._path)
 
     @contextmanager
     def at(self, *steps: str) -> Iterator[None]:
@@ -99,9 +101,9 @@ class Context:
         self._path = before
 
     def add(self, kind: str, *steps: str) -> None:
-        self.take([Difference(kind, "#/" + "/".join((*self._path, *steps)))])
+        self.take([JsonDifference(kind, "#/" + "/".join((*self._path, *steps)))])
 
-    def take(self, found: list[Difference]) -> None:
+    def take(self, found: list[JsonDifference]) -> None:
         """Up to a bound: a schema used twice in one used twice … doubles what is found with each level. Even beyond it
         the first that does harm is kept."""
         room = max(limits.SCHEMA_DIFFERENCES_MAX - len(self.found), 0)
@@ -109,7 +111,7 @@ class Context:
             self.found += [each for each in found[room:] if each.kind not in COMPATIBLE][:1]
         self.found += found[:room]
 
-    def compare(self, original: Node, update: Node) -> Steps:
+    def compare(self, original: JsonNode, update: JsonNode) -> Steps:
         """Asks for what is between the two, and puts it behind the path."""
         found = yield original, update
         prefix = "#/" + "/".join(self._path)
@@ -124,5 +126,5 @@ def _behind(prefix: str, path: str) -> str:
     return prefix if path == "#/" else f"{prefix}/{path[2:]}"
 
 
-def are_compatible(found: list[Difference] | Found) -> bool:
+def are_compatible(found: list[JsonDifference] | Found) -> bool:
     return all(each.kind in COMPATIBLE for each in found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.schemas.json.diff.context import Difference
+from ottla.schemas.json.diff.context import JsonDifference
 
 _KEYWORD = "The keyword at path '{path}' in the %s schema is not present in the %s schema"
 _MORE = "The value at path '{path}' in the %s schema is more than its value in the %s schema"
@@ -59,7 +59,7 @@ _TEMPLATES = {
 DESCRIPTIONS = {kind: template for template, kinds in _TEMPLATES.items() for kind in kinds.split()}
 
 
-def described(found: Difference) -> str:
+def described(found: JsonDifference) -> str:
     """Confluent's text, its unequal quotes included; SCHEMA_ADDED has no description there."""
     description = DESCRIPTIONS.get(found.kind, "").replace("{path}", found.path)
     return f'{{errorType:"{found.kind}", description:"{description}\'}}'

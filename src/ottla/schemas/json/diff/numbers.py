@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ottla.schemas.json.diff import bounds
-from ottla.schemas.json.diff.context import Context
+from ottla.schemas.json.diff.context import DiffContext
 from ottla.schemas.json.nodes import Amount, Number
 
 
-def compare(context: Context, original: Number, update: Number) -> None:
+def compare(context: DiffContext, original: Number, update: Number) -> None:
     bounds.compare(context, "maximum", "MAXIMUM", original.maximum, update.maximum)
     bounds.compare(context, "minimum", "MINIMUM", original.minimum, update.minimum)
     bounds.compare(

@@ -9,14 +9,14 @@ from __future__ import annotations
 from ottla.model.re2.match import Search, pattern_of
 from ottla.model.re2.nodes import RegexError
 from ottla.schemas.json.diff import bounds, unevaluated
-from ottla.schemas.json.diff.context import Context, Steps
+from ottla.schemas.json.diff.context import DiffContext, Steps
 from ottla.schemas.json.diff.covering import is_covered
 from ottla.schemas.json.diff.order import hash_order, map_order
 from ottla.schemas.json.diff.unevaluated import Compare
-from ottla.schemas.json.nodes import Anything, Never, Node, Record
+from ottla.schemas.json.nodes import Anything, JsonNode, Never, ObjectNode
 
 
-def compare(context: Context, original: Record, update: Record, inside: Compare) -> Steps:
+def compare(context: DiffContext, original: ObjectNode, update: ObjectNode, inside: Compare) -> Steps:
     with context.at("required"):
         _compare_required(context, original, update)
     with context.at("properties"):
@@ -35,7 +35,7 @@ def compare(context: Context, original: Record, update: Record, inside: Compare)
     bounds.compare(context, "minProperties", "MIN_PROPERTIES", original.min_properties, update.min_properties)
 
 
-def _compare_required(context: Context, original: Record, update: Record) -> None:
+def _compare_required(context: DiffContext, original: ObjectNode, update: ObjectNode) -> None:
     for name in map_order(original.properties):
         if name not in update.properties or (name in original.required) == (name in update.required):
             continue
@@ -47,7 +47,9 @@ def _compare_required(context: Context, original: Record, update: Record) -> Non
             context.add("REQUIRED_ATTRIBUTE_ADDED", name)
 
 
-def _compare_property(context: Context, name: str, original: Record, update: Record, inside: Compare) -> Steps:
+def _compare_property(
+    context: DiffContext, name: str, original: ObjectNode, update: ObjectNode, inside: Compare
+) -> Steps:
     before, after = original.properties.get(name), update.properties.get(name)
     if before is not None and after is not None:
         yield from inside(context, before, after)
@@ -57,7 +59,7 @@ def _compare_property(context: Context, name: str, original: Record, update: Rec
         yield from _added(context, name, after, original, update, inside)
 
 
-def _removed(context: Context, name: str, before: Node, update: Record, inside: Compare) -> Steps:
+def _removed(context: DiffContext, name: str, before: JsonNode, update: ObjectNode, inside: Compare) -> Steps:
     if _is_open(update):
         context.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL")
         return
@@ -71,7 +73,9 @@ def _removed(context: Context, name: str, before: Node, update: Record, inside: 
         context.add("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL")
 
 
-def _added(context: Context, name: str, after: Node, original: Record, update: Record, inside: Compare) -> Steps:
+def _added(
+    context: DiffContext, name: str, after: JsonNode, original: ObjectNode, update: ObjectNode, inside: Compare
+) -> Steps:
     need = "OPTIONAL_PROPERTY"
     if name in update.required:
         need = "REQUIRED_PROPERTY_WITH_DEFAULT" if after.has_default else "REQUIRED_PROPERTY"
@@ -86,13 +90,13 @@ def _added(context: Context, name: str, after: Node, original: Record, update: R
     context.add(f"{need}_ADDED_TO_UNOPEN_CONTENT_MODEL")
 
 
-def _is_open(record: Record) -> bool:
+def _is_open(record: ObjectNode) -> bool:
     if not record.open or record.others is not None or record.patterns:
         return False
     return record.unevaluated is None or isinstance(record.unevaluated, Anything)
 
 
-def _schema_of_others(record: Record, name: str) -> Node | None:
+def _schema_of_others(record: ObjectNode, name: str) -> JsonNode | None:
     """What a property must be that the schema does not name; None if nothing is said, or none is allowed."""
     for pattern, node in record.patterns.items():
         if _matches(pattern, name):
@@ -112,7 +116,7 @@ def _matches(pattern: str, name: str) -> bool:
         return False
 
 
-def _compare_dependencies(context: Context, original: Record, update: Record, inside: Compare) -> Steps:
+def _compare_dependencies(context: DiffContext, original: ObjectNode, update: ObjectNode, inside: Compare) -> Steps:
     for name in hash_order(original.needed_with, update.needed_with):
         before, after = original.needed_with.get(name), update.needed_with.get(name)
         if before == after:
@@ -135,7 +139,7 @@ def _compare_dependencies(context: Context, original: Record, update: Record, in
                 yield from inside(context, original.schema_with[name], update.schema_with[name])
 
 
-def _compare_others(context: Context, original: Record, update: Record, inside: Compare) -> Steps:
+def _compare_others(context: DiffContext, original: ObjectNode, update: ObjectNode, inside: Compare) -> Steps:
     if original.open != update.open:
         context.add("ADDITIONAL_PROPERTIES_ADDED" if update.open else "ADDITIONAL_PROPERTIES_REMOVED")
     elif (original.others is None) != (update.others is None):

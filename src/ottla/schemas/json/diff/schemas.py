@@ -5,27 +5,27 @@ from __future__ import annotations
 from functools import partial
 
 from ottla.schemas.json.diff import arrays, combined, numbers, objects, strings, values
-from ottla.schemas.json.diff.context import Budget, Context, Difference, Pair, Pairs, Steps, Verdict
+from ottla.schemas.json.diff.context import Budget, DiffContext, JsonDifference, Pair, Pairs, Steps, Verdict
 from ottla.schemas.json.nodes import (
     Anything,
-    Choice,
+    ArrayNode,
     Combined,
     Constant,
-    Link,
+    EnumNode,
+    JsonNode,
     Never,
-    Node,
     Not,
     Number,
-    Record,
-    Sequence,
-    Text,
+    ObjectNode,
+    ReferenceNode,
+    TextNode,
 )
 from ottla.schemas.steps import run
 
 
-def differences(original: Node, update: Node) -> list[Difference]:
+def differences(original: JsonNode, update: JsonNode) -> list[JsonDifference]:
     """All of them, those that do no harm too. Raises TooComplex."""
-    incompatible: dict[Pair, tuple[Difference, ...]] = {}
+    incompatible: dict[Pair, tuple[JsonDifference, ...]] = {}
     budget = Budget()
     while True:
         pairs = Pairs(incompatible, budget)
@@ -37,7 +37,7 @@ def differences(original: Node, update: Node) -> list[Difference]:
         incompatible = known
 
 
-def compare(context: Context, original: Node | None, update: Node | None) -> Steps:
+def compare(context: DiffContext, original: JsonNode | None, update: JsonNode | None) -> Steps:
     if original is None or update is None:
         if original is not update:
             context.add("SCHEMA_ADDED" if original is None else "SCHEMA_REMOVED")
@@ -45,14 +45,14 @@ def compare(context: Context, original: Node | None, update: Node | None) -> Ste
     yield from context.compare(_followed(original), _followed(update))
 
 
-def _followed(node: Node) -> Node:
-    if isinstance(node, Link):
+def _followed(node: JsonNode) -> JsonNode:
+    if isinstance(node, ReferenceNode):
         assert node.target is not None
         return node.target
     return node
 
 
-def _compare(context: Context, original: Node, update: Node) -> Steps:
+def _compare(context: DiffContext, original: JsonNode, update: JsonNode) -> Steps:
     if isinstance(update, Combined) and not isinstance(original, Combined):
         if (yield from _joins(context, original, update)):
             return
@@ -70,25 +70,25 @@ def _compare(context: Context, original: Node, update: Node) -> Steps:
         context.add("TYPE_CHANGED")
         return
     _compare_remarks(context, original, update)
-    if isinstance(original, Text) and isinstance(update, Text):
+    if isinstance(original, TextNode) and isinstance(update, TextNode):
         strings.compare(context, original, update)
     elif isinstance(original, Number) and isinstance(update, Number):
         numbers.compare(context, original, update)
     elif isinstance(original, Constant) and isinstance(update, Constant):
         values.compare_constants(context, original, update)
-    elif isinstance(original, Choice) and isinstance(update, Choice):
+    elif isinstance(original, EnumNode) and isinstance(update, EnumNode):
         values.compare_choices(context, original, update)
     elif isinstance(original, Combined) and isinstance(update, Combined):
         yield from combined.compare(context, original, update, compare)
     elif isinstance(original, Not) and isinstance(update, Not):
         yield from combined.compare_negations(context, original, update, compare)
-    elif isinstance(original, Record) and isinstance(update, Record):
+    elif isinstance(original, ObjectNode) and isinstance(update, ObjectNode):
         yield from objects.compare(context, original, update, compare)
-    elif isinstance(original, Sequence) and isinstance(update, Sequence):
+    elif isinstance(original, ArrayNode) and isinstance(update, ArrayNode):
         yield from arrays.compare(context, original, update, compare)
 
 
-def _joins(context: Context, original: Node, update: Combined) -> Verdict:
+def _joins(context: DiffContext, original: JsonNode, update: Combined) -> Verdict:
     """Whether a schema became one of several that are allowed, or the only one of a combination."""
     alone = len(update.parts) == 1
     if not alone and update.criterion == "allOf":
@@ -97,7 +97,7 @@ def _joins(context: Context, original: Node, update: Combined) -> Verdict:
     return (yield from _is_any_compatible(context, pairs, None if alone else "SUM_TYPE_EXTENDED"))
 
 
-def _leaves(context: Context, original: Combined, update: Node) -> Verdict:
+def _leaves(context: DiffContext, original: Combined, update: JsonNode) -> Verdict:
     """Whether one of several schemas that all had to hold was left, or the only one of a combination."""
     alone = len(original.parts) == 1
     if not alone and original.criterion != "allOf":
@@ -106,7 +106,7 @@ def _leaves(context: Context, original: Combined, update: Node) -> Verdict:
     return (yield from _is_any_compatible(context, pairs, None if alone else "PRODUCT_TYPE_NARROWED"))
 
 
-def _is_any_compatible(context: Context, pairs: list[tuple[Node, Node]], remark: str | None) -> Verdict:
+def _is_any_compatible(context: DiffContext, pairs: list[tuple[JsonNode, JsonNode]], remark: str | None) -> Verdict:
     """Whether one of the pairs is; what was found of the first that is, and the remark, count."""
     for original, update in pairs:
         aside = context.aside()
@@ -119,7 +119,7 @@ def _is_any_compatible(context: Context, pairs: list[tuple[Node, Node]], remark:
     return False
 
 
-def _compare_remarks(context: Context, original: Node, update: Node) -> None:
+def _compare_remarks(context: DiffContext, original: JsonNode, update: JsonNode) -> None:
     if original.id != update.id:
         context.add("ID_CHANGED")
     if original.title != update.title:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ottla.schemas.json.diff import bounds
-from ottla.schemas.json.diff.context import Context
-from ottla.schemas.json.nodes import Text
+from ottla.schemas.json.diff.context import DiffContext
+from ottla.schemas.json.nodes import TextNode
 
 
-def compare(context: Context, original: Text, update: Text) -> None:
+def compare(context: DiffContext, original: TextNode, update: TextNode) -> None:
     bounds.compare(context, "maxLength", "MAX_LENGTH", original.max_length, update.max_length)
     bounds.compare(context, "minLength", "MIN_LENGTH", original.min_length, update.min_length)
     if original.pattern == update.pattern:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ottla.schemas.json.diff.context import Context, Steps
-from ottla.schemas.json.nodes import Anything, Never, Node
+from ottla.schemas.json.diff.context import DiffContext, Steps
+from ottla.schemas.json.nodes import Anything, JsonNode, Never
 
-Compare = Callable[[Context, Node | None, Node | None], Steps]
+Compare = Callable[[DiffContext, JsonNode | None, JsonNode | None], Steps]
 
 
-def compare(context: Context, name: str, original: Node | None, update: Node | None, inside: Compare) -> Steps:
+def compare(
+    context: DiffContext, name: str, original: JsonNode | None, update: JsonNode | None, inside: Compare
+) -> Steps:
     """`name` is UNEVALUATED_PROPERTIES or UNEVALUATED_ITEMS."""
     if original is None and update is None:
         return

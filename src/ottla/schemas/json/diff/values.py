@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ottla.schemas.json.diff.context import Context
-from ottla.schemas.json.nodes import Choice, Constant
+from ottla.schemas.json.diff.context import DiffContext
+from ottla.schemas.json.nodes import Constant, EnumNode
 
 
-def compare_choices(context: Context, original: Choice, update: Choice) -> None:
+def compare_choices(context: DiffContext, original: EnumNode, update: EnumNode) -> None:
     if original.values == update.values:
         return
     if original.values < update.values:
@@ -17,6 +17,6 @@ def compare_choices(context: Context, original: Choice, update: Choice) -> None:
         context.add("ENUM_ARRAY_CHANGED", "enum")
 
 
-def compare_constants(context: Context, original: Constant, update: Constant) -> None:
+def compare_constants(context: DiffContext, original: Constant, update: Constant) -> None:
     if original.value != update.value:
         context.add("ENUM_ARRAY_CHANGED", "const")

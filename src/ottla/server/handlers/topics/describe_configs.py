@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from ottla.model import limits
 from ottla.model.describe import (
-    Described,
+    DescribedConfig,
     describe_broker,
     describe_client_metrics,
     describe_default_broker,
@@ -18,8 +18,8 @@ from ottla.model.describe import (
 )
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name
-from ottla.model.resources import ResourceType, Source
-from ottla.model.setting import Kind
+from ottla.model.resources import ConfigSource, ResourceType
+from ottla.model.setting import SettingKind
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
@@ -59,7 +59,7 @@ def _answer(resource: DescribeConfigsRequest.Resource, request: DescribeConfigsR
     return answer
 
 
-def _describe(type: int, name: str, wanted: frozenset[str] | None, context: Context) -> Iterable[Described]:
+def _describe(type: int, name: str, wanted: frozenset[str] | None, context: Context) -> Iterable[DescribedConfig]:
     node = context.configs.node
     state = context.metadata.state
     if type == ResourceType.TOPIC:
@@ -90,14 +90,14 @@ def _describe(type: int, name: str, wanted: frozenset[str] | None, context: Cont
     raise _invalid(f"Unsupported resource type: {type}")
 
 
-def _describe_loggers(wanted: frozenset[str] | None) -> Iterable[Described]:
-    source = Source.DYNAMIC_BROKER_LOGGER
+def _describe_loggers(wanted: frozenset[str] | None) -> Iterable[DescribedConfig]:
+    source = ConfigSource.DYNAMIC_BROKER_LOGGER
     for name, level in loggers.levels().items():
         if wanted is None or name in wanted:
-            yield Described(name, level, source, False, False, Kind.UNKNOWN, (), None)
+            yield DescribedConfig(name, level, source, False, False, SettingKind.UNKNOWN, (), None)
 
 
-def _entry(entry: Described, *, synonyms: bool, documentation: bool) -> EntryAnswer:
+def _entry(entry: DescribedConfig, *, synonyms: bool, documentation: bool) -> EntryAnswer:
     return EntryAnswer(
         name=entry.name,
         value=entry.value,
