@@ -13,7 +13,7 @@ from ottla.log.files.disk import StorageError
 from ottla.log.log import Log
 from ottla.replica.neighbours import ALONE, Neighbours
 from ottla.replica.partition import Partition
-from ottla.server.handlers.records.produce import Pending, _wait_for_placed
+from ottla.server.api.acknowledging import Pending, wait_for_placed
 from ottla.server.storage.late_writes import Writer
 from ottla.sim.world.disk import SimDisk
 
@@ -152,7 +152,7 @@ def test_dead_letters_that_wait_are_waited_for_whatever_their_sender_wants_to_kn
         partition = around.partition()
         append(partition)
         pending: list[Pending] = []
-        _wait_for_placed((cast(Any, (partition, partition.cuts, 1)),), acks, pending, cast(Any, None))
+        wait_for_placed((cast(Any, (partition, partition.cuts, 1)),), acks, pending, cast(Any, None))
         assert [(each.partition, each.end) for each in pending] == [(partition, 1)]
 
     run(test)

@@ -4,6 +4,7 @@ for the metadata first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ottla.cluster import leadership
@@ -26,14 +27,27 @@ def reachable(context: Context, ids: set[int]) -> list[tuple[Broker, str, int]]:
 
 def name_share_leaders(response: Any, context: Context) -> None:
     """Says in the response to a ShareFetch or ShareAcknowledge who leads the partitions that are not led here."""
+    name_leaders(
+        response,
+        context,
+        (
+            (topic.topic_id, each.partition_index, each)
+            for topic in response.responses
+            for each in topic.partitions
+            if ErrorCode.NOT_LEADER_OR_FOLLOWER in (each.error_code, getattr(each, "acknowledge_error_code", 0))
+        ),
+    )
+
+
+def name_leaders(response: Any, context: Context, refused: Iterable[tuple[str | bytes, int, Any]]) -> None:
+    """Says in each partition's answer who leads it, and in the response where these leaders are. `refused` are the
+    partitions that are not led here: (topic's name or id, partition, answer)."""
     leaders: set[int] = set()
-    for topic in response.responses:
-        for each in topic.partitions:
-            codes = (each.error_code, getattr(each, "acknowledge_error_code", 0))
-            leader = leader_of(context, topic.topic_id, each.partition_index)
-            if ErrorCode.NOT_LEADER_OR_FOLLOWER in codes and leader is not None:
-                each.current_leader.leader_id, each.current_leader.leader_epoch = leader
-                leaders.add(leader.id)
+    for topic, index, answer in refused:
+        leader = leader_of(context, topic, index)
+        if leader is not None:
+            answer.current_leader.leader_id, answer.current_leader.leader_epoch = leader
+            leaders.add(leader.id)
     if leaders:
         response.node_endpoints = [
             type(response).NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)

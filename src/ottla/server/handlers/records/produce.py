@@ -14,20 +14,18 @@ partitions is handled in portions (`server/api/wide_produce.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.log.files.disk import StorageError
 from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS
-from ottla.records.batch import check_request
+from ottla.records.batch import BatchHeader, check_request
 from ottla.replica.partition import ACKS_ALL, Partition
+from ottla.server.api.acknowledging import Pending, name_produce_leaders, turn_into_error, wait_for_placed, when_durable
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.api.leader_hints import leader_of, reachable
 from ottla.server.api.turns import keep_turn
 from ottla.server.api.unlooked_batches import Rest, Unlooked, first_look, name_dated
 from ottla.server.api.unwritten_records import held_until_written
@@ -37,25 +35,13 @@ from ottla.server.txns.verdict import WITHOUT_ID, Verdict
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
-    from ottla.log.inspection import Destination, Placed
     from ottla.log.look import Look
 
 TopicData = ProduceRequest.TopicProduceData
 TopicResponse = ProduceResponse.TopicProduceResponse
 PartitionResponse = TopicResponse.PartitionProduceResponse
 RecordError = PartitionResponse.BatchIndexAndErrorMessage
-FIRST_VERSION_WITH_LEADER = ProduceResponse.since("node_endpoints")
 FIRST_VERSION_BY_ID = ProduceRequest.TopicProduceData.since("topic_id")
-
-
-class Pending(NamedTuple):
-    """A partition whose answer waits."""
-
-    partition: Partition | Destination
-    cuts: int  # how often its end had been cut off
-    end: int  # what its high watermark must reach, or, without `all_replicas`, what counts here (`own_end`)
-    answer: PartitionResponse
-    all_replicas: bool
 
 
 # Kafka tells where the log starts with every refusal by the log, but not with these.
@@ -186,10 +172,10 @@ def _append_all(
                 else:
                     partition = context.partitions.find(topic.name, data.index)
                 header = check_request(data.records if data.records is not None else b"", version)
-                guard = None
+                transaction = None
                 if header.is_transactional:
                     verdict.check(partition, header)
-                    guard = partial(verdict.check_first, partition, header)
+                    transaction = verdict, header
                 found = look
                 if partition.log.looks_inside and (look is None or look.config is not partition.log.config):
                     assert data.records is not None, "check_request refuses null records"
@@ -198,7 +184,7 @@ def _append_all(
                         unlooked.append(Unlooked(partition, header, topic, data, answers, len(answers)))
                         answers.append(PartitionResponse(index=data.index, error_code=0, base_offset=-1))
                         continue
-                answer = _append(partition, data.records, acks, context, pending, guard, found)
+                answer = _append(partition, data.records, acks, context, pending, transaction, found)
                 if answer.error_code:
                     failed = True
                 answers.append(answer)
@@ -231,9 +217,9 @@ def _answer(
         return None
     response = ProduceResponse(responses=topics)
     if pending:
-        return _when_durable(response, pending, request.timeout_ms, version, context)
+        return when_durable(response, pending, request.timeout_ms, version, context)
     if failed:
-        _name_leaders(response, version, context)
+        name_produce_leaders(response, version, context)
     return response
 
 
@@ -243,7 +229,7 @@ def _append(
     acks: int,
     context: Context,
     pending: list[Pending],
-    guard: Callable[[], None] | None,
+    transaction: tuple[Verdict, BatchHeader] | None,
     look: Look | None,
 ) -> PartitionResponse:
     if partition.topic in INTERNAL_TOPICS:
@@ -251,8 +237,9 @@ def _append(
     assert records is not None, "check_request refuses null records"
     cuts = partition.cuts
     try:
-        if guard is not None:
-            guard()
+        if transaction is not None:
+            verdict, header = transaction
+            verdict.check_first(partition, header)
         now_ms = context.now_ms()
         appended = partition.append(records, now_ms=now_ms, acks=acks, look=look)
     except ApiError as error:
@@ -275,22 +262,14 @@ def _append(
     if partition.needs_sync:
         context.storage.syncer.request(partition)
     if partition.cuts != cuts:
-        _turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)  # not even the beginning of a sync was possible
+        turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)  # not even the beginning of a sync was possible
     elif (acks and (acks == ACKS_ALL or partition.durable)) or partition.log.unwritten:
         end = appended.last_offset + 1
         if (partition.high_watermark if acks == ACKS_ALL else partition.own_end) < end:
             pending.append(Pending(partition, cuts, end, answer, acks == ACKS_ALL))
     if appended.placed:
-        _wait_for_placed(appended.placed, acks, pending, answer)
+        wait_for_placed(appended.placed, acks, pending, answer)
     return answer
-
-
-def _wait_for_placed(placed: tuple[Placed, ...], acks: int, pending: list[Pending], answer: PartitionResponse) -> None:
-    """Records that went to a dead-letter topic are acknowledged like those that did not."""
-    for target, cuts, end in placed:
-        is_waited_for = acks == ACKS_ALL or target.waits_for_disk  # with acks=0 the connection is held
-        if is_waited_for and (target.high_watermark < end or target.cuts != cuts):
-            pending.append(Pending(target, cuts, end, answer, acks == ACKS_ALL))
 
 
 def _refusal(index: int, error: ApiError) -> PartitionResponse:
@@ -304,73 +283,3 @@ def _refusal(index: int, error: ApiError) -> PartitionResponse:
             for found in error.record_errors
         ],
     )
-
-
-def _when_durable(
-    response: ProduceResponse, pending: list[Pending], timeout_ms: int, version: int, context: Context
-) -> Later[ProduceResponse]:
-    """The response once every pending partition is settled: acknowledged, failed, or out of time."""
-    later: Later[ProduceResponse] = Later()
-
-    def settle(changed: Partition | None) -> bool:
-        waiting = []
-        for entry in pending:
-            code = _outcome(entry, context)
-            if code is None and changed is not None:
-                waiting.append(entry)
-            elif code != ErrorCode.NONE:
-                _turn_into_error(entry.answer, ErrorCode.REQUEST_TIMED_OUT if code is None else code)
-        pending[:] = waiting
-        if pending:
-            return False
-        _name_leaders(response, version, context)
-        later.set(response)
-        return True
-
-    context.storage.waiters.watch(later, [entry.partition for entry in pending], settle, timeout_ms)
-    return later
-
-
-def _outcome(entry: Pending, context: Context) -> ErrorCode | None:
-    """NONE when the records are acknowledged, an error when they never will be, None before."""
-    partition = entry.partition
-    if not isinstance(partition, Partition):
-        stored = ErrorCode.NONE if partition.high_watermark >= entry.end else None
-        return stored if partition.cuts == entry.cuts else ErrorCode.KAFKA_STORAGE_ERROR
-    if not context.partitions.holds(partition):
-        known = leader_of(context, partition.topic, partition.index) is not None
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if partition.cuts != entry.cuts:
-        # A failed write or sync, or another leader, took the record back: another one may be at its offset by now.
-        taken = partition.is_leader and partition.epoch_start < entry.end
-        return ErrorCode.KAFKA_STORAGE_ERROR if taken else ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if entry.all_replicas:
-        return partition.enough_after(entry.end)
-    return ErrorCode.NONE if partition.own_end >= entry.end else None
-
-
-def _name_leaders(response: ProduceResponse, version: int, context: Context) -> None:
-    """Who leads the partitions that are not led here."""
-    if version < FIRST_VERSION_WITH_LEADER:
-        return
-    leaders: set[int] = set()
-    for topic in response.responses:
-        for answer in topic.partition_responses:
-            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                name = topic.topic_id if version >= FIRST_VERSION_BY_ID else topic.name
-                leader = leader_of(context, name, answer.index)
-                if leader is not None:
-                    answer.current_leader.leader_id, answer.current_leader.leader_epoch = leader
-                    leaders.add(leader.id)
-    if leaders:
-        response.node_endpoints = [
-            ProduceResponse.NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
-            for broker, host, port in reachable(context, leaders)
-        ]
-
-
-def _turn_into_error(answer: PartitionResponse, code: ErrorCode) -> None:
-    answer.error_code = code
-    answer.base_offset = -1
-    answer.log_append_time_ms = -1
-    answer.log_start_offset = -1

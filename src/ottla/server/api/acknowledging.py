@@ -1,0 +1,107 @@
+"""When a produce is acknowledged: once its records are committed, or on disk, or written, as acks and settings want.
+
+A partition that is not led here any more answers NOT_LEADER_OR_FOLLOWER to all produces that wait, and names the leader
+(KIP-951).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.model.errors import ErrorCode
+from ottla.replica.partition import ACKS_ALL, Partition
+from ottla.server.api.context import Context
+from ottla.server.api.leader_hints import leader_of, name_leaders
+from ottla.server.loop.later import Later
+from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
+
+if TYPE_CHECKING:
+    from ottla.log.inspection import Destination, Placed
+
+PartitionResponse = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
+_FIRST_VERSION_WITH_LEADER = ProduceResponse.since("node_endpoints")
+_FIRST_VERSION_BY_ID = ProduceRequest.TopicProduceData.since("topic_id")
+
+
+class Pending(NamedTuple):
+    """A partition whose answer waits."""
+
+    partition: Partition | Destination
+    cuts: int  # how often its end had been cut off
+    end: int  # what its high watermark must reach, or, without `all_replicas`, what counts here (`own_end`)
+    answer: PartitionResponse
+    all_replicas: bool
+
+
+def wait_for_placed(placed: tuple[Placed, ...], acks: int, pending: list[Pending], answer: PartitionResponse) -> None:
+    """Records that went to a dead-letter topic are acknowledged like those that did not."""
+    for target, cuts, end in placed:
+        is_waited_for = acks == ACKS_ALL or target.waits_for_disk  # with acks=0 the connection is held
+        if is_waited_for and (target.high_watermark < end or target.cuts != cuts):
+            pending.append(Pending(target, cuts, end, answer, acks == ACKS_ALL))
+
+
+def when_durable(
+    response: ProduceResponse, pending: list[Pending], timeout_ms: int, version: int, context: Context
+) -> Later[ProduceResponse]:
+    """The response once every pending partition is settled: acknowledged, failed, or out of time."""
+    later: Later[ProduceResponse] = Later()
+
+    def settle(changed: Partition | None) -> bool:
+        waiting = []
+        for entry in pending:
+            code = _outcome(entry, context)
+            if code is None and changed is not None:
+                waiting.append(entry)
+            elif code != ErrorCode.NONE:
+                turn_into_error(entry.answer, ErrorCode.REQUEST_TIMED_OUT if code is None else code)
+        pending[:] = waiting
+        if pending:
+            return False
+        name_produce_leaders(response, version, context)
+        later.set(response)
+        return True
+
+    context.storage.waiters.watch(later, [entry.partition for entry in pending], settle, timeout_ms)
+    return later
+
+
+def _outcome(entry: Pending, context: Context) -> ErrorCode | None:
+    """NONE when the records are acknowledged, an error when they never will be, None before."""
+    partition = entry.partition
+    if not isinstance(partition, Partition):
+        stored = ErrorCode.NONE if partition.high_watermark >= entry.end else None
+        return stored if partition.cuts == entry.cuts else ErrorCode.KAFKA_STORAGE_ERROR
+    if not context.partitions.holds(partition):
+        known = leader_of(context, partition.topic, partition.index) is not None
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if partition.cuts != entry.cuts:
+        # A failed write or sync, or another leader, took the record back: another one may be at its offset by now.
+        taken = partition.is_leader and partition.epoch_start < entry.end
+        return ErrorCode.KAFKA_STORAGE_ERROR if taken else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if entry.all_replicas:
+        return partition.enough_after(entry.end)
+    return ErrorCode.NONE if partition.own_end >= entry.end else None
+
+
+def name_produce_leaders(response: ProduceResponse, version: int, context: Context) -> None:
+    """Says who leads the partitions that are not led here."""
+    if version >= _FIRST_VERSION_WITH_LEADER:
+        by_id = version >= _FIRST_VERSION_BY_ID
+        name_leaders(
+            response,
+            context,
+            (
+                (topic.topic_id if by_id else topic.name, answer.index, answer)
+                for topic in response.responses
+                for answer in topic.partition_responses
+                if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            ),
+        )
+
+
+def turn_into_error(answer: PartitionResponse, code: ErrorCode) -> None:
+    answer.error_code = code
+    answer.base_offset = -1
+    answer.log_append_time_ms = -1
+    answer.log_start_offset = -1
