@@ -162,6 +162,6 @@ def test_a_stalled_giant_frame_holds_little_memory(ottla_broker: Broker) -> None
         connection.send(struct.pack(">i", limits.REQUEST_FRAME_BYTES_MAX) + b"x" * 100_000)
     good = RawConnection(ottla_broker.bootstrap)
     good.call(ApiVersionsRequest(client_software_name="good", client_software_version="1"), 3)
-    assert ottla_broker.node.door.memory.used_bytes <= 50 * 3 * 100_000
+    assert ottla_broker.node.connections.memory.used_bytes <= 50 * 3 * 100_000
     for connection in [*stalled, good]:
         connection.close()

@@ -30,6 +30,7 @@ PORTS = {
     "server/loop/garbage_collector.py": {"time"},  # of the process
     "server/api/context.py": {"random"},  # the type of a port
     "server/loop/runtime.py": {"random"},  # the type of a port
+    "server/fetch/fetch_sessions.py": {"random"},  # the type of its parameter
     "server/ports/sockets.py": {"socket"},
     "server/ports/system.py": {"os"},  # locks and limits of the real world
     "server/storage/directories.py": {"threading"},  # a lock: workers write checkpoints, too

@@ -24,18 +24,19 @@ from ottla.model.settings.log import NUM_RECOVERY_THREADS_PER_DATA_DIR
 from ottla.model.settings.node import PROCESS_ROLES
 from ottla.model.settings.own import OTTLA_STALL_LIMIT_MS
 from ottla.replica.partition import Partition
-from ottla.server.api.context import Intercept, Services
+from ottla.server.api import dispatch
+from ottla.server.api.context import ClientConnection, Context, Peer, Services
+from ottla.server.api.dispatcher import Dispatcher, Intercept
 from ottla.server.api.forwarding import Forwarding
 from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
 from ottla.server.fetch.fetches import Fetches
 from ottla.server.groups.outside_commits import OutsideCommits
 from ottla.server.loop.periodic_jobs import PeriodicJobs
 from ottla.server.loop.request_memory import RequestMemory
-from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.slices import Steps
 from ottla.server.loop.stalls import Stalls
 from ottla.server.loop.workers import in_worker
-from ottla.server.net.connection_limits import Door
+from ottla.server.net.connection_limits import ConnectionLimits
 from ottla.server.net.listener import Listener
 from ottla.server.net.request_in_frame import request_in_frame
 from ottla.server.peers.peer_requests import PeerRequests
@@ -97,7 +98,7 @@ class Node:
         """Returns when clients may connect. A start that fails leaves everything as it was."""
         try:
             loop = asyncio.get_running_loop()
-            self.runtime = self._runtime(loop)
+            self.runtime = self.ports.runtime(loop)
             check_vacant(Configs(self.values).log_dirs(), self.ports.disk)
             if "controller.quorum.bootstrap.servers" in self.values:
                 await self._find_cluster()
@@ -120,17 +121,6 @@ class Node:
             self.values["ottla.cluster.id"] = cluster_id
 
     # --- the parts
-
-    def _runtime(self, loop: asyncio.AbstractEventLoop) -> Runtime:
-        ports = self.ports
-        return Runtime(
-            loop,
-            now_ms=ports.now_ms,
-            rng=ports.rng,
-            executor=ports.executor,
-            threads=ports.threads,
-            clock_s=ports.clock_s,
-        )
 
     def _open(self) -> None:
         """From the settings to the metadata journal."""
@@ -185,8 +175,8 @@ class Node:
         self.metadata.changes.add(self._settings_changed)
         self.metadata.reloads.add(self._reloaded)
         self.metadata.failures.add(self.request_stop)
-        self.door = Door(self.configs.broker, self._memory, self.ports.connections_max)
-        self._steps_back.append(self.door.close)
+        self.connections = ConnectionLimits(self.configs.broker, self._memory, self.ports.connections_max)
+        self._steps_back.append(self.connections.close)
 
     def _services(self, loop: asyncio.AbstractEventLoop) -> Services:
         settings = self.configs.broker
@@ -204,7 +194,6 @@ class Node:
             quorum=self.member.quorum,
             controller=self.member.controller,
             channel=self.channel,
-            forwarding=Forwarding(self.channel),
             liveness=self.member.liveness,
             peers=self.peers,
             peer_requests=peer_requests,
@@ -227,7 +216,6 @@ class Node:
             advertised=addresses.get,
             coordinators=CoordinatorsOnDemand(self._coordinators, lambda: self._load(_COORDINATORS)),
             slices=runtime.slices,
-            intercept=self._intercept,
         )
 
     def _replicate(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -389,7 +377,7 @@ class Node:
         self._steps_back.append(jobs.stop)
         if self.services.fetches is not None:
             jobs.every("spark readers", TIDY_MS, self.services.fetches.spark_readers.commit)
-        jobs.every("connections", TIDY_MS, lambda: self.door.tidy(loop, self.runtime.slices))
+        jobs.every("connections", TIDY_MS, lambda: self.connections.tidy(loop, self.runtime.slices))
         jobs.every("metadata", METADATA_MS, lambda: self.member.snapshots.upkeep(self.runtime.now_ms()))
 
     def _bind(self, endpoint: ListenerAddress) -> Any:
@@ -400,20 +388,36 @@ class Node:
     def _listen(self, endpoint: ListenerAddress, loop: asyncio.AbstractEventLoop) -> None:
         sock = self._sockets.get(endpoint) or self._bind(endpoint)
         controller = endpoint.name in controller_names(self.configs.broker)
-        listener = Listener(endpoint, sock, loop, self.services, self.door, controller=controller)
+        if controller:
+            dispatcher = Dispatcher(dispatch.controller_route, None, self._intercept)
+        else:
+            dispatcher = Dispatcher(dispatch.route, Forwarding(self.channel), self._intercept)
+        listener = Listener(
+            endpoint,
+            sock,
+            self.runtime,
+            self.storage.cold,
+            self.connections,
+            dispatcher,
+            self._new_context,
+            controller=controller,
+        )
         self._steps_back.append(listener.close)
         # Those for clients come first: they are what is told to people.
         self.addresses.insert(len(self.addresses) if controller else self._client_listeners, listener.address)
         self._client_listeners += not controller
 
+    def _new_context(self, peer: Peer, client: ClientConnection) -> Context:
+        return Context(self.services, peer, client)
+
     def _follow_configs(self) -> None:
         """Settings come from the state that there is now."""
         self.configs.follow(self.metadata.state)
-        self.door.configure(self.configs.broker)
+        self.connections.configure(self.configs.broker)
 
     def _settings_changed(self, _: Any) -> None:
         self.configs.forget()
-        self.door.configure(self.configs.broker)
+        self.connections.configure(self.configs.broker)
 
     def _reloaded(self) -> Steps:
         """A snapshot took the place of the state: everybody looks at all of it."""

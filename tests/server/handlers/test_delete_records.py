@@ -145,9 +145,9 @@ def test_it_is_carried_out_although_the_client_has_gone(ottla_broker: Broker, ga
         filled(connection)
         connection.send(request_frame(deletion(3), 2, 7, "raw"))
         assert gate.reached.wait(WAIT_S)
-        for served in tuple(node.door.connections):
+        for served in tuple(node.connections.connections):
             loop.call_soon_threadsafe(served.close)
-        eventually(lambda: not node.door.connections, "the node has noticed")
+        eventually(lambda: not node.connections.connections, "the node has noticed")
     gate.opened.set()
     log = node.partitions.find("t", 0).log
     eventually(lambda: log.log_start_offset == 3, "memory says the same as the disk")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 from ottla.model import limits
+from ottla.server.api import dispatch
+from ottla.server.api.dispatcher import Dispatcher
 from ottla.server.loop.later import Later
 from ottla.server.loop.request_memory import RequestMemory
+from ottla.server.loop.runtime import Runtime
 from ottla.server.net.connection import Connection
+from ottla.server.storage.cold_reads import ColdReads
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -77,11 +82,19 @@ class Served:
             self.handled += 1
             return handle()
 
-        services = SimpleNamespace(executor=None, intercept=intercept, forwarding=None, cold=None, clock_s=lambda: 0.0)
         peer = SimpleNamespace(controller=False, remote_address="somebody")
-        context: Any = SimpleNamespace(services=services, connection=peer, client_id="", when_closed={}, holds=0)
-        memory = RequestMemory(-1)
-        self.connection = Connection(self.sock, self.loop, context, memory, 1 << 20, lambda _: None)
+        context: Any = SimpleNamespace(connection=peer, client_id="", when_closed={}, holds=0)
+        runtime = Runtime(self.loop, now_ms=lambda: 0, rng=random.Random(1))
+        self.connection = Connection(
+            self.sock,
+            runtime,
+            ColdReads(self.loop, runtime.disk_threads(1), lambda partition: None),
+            Dispatcher(dispatch.route, None, intercept),
+            lambda connection: context,
+            RequestMemory(-1),
+            1 << 20,
+            lambda _: None,
+        )
 
     def ask(self, count: int) -> None:
         for number in range(count):

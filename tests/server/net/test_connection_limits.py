@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import random
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,12 +14,16 @@ from tests.support.raw import Closed, RawConnection
 
 from ottla.model import limits
 from ottla.model.node_config import NodeConfig
+from ottla.server.api import dispatch
+from ottla.server.api.dispatcher import Dispatcher
 from ottla.server.loop.request_memory import RequestMemory
+from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.slices import Slices
-from ottla.server.net.connection_limits import Door
+from ottla.server.net.connection_limits import ConnectionLimits
 from ottla.server.net.listener import Listener
 from ottla.server.settings.configs import SINGLE_NODE
 from ottla.server.settings.listeners import ListenerAddress
+from ottla.server.storage.cold_reads import ColdReads
 from ottla.testing.broker import Broker
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 
@@ -26,6 +31,9 @@ HELLO = ApiVersionsRequest(client_software_name="x", client_software_version="1"
 
 
 class Loop:
+    def time(self) -> float:
+        return 0.0
+
     def __init__(self) -> None:
         self.reader: Callable[[], None] | None = None
         self.later: list[Callable[[], None]] = []
@@ -58,9 +66,11 @@ class NoDescriptors:
 
 def test_a_listener_without_descriptors_does_not_spin() -> None:
     loop = Loop()
-    services: Any = SimpleNamespace()
-    door = Door(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1))
-    listener = Listener(ListenerAddress("PLAINTEXT", "127.0.0.1", 9092), NoDescriptors(), loop, services, door)
+    runtime = Runtime(cast(Any, loop), now_ms=lambda: 0, rng=random.Random(1))
+    cold = ColdReads(loop, runtime.disk_threads(1), lambda partition: None)
+    door = ConnectionLimits(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1))
+    address, dispatcher = ListenerAddress("PLAINTEXT", "127.0.0.1", 9092), Dispatcher(dispatch.route, None)
+    listener = Listener(address, NoDescriptors(), runtime, cold, door, dispatcher, cast(Any, None))
     assert loop.reader is not None
     loop.reader()
     assert loop.reader is None, "it does not look again at once"
@@ -74,7 +84,7 @@ def test_a_listener_without_descriptors_does_not_spin() -> None:
 
 
 def test_the_door_is_full_when_connections_have_their_descriptors() -> None:
-    door = Door(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1), 2)
+    door = ConnectionLimits(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1), 2)
     for _ in range(2):
         assert not door.full
         door.entered(_connection())
@@ -116,7 +126,7 @@ def test_connections_are_tidied_some_at_a_time() -> None:
 
     async def test() -> None:
         loop = asyncio.get_running_loop()
-        door = Door(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1))
+        door = ConnectionLimits(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1))
         door.connections = dict.fromkeys(cast(Any, Connection()) for _ in range(20))
         tidying = asyncio.ensure_future(door.tidy(loop, Slices(loop)))
         while not tidying.done():

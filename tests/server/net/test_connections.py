@@ -46,7 +46,7 @@ def is_closed(connection: RawConnection) -> bool:
 
 def door(broker: Broker) -> Any:
     assert broker.node is not None
-    return broker.node.door
+    return broker.node.connections
 
 
 def test_no_more_than_so_many_requests_are_in_flight(ottla_broker: Broker) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 from collections.abc import Callable, Generator
 from types import SimpleNamespace
@@ -10,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from ottla.server.api import dispatch
 from ottla.server.api.context import Context, Peer
+from ottla.server.api.dispatcher import Dispatcher
 from ottla.server.api.portions import Portions, in_portions
 from ottla.server.loop.later import Disconnect
 from ottla.server.loop.request_memory import RequestMemory
-from ottla.server.loop.slices import Slices
+from ottla.server.loop.runtime import Runtime
 from ottla.server.net.connection import Connection
+from ottla.server.storage.cold_reads import ColdReads
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -24,7 +28,6 @@ HELLO = ApiVersionsRequest(client_software_name="x", client_software_version="1"
 LARGE = DeleteTopicsRequest(topic_names=[f"{number}" * 5_000 for number in range(20)], timeout_ms=1)
 CROWDED = DeleteTopicsRequest(topic_names=["t"] * 6_000, timeout_ms=1)
 _UNUSED = ("configs", "node_id", "cluster_id", "metadata", "controller", "partitions", "now_ms", "steady_ms")
-_ROOMS = ("runtime", "storage")
 
 
 class Served:
@@ -32,22 +35,29 @@ class Served:
 
     def __init__(self, handlers: dict[type, Callable[[Any, Context], Any]]) -> None:
         loop = asyncio.get_running_loop()
-        self.slices = Slices(loop)
+        runtime = Runtime(loop, now_ms=lambda: 0, rng=random.Random(1))
+        self.slices = runtime.slices
         self.handled: list[type] = []
 
         def intercept(_: object, request: Any, context: Context) -> Any:
             self.handled.append(type(request))
             return handlers[type(request)](request, context)
 
-        unused = dict.fromkeys((*_UNUSED, *_ROOMS))
-        services: Any = SimpleNamespace(
-            executor=None, intercept=intercept, forwarding=None, slices=self.slices, cold=None, clock_s=float, **unused
-        )
+        unused = dict.fromkeys(_UNUSED)
+        services: Any = SimpleNamespace(runtime=runtime, storage=None, slices=self.slices, **unused)
         ours, self.theirs = socket.socketpair()
         ours.setblocking(False)
         self.memory = RequestMemory(-1)
-        context = Context(services, Peer("", ("", 0), ("", 0)))
-        self.connection = Connection(ours, loop, context, self.memory, 1 << 20, lambda _: None)
+        self.connection = Connection(
+            ours,
+            runtime,
+            ColdReads(loop, runtime.disk_threads(1), lambda partition: None),
+            Dispatcher(dispatch.route, None, intercept),
+            lambda connection: Context(services, Peer("", ("", 0), ("", 0)), connection),
+            self.memory,
+            1 << 20,
+            lambda _: None,
+        )
 
     def send(self, *requests: Any) -> None:
         versions = {ApiVersionsRequest: 3, DeleteTopicsRequest: 3}

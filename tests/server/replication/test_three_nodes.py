@@ -390,7 +390,7 @@ def test_settings_come_with_the_start_and_with_snapshots(tmp_path: Path) -> None
         replication = node.services.replication
         assert replication is not None
         partition = node.partitions.find("set", 0)
-        return replication.quotas.leader.limit, node.door._max_per_address, partition.log.config.retention_ms
+        return replication.quotas.leader.limit, node.connections._max_per_address, partition.log.config.retention_ms
 
     async def test() -> None:
         values = settings(tmp_path, 3)

@@ -218,7 +218,7 @@ def test_a_held_request_is_accounted_for_until_it_is_done(
 ) -> None:
     """Its memory is not given to others who wait, and comes back when it is done with, its connection gone or not."""
     assert ottla_broker.node is not None
-    memory = ottla_broker.node.door.memory
+    memory = ottla_broker.node.connections.memory
     large = build_batch([(b"k", bytes(500_000))] * 2, timestamp=1)
     with Pipeline(ottla_broker.bootstrap) as pipe:
         pipe.send(produce_request({("t", 0): large}), PRODUCE_VERSION)

@@ -147,7 +147,7 @@ def test_what_waits_for_the_coordinator_stays_where_it_is_accounted_for(
     one = Transactional(side, "x").find().begin()
     alter(connection, TOPIC, STATE, ottla_fsync_before_ack="true")
     assert broker.node is not None
-    memory, size_bytes, count = broker.node.door.memory, 900_000, 10
+    memory, size_bytes, count = broker.node.connections.memory, 900_000, 10
     gate.open.clear()
     with Pipeline(broker.bootstrap) as pipe:
 

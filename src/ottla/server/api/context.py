@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.model.config import Config
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from random import Random
 
-    from ottla.server.api.dispatch import Served
-    from ottla.server.api.forwarding import Forwarding
     from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
     from ottla.server.fetch.fetches import Fetches
     from ottla.server.groups.groups import Groups
@@ -46,10 +44,6 @@ if TYPE_CHECKING:
     from ottla.server.txns.transactions import Transactions
 
 
-# Stands between the connections and the handlers of a node under test: answers in their place, or calls them.
-Intercept: TypeAlias = "Callable[[Served, Any, Context], Any]"
-
-
 @dataclass(slots=True)
 class Services:
     """Node-wide; built by `server/node.py`."""
@@ -61,7 +55,6 @@ class Services:
     quorum: Quorum
     controller: ActiveController
     channel: ControllerChannel
-    forwarding: Forwarding
     liveness: Liveness
     peers: Peers
     peer_requests: PeerRequests
@@ -84,7 +77,6 @@ class Services:
     contracts: Contracts
     slices: Slices
     executor: Executor | None = None  # for `workers.in_worker`
-    intercept: Intercept | None = None
     replication: Replication | None = None  # None where there are no partitions
     fetches: Fetches | None = None  # likewise
 
@@ -114,23 +106,24 @@ class Peer(NamedTuple):
     controller: bool = False  # a listener of controllers, not of brokers
 
 
-def _nobody() -> None:
-    """Nothing waits."""
+class ClientConnection(Protocol):
+    """The connection of a client, as its requests see it."""
 
+    def go_on(self) -> None:
+        """The request that kept its turn is done with: the next one may be handled."""
 
-def _never() -> bool:
-    return False
+    def has_left(self) -> bool:
+        """Whether the client is gone."""
 
 
 class Context:
     __slots__ = (
+        "client",
         "client_id",
         "cluster_id",
         "configs",
         "connection",
         "controller",
-        "go_on",
-        "has_left",
         "holds",
         "is_nudged",
         "metadata",
@@ -146,7 +139,8 @@ class Context:
         "when_closed",
     )
 
-    def __init__(self, services: Services, connection: Peer) -> None:
+    def __init__(self, services: Services, connection: Peer, client: ClientConnection | None = None) -> None:
+        """`client` is None for a request that came by no connection of its own."""
         self.services = services
         self.runtime = services.runtime
         self.configs = services.configs
@@ -159,10 +153,9 @@ class Context:
         self.now_ms = services.now_ms
         self.steady_ms = services.steady_ms
         self.connection = connection
+        self.client = client
         self.holds = 0  # why the connection does not go on to the next request; almost always none
         self.turns_kept = 0  # how many of these are requests, or parts of one, that are yet to be carried out
-        self.go_on: Callable[[], None] = _nobody
-        self.has_left: Callable[[], bool] = _never  # asked by long work that only the client wants
         self.is_nudged = False  # whether a fetch that waits is ended by the next one (a follower's session)
         self.request_version = 0
         self.client_id = ""
@@ -178,8 +171,12 @@ class Context:
 
     def let_go(self) -> None:
         self.holds -= 1
-        if not self.holds:
-            self.go_on()
+        if not self.holds and self.client is not None:
+            self.client.go_on()
+
+    def has_left(self) -> bool:
+        """Whether nobody is there for an answer any more: asked by long work that only the client wants."""
+        return self.client is not None and self.client.has_left()
 
     @property
     def groups(self) -> Groups:

@@ -17,7 +17,7 @@ from ottla.log.steps import Steps
 class Client(Protocol):
     """A connection's context, as seen from here."""
 
-    has_left: Callable[[], bool]
+    def has_left(self) -> bool: ...
 
 
 class Job:

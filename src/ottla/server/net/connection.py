@@ -17,7 +17,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from struct import Struct
 from struct import error as StructError
 from typing import Any
@@ -25,14 +24,16 @@ from typing import Any
 from ottla.log.files.disk import StorageError
 from ottla.model import limits
 from ottla.server.api import dispatch
-from ottla.server.api.context import Context, Intercept
+from ottla.server.api.context import Context
+from ottla.server.api.dispatcher import Dispatcher, intercepted
 from ottla.server.api.forwarding import Forwarded
 from ottla.server.loop.later import FAILED, NO_ANSWER, Disconnect, Large, Later, Sliced
 from ottla.server.loop.request_memory import RequestMemory
-from ottla.server.loop.workers import in_worker
+from ottla.server.loop.runtime import Runtime
 from ottla.server.net.departed_client import has_left
 from ottla.server.net.inbound import FrameTooLarge, InboundBuffer
 from ottla.server.net.sending import Sending
+from ottla.server.storage.cold_reads import ColdReads
 from ottla.wire.compile import Crowded, WireError
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.records.fetch import FetchRequest
@@ -61,22 +62,27 @@ class Connection:
     def __init__(
         self,
         sock: Any,
-        loop: Any,
-        context: Context,
+        runtime: Runtime,
+        cold: ColdReads,
+        dispatcher: Dispatcher,
+        new_context: Callable[[Connection], Context],
         memory: RequestMemory,
         max_frame_bytes: int,
         on_close: Callable[[Connection], None],
     ) -> None:
+        loop: Any = runtime.loop
         self.sock = sock
-        self.context = context
+        self.context = new_context(self)
         self.closed = False
         self.last_active = loop.time()
         self._looked_at = self.last_active
         self._loop = loop
+        self._runtime = runtime
+        self._slices = runtime.slices
         self._fileno = sock.fileno()
         self._memory = memory
         self._inbound = InboundBuffer(memory, max_frame_bytes)
-        self._sending = Sending(sock, loop, context.services.cold, self._sent_on, self._lost)
+        self._sending = Sending(sock, loop, cold, self._sent_on, self._lost)
         self._outbound = self._sending.outbound
         self._slots: deque[_Slot] = deque()
         self._poll: _Slot | None = None  # of a consumer's fetch that waits
@@ -85,13 +91,9 @@ class Connection:
         self._reading = False
         self._waits_for_memory = False
         self._flush_due = False
-        self._clock_s = context.services.clock_s
+        self._clock_s = runtime.clock_s
         self._on_close = on_close
-        self._intercept = context.services.intercept
-        self._route = dispatch.controller_route if context.connection.controller else dispatch.route
-        self._forwarding = None if context.connection.controller else context.services.forwarding
-        context.go_on = self._let_go
-        self.context.has_left = partial(has_left, sock)
+        self._route, self._forwarding, self._intercept = dispatcher
         self._resume_reading()
 
     # Reading
@@ -187,7 +189,7 @@ class Connection:
         self._pause_reading()
         if not (self.closed or self._sending.blocked or self._has_enough()):
             self._loop.call_soon(self._continue)  # the others have their turn first
-        # Else it is `_sent_on`, `_answered` or `_let_go` that goes on.
+        # Else it is `_sent_on`, `_answered` or `go_on` that goes on.
 
     def _put_back(self, fetch: memoryview) -> None:
         """It waits until the fetch before it is answered (`_fill`). Reading goes on while that needs no memory: only
@@ -216,7 +218,11 @@ class Connection:
         self._pin()
         task.add_done_callback(lambda _: self.context.let_go())
 
-    def _let_go(self) -> None:
+    def has_left(self) -> bool:
+        """Whether the peer has closed its end: asked by long work that only the client wants."""
+        return has_left(self.sock)
+
+    def go_on(self) -> None:
         """The request that kept its turn is done with."""
         self._pin()
         if self.closed:
@@ -255,7 +261,7 @@ class Connection:
     def _serve(self, route: dispatch.Route, request: Request, frame: memoryview, correlation_id: int) -> None:
         self.context.request_version = route.version
         if self._intercept is not None:
-            answer = self._intercepted(self._intercept, route, request, frame)
+            answer = intercepted(self._intercept, route, self._forwarding, request, frame, self.context)
         elif route.forwarded and self._forwarding is not None:
             answer = self._forwarding.handle(route, request, frame, self.context)
         else:
@@ -271,29 +277,28 @@ class Connection:
 
     def _loads_first(self, key: int, frame: memoryview) -> bool:
         """The first request of its kind waits, with its turn, until a worker has imported the handler."""
-        executor = self.context.services.executor
-        if executor is None or not dispatch.is_unloaded(key):
+        if self._runtime.executor is None or not dispatch.is_unloaded(key):
             return False
 
         async def load() -> None:
-            await in_worker(self._loop, executor, dispatch.load_handler, key)
+            await self._runtime.in_worker(dispatch.load_handler, key)
             if not self.closed:
                 self._handle(frame)
 
-        task = self.context.services.slices.begin(load())
+        task = self._slices.begin(load())
         task.add_done_callback(self._decoded)
         self._hold_until(task)
         return True
 
     def _decode_in_slices(self, route: dispatch.Route, frame: memoryview, position: int, correlation_id: int) -> None:
-        task = self.context.services.slices.begin(self._decode_slowly(route, frame, position, correlation_id))
+        task = self._slices.begin(self._decode_slowly(route, frame, position, correlation_id))
         task.add_done_callback(self._decoded)
         self._hold_until(task)
 
     async def _decode_slowly(
         self, route: dispatch.Route, frame: memoryview, position: int, correlation_id: int
     ) -> None:
-        slices = self.context.services.slices
+        slices = self._slices
         await slices.turn()
         try:
             request = await slices.finish(route.decode_in_steps(frame, position))
@@ -313,14 +318,6 @@ class Connection:
         else:
             log.error("a request of %s failed", self.context.connection.remote_address, exc_info=error)
             self.close()
-
-    def _intercepted(self, intercept: Intercept, route: dispatch.Route, request: Request, frame: memoryview) -> Any:
-        """Under test: somebody stands before the handler, and before the way to another node's."""
-        endpoint, forwarding = route.endpoint, self._forwarding
-        if route.forwarded and forwarding is not None:
-            kept = memoryview(bytes(frame))  # the handler may be called later
-            endpoint = endpoint._replace(handler=lambda asked, context: forwarding.handle(route, asked, kept, context))
-        return intercept(endpoint, request, self.context)
 
     def _learn_client_id(self, raw: memoryview) -> None:
         self.context.client_id = bytes(raw).decode()
@@ -346,7 +343,7 @@ class Connection:
             self._encode_in_slices(slot, answer)
             return
         if answer.__class__ is Sliced:
-            task = self.context.services.slices.begin(answer.making)
+            task = self._slices.begin(answer.making)
             slot.waits_for = None if answer.changes else task
             self._hold_until(task)
         else:
@@ -386,7 +383,7 @@ class Connection:
         self._fill(slot, parts)
 
     def _encode_in_slices(self, slot: _Slot, answer: Large[Any]) -> None:
-        slices = self.context.services.slices
+        slices = self._slices
         steps = slot.route.reply_in_steps(answer.response, slot.correlation_id)
         task = slot.waits_for = asyncio.ensure_future(slices.finish(steps), loop=self._loop)
         task.add_done_callback(lambda done: self._encoded(slot, done))

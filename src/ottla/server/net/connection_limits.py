@@ -1,4 +1,4 @@
-"""Door: who may come in. What all listeners of a node share: its connections, and the bounds on them.
+"""ConnectionLimits: what all listeners of a node share: its connections, and how many there may be.
 
 Per address, too many are turned away. When the node as a whole is full (`max.connections`) nobody is turned away:
 newcomers wait outside, in the kernel, until somebody leaves, as they do with Kafka. It is full, too, when connections
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Door:
+class ConnectionLimits:
     def __init__(self, settings: Config, memory: RequestMemory, ceiling: int = limits.CONNECTIONS_MAX) -> None:
         self.memory = memory
         self._ceiling = ceiling  # what there are descriptors for

@@ -1,16 +1,21 @@
-"""Listener: accepts connections on one address, as far as the door lets them in."""
+"""Listener: accepts connections on one address, as far as the connection limits let them in."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import Any
 
-from ottla.model import limits
-from ottla.server.api.context import Context, Peer, Services
+from ottla.model.limits import ACCEPTS_PER_WAKEUP_MAX
+from ottla.server.api.context import ClientConnection, Context, Peer
+from ottla.server.api.dispatcher import Dispatcher
+from ottla.server.loop.runtime import Runtime
 from ottla.server.net.connection import Connection
-from ottla.server.net.connection_limits import Door
+from ottla.server.net.connection_limits import ConnectionLimits
 from ottla.server.settings.listeners import ListenerAddress
+from ottla.server.storage.cold_reads import ColdReads
 
 log = logging.getLogger(__name__)
 
@@ -23,18 +28,24 @@ class Listener:
         self,
         address: ListenerAddress,
         sock: Any,
-        loop: Any,
-        services: Services,
-        door: Door,
+        runtime: Runtime,
+        cold: ColdReads,
+        limits: ConnectionLimits,
+        dispatcher: Dispatcher,
+        new_context: Callable[[Peer, ClientConnection], Context],
         *,
         controller: bool = False,
     ) -> None:
+        """`controller`: a listener of controllers, not of brokers."""
         self.name = address.name
         self.address: tuple[str, int] = sock.getsockname()[:2]
         self._sock = sock
-        self._loop = loop
-        self._services = services
-        self._door = door
+        self._runtime = runtime
+        self._loop = runtime.loop
+        self._cold = cold
+        self._limits = limits
+        self._dispatcher = dispatcher
+        self._new_context = new_context
         self._controller = controller
         self._accepting = False
         self._closed = False
@@ -51,11 +62,11 @@ class Listener:
             self._loop.remove_reader(self._sock.fileno())
 
     def _accept(self) -> None:
-        door = self._door
-        for _ in range(limits.ACCEPTS_PER_WAKEUP_MAX):
-            if door.full:
+        limits = self._limits
+        for _ in range(ACCEPTS_PER_WAKEUP_MAX):
+            if limits.full:
                 self._pause()
-                door.when_there_is_room(self._resume)
+                limits.when_there_is_room(self._resume)
                 return
             try:
                 sock, address = self._sock.accept()
@@ -66,7 +77,7 @@ class Listener:
                 self._pause()
                 self._loop.call_later(ACCEPT_PAUSE_S, self._resume)
                 return
-            reason = door.refuses(address[0])
+            reason = limits.refuses(address[0])
             if reason is not None:
                 log.info("refused a connection: %s", reason)
                 sock.close()
@@ -82,9 +93,18 @@ class Listener:
             sock.close()
             return
         peer = Peer(self.name, (local[0], local[1]), (address[0], address[1]), self._controller)
-        door = self._door
-        context = Context(self._services, peer)
-        door.entered(Connection(sock, self._loop, context, door.memory, door.max_frame_bytes, door.left))
+        limits = self._limits
+        connection = Connection(
+            sock,
+            self._runtime,
+            self._cold,
+            self._dispatcher,
+            partial(self._new_context, peer),
+            limits.memory,
+            limits.max_frame_bytes,
+            limits.left,
+        )
+        limits.entered(connection)
 
     def close(self) -> None:
         self._closed = True

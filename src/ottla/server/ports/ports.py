@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from ottla.log.files.disk import Disk
 from ottla.model import limits
 from ottla.model.settings.own import OTTLA_OPEN_FILES_MAX, OTTLA_WORKER_THREADS
+from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.stalls import Stalls
 from ottla.server.loop.watchdog import RequestOf, watch
 from ottla.server.ports.os_disk import OsDisk
@@ -37,6 +38,17 @@ class Ports(NamedTuple):
     threads: Callable[[int], Executor] | None = None  # so many of one's own
     clock_s: Callable[[], float] = float  # goes on within a turn of the event loop, unlike the loop's; stands still
     connections_max: int = limits.CONNECTIONS_MAX  # for which there are descriptors
+
+    def runtime(self, loop: asyncio.AbstractEventLoop) -> Runtime:
+        """What the parts of a node on this loop run on."""
+        return Runtime(
+            loop,
+            now_ms=self.now_ms,
+            rng=self.rng,
+            executor=self.executor,
+            threads=self.threads,
+            clock_s=self.clock_s,
+        )
 
 
 def system_ports(values: Mapping[str, str] | None = None) -> Ports:
