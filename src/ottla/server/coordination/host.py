@@ -2,12 +2,12 @@
 
 - The machine is loaded by replaying the partition, in slices so that a long journal never holds up the loop; until then
   the answer is COORDINATOR_LOAD_IN_PROGRESS.
-- A reply leaves when its records are below the high watermark: they are on all replicas that are in sync. Who waits for
-  that too long is told COORDINATOR_NOT_AVAILABLE, as is everybody while too few replicas are in sync.
-- Everything is appended under the leader epoch in which the host took up the partition. A host that lost the lead can
-  write nothing that counts, known to it or not; when it learns of it everybody who waits is told NOT_COORDINATOR.
-- When what was appended is cut off (a write or a sync failed), the machine knows too much: it is thrown away and loaded
-  anew.
+- A reply leaves when its records are below the high watermark, which is when all in-sync replicas have them. If that
+  takes too long, or too few replicas are in sync, the answer is COORDINATOR_NOT_AVAILABLE.
+- Everything is appended under the leader epoch in which the host took up the partition, so the appends of a host that
+  lost the lead are refused, even if it does not know yet. When it learns of it, all that wait get NOT_COORDINATOR.
+- When what was appended is cut off (a write or a sync failed), the machine has applied records that do not exist any
+  more: it is thrown away and loaded anew.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ottla.log.files.disk import StorageError, in_a_hurry
 from ottla.log.producers.producers import Origin
-from ottla.machine.keyed import Entry, Marker, batch_of, entries_of
+from ottla.machine.keyed import Entry, Marker, Types, batch_of, entries_of
 from ottla.machine.kit import Journaled, Loaded
 from ottla.machine.runner import Runner
 from ottla.model import limits
@@ -27,16 +27,15 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import headers
 from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.loop.later import Later
-
-if TYPE_CHECKING:
-    from ottla.server.coordination.hosts import Coordinators
+from ottla.server.loop.runtime import Runtime
+from ottla.server.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 
 MachineT = TypeVar("MachineT", bound=Journaled[Any, Any])
-# What the journal's refusals mean to whoever asked the coordinator; all others are told as they are.
+# What the client of a coordinator is told when the journal refuses an append; other errors are told as they are.
 _MEANINGS = {
-    # Nobody who asks a coordinator expects these; Kafka's clients are told of an unexpected error.
+    # Clients of a coordinator do not expect these; Kafka tells them of an unexpected error, too.
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -50,10 +49,26 @@ def ignore_reply(_: Any) -> None:
     """The reply to a command that nobody waits for."""
 
 
+class HostOwner(Protocol[MachineT]):
+    """What a host needs of the coordinators it is one of (`server/coordination/hosts.py`)."""
+
+    runtime: Runtime
+    storage: Storage
+    types: Types
+    make_machine: Callable[[int], MachineT]
+    write_timeout_ms: Callable[[], int]
+
+    def load_soon(self, host: Host[MachineT]) -> None: ...
+
+    def resign(self, host: Host[MachineT]) -> None: ...
+
+    def perform(self, effect: Any, host: Host[MachineT]) -> None: ...
+
+
 class Host(Generic[MachineT]):
     """One machine on one partition."""
 
-    def __init__(self, owner: Coordinators[MachineT], partition: Partition) -> None:
+    def __init__(self, owner: HostOwner[MachineT], partition: Partition) -> None:
         self.partition = partition
         self.index = partition.index
         self.leader_epoch = partition.leader_epoch
@@ -72,7 +87,7 @@ class Host(Generic[MachineT]):
         return self._machine
 
     def _begin(self) -> None:
-        """An empty machine, about to be loaded."""
+        """Start with an empty machine, to be loaded."""
         self.active = False
         self._machine = self._owner.make_machine(self.index)
         self._runner: Runner[Any, Any] = Runner(
@@ -88,7 +103,7 @@ class Host(Generic[MachineT]):
     # --- loading
 
     def load_some(self) -> bool:
-        """Do one slice; True when the machine is up to date and answers. Raises Cold, and nothing has changed."""
+        """Load one slice; True when the machine is up to date and answers. Raises Cold before anything has changed."""
         if self._put_off:
             return True
         if self._beginning is None:
@@ -109,11 +124,11 @@ class Host(Generic[MachineT]):
             read = log_.read(self._load_from, limits.COORDINATOR_LOAD_BYTES, max_offset=log_.next_offset)
             data = memoryview(read.slice.read() if read.slice is not None else b"")
         if read.slice is None:
-            self._load_from = log_.next_offset  # nothing is left of the rest
+            self._load_from = log_.next_offset  # compaction left nothing of the rest
         self._read = self._entries(data)
 
     def _apply_some(self, most: int) -> int:
-        """How many more might have been."""
+        """Apply at most so many entries; how many more could have been applied."""
         for entry in islice(self._read, most):
             self._machine.apply(entry)
             most -= 1
@@ -134,7 +149,8 @@ class Host(Generic[MachineT]):
         return self.active or self._put_off
 
     def _begun(self, answer: Any) -> None:
-        """What is to be done first could not be written: without it nothing would go on by itself."""
+        """If the first command could not be written, the machine's timers and effects would be missing: load it
+        anew."""
         if isinstance(answer, ApiError) and not self._put_off:
             self.active, self._put_off = False, True
             self._runtime.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._begin_again)
@@ -175,7 +191,8 @@ class Host(Generic[MachineT]):
             self.reload("could not be followed")
 
     def ask(self, command: Any) -> Later[Any]:
-        """The reply; an ApiError arrives as a value. Whoever cannot take it hurts nobody else who waits."""
+        """The reply; an ApiError arrives as a value. If its reader fails, that is logged, and other replies are
+        given."""
         later: Later[Any] = Later()
 
         def answer(value: Any) -> None:
@@ -190,7 +207,7 @@ class Host(Generic[MachineT]):
         return later
 
     def write_marker(self, batch: bytearray, marker: Marker, transaction_version: int) -> None:
-        """The end of a transaction that has entries in this journal. Raises ApiError, StorageError."""
+        """Append and apply the end of a transaction that has entries in this journal. Raises ApiError, StorageError."""
         self.partition.append(
             batch,
             now_ms=self._runtime.now_ms(),
@@ -245,7 +262,7 @@ class Host(Generic[MachineT]):
         return done
 
     def _watch(self) -> None:
-        """Until the high watermark has moved far enough, or somebody has waited too long."""
+        """Wait until the high watermark has moved far enough, or a reply has waited too long."""
         since_ms = self._runner.waits_since_ms
         waited_ms = 0 if since_ms is None else self._runtime.steady_ms() - since_ms
         left_ms = max(self._owner.write_timeout_ms() - waited_ms, 1)
@@ -265,7 +282,7 @@ class Host(Generic[MachineT]):
         return False
 
     def reload(self, why: str) -> None:
-        """What the machine knows is not what the journal says."""
+        """The machine's state is not what the journal says: throw it away and load it anew."""
         log.warning("%s %s: its coordinator begins anew", self.partition.name, why)
         self._runner.resign(ApiError(ErrorCode.NOT_COORDINATOR))
         self._disarm()
@@ -296,7 +313,7 @@ class Host(Generic[MachineT]):
             self._storage.partitions.storage_failed(self.partition, error)
         except ApiError as error:  # refused by the machine or the journal: due again soon
             log.info("a timer of %s has to wait: %s", self.partition.name, error)
-        except Exception:  # a mistake of ours in one command; the other timers go on
+        except Exception:  # a bug in one command; the other timers go on
             log.exception("a timer of %s failed", self.partition.name)
             if self._runner.broken:
                 self.reload("could not be followed")

@@ -1,8 +1,9 @@
 """Coordinators: the machines of one internal topic, one on each of its partitions that this node leads.
 
-Whoever asks names a key (a group, a transactional id); its hash says which partition, hence which machine, is in
-charge. With the lead of a partition its coordinator comes here and goes again: `follow` takes up and lets go of them as
-the cluster's state says. What a node does not lead it answers with NOT_COORDINATOR; `leader_of` knows who does.
+Each command has a key (a group, a transactional id), whose hash says which partition, hence which machine, is in
+charge. A coordinator is where its partition is led: `follow` takes up and gives up machines as leaderships change.
+Commands for a partition that this node does not lead are answered with NOT_COORDINATOR; `leader_of` says which node
+leads it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.java import java_abs, java_hash
 from ottla.server.coordination.host import Host, MachineT, ignore_reply
-from ottla.server.loop.later import Answer, Later
+from ottla.server.loop.later import Answer, Later, settled
 from ottla.server.loop.runtime import Runtime
 from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.storage.storage import Storage
@@ -54,11 +55,11 @@ class Coordinators(Generic[MachineT]):
         self.write_timeout_ms = write_timeout_ms  # how long a reply waits for its records to be on all replicas
         self._performers: dict[type, Callable[[Any, Host[MachineT]], None]] = {}
         self._hosts: dict[int, Host[MachineT]] = {}
-        self._creating: list[Later[ApiError | None]] = []  # who waits for the topic
+        self._creating: list[Later[ApiError | None]] = []  # requests that wait for the topic
         self._again: Any = None  # the timer of the next attempt to take up what could not be opened
 
     def follow(self) -> None:
-        """Take up the partitions that this node leads now (at the start: all it does), let go of those it does not."""
+        """Take up the partitions that this node leads now, and give up those that it does not lead any more."""
         found = self._metadata.state.topics.get(self.topic)
         own = self._metadata.node_id
         led = {each.index for each in found.partitions if each.leader == own} if found is not None else set()
@@ -80,7 +81,7 @@ class Coordinators(Generic[MachineT]):
                     self._again = self._loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._follow_again)
 
     def resign(self, host: Host[MachineT]) -> None:
-        """This node is not the one any more; everybody who waits is told."""
+        """This node does not lead the partition any more; all that wait get NOT_COORDINATOR."""
         if self._hosts.get(host.index) is host:
             del self._hosts[host.index]
         host.close(ApiError(ErrorCode.NOT_COORDINATOR))
@@ -90,17 +91,18 @@ class Coordinators(Generic[MachineT]):
             self.resign(host)
 
     def _follow_again(self) -> None:
-        """A disk failed: what is left half done in a journal must go on although nobody asks."""
+        """After a disk failed: transactions that are half ended, say, must go on although no client asks."""
         self._again = None
         self.follow()
 
     def load_soon(self, host: Host[MachineT]) -> None:
-        """When it is its turn: a node that takes up many journals reads some of one of them per turn of the loop."""
+        """Load the next slice in its turn: a node that takes up many journals reads some of one per turn of the
+        loop."""
         self.runtime.slices.soon(partial(self.load, host))
 
     def load(self, host: Host[MachineT]) -> None:
-        """Does one slice, and the others bit by bit."""
-        if self._hosts.get(host.index) is not host or host.active:  # it may have begun anew in the middle of it
+        """Load one slice now, and the others in their turns."""
+        if self._hosts.get(host.index) is not host or host.active:  # it may have begun anew meanwhile
             return
         try:
             if not host.load_some():
@@ -114,7 +116,7 @@ class Coordinators(Generic[MachineT]):
             log.exception("%s cannot be read: what it coordinates is not available", host.partition.name)
 
     def on_effect(self, kind: type, perform: Callable[[Any, Host[MachineT]], None]) -> None:
-        """Who carries out effects of this type."""
+        """`perform` carries out the effects of this type."""
         self._performers[kind] = perform
 
     def perform(self, effect: Any, host: Host[MachineT]) -> None:
@@ -122,17 +124,16 @@ class Coordinators(Generic[MachineT]):
 
     def ensure_topic(self) -> Later[ApiError | None]:
         """Creates the internal topic on first use: None when it is there, or why it cannot be made now."""
-        later: Later[ApiError | None] = Later()
         if self.topic in self._metadata.state.topics:
-            later.set(None)
-            return later
+            return settled(None)
+        later: Later[ApiError | None] = Later()
         self._creating.append(later)
-        if len(self._creating) == 1:  # whoever asks meanwhile waits for the same
+        if len(self._creating) == 1:  # requests that come meanwhile wait for the same creation
             self._create()
         return later
 
     def _create(self) -> None:
-        """For a while; a controller that is slow to answer will hardly have forgotten when somebody asks again."""
+        """Wait for a while; a controller that is slow may still create the topic before the client retries."""
         waiting = self._creating
         not_now = ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
@@ -141,7 +142,7 @@ class Coordinators(Generic[MachineT]):
                 self._creating = []
             if error is not None:
                 log.info("%s is not there yet: %s", self.topic, error)
-            # Whatever it is, it may be over in a moment: there are more brokers then, or other settings.
+            # Whatever the error is, it may pass, with more brokers or other settings: clients shall retry.
             told = None if error is None else not_now
             for later in waiting:
                 later.set(told)
@@ -193,18 +194,16 @@ class Coordinators(Generic[MachineT]):
         try:
             return self.host_of(key).ask(command)
         except ApiError as error:
-            refused: Later[Any] = Later()
-            refused.set(error)
-            return refused
+            return settled(error)
 
     def submit_to_all(self, command: Any) -> None:
-        """To every machine that is loaded; one that is not yet sees the world as it is then."""
+        """Submit a command to every machine that is loaded. One that is not reads the cluster's state when it is."""
         for host in tuple(self._hosts.values()):
             if host.active:
                 host.submit(command, ignore_reply)
 
     def ask(self, key: str, command: Any, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
-        """`submit`, with the reply made into a response; at once where the reply is there at once."""
+        """`submit`, with the reply made into a response; not a `Later` where the reply is there at once."""
         reply = self.submit(key, command)
         if reply.done:
             value = reply.taken()
