@@ -7,12 +7,12 @@ from tests.support.script import Stage, Verb
 
 from ottla.machine.keyed import Entry, types_of
 from ottla.machine.kit import Result, Timer
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerIdentity, TopicPartition
 from ottla.model.node_config import NodeConfig
 from ottla.txns.commands.add_partitions import AddPartitions, VerifyPartitions
 from ottla.txns.commands.describe import Describe
 from ottla.txns.commands.end import EndTransaction, MarkersWritten
-from ottla.txns.commands.init_producer import InitProducer, ProducerIdentity
+from ottla.txns.commands.init_producer import InitProducer
 from ottla.txns.effects import WriteMarkers
 from ottla.txns.machine import TransactionsMachine
 from ottla.txns.states import TxnState

@@ -9,10 +9,10 @@ from tests.txns.stage import PREPARED, Cluster, Wind, durable, new_stage, show
 
 from ottla.machine.keyed import Entry, decode, types_of
 from ottla.model.errors import ApiError
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerIdentity, TopicPartition
 from ottla.txns.commands.add_partitions import AddPartitions
 from ottla.txns.commands.end import EndTransaction, MarkersWritten
-from ottla.txns.commands.init_producer import InitProducer, ProducerIdentity
+from ottla.txns.commands.init_producer import InitProducer
 from ottla.txns.effects import WriteMarkers
 from ottla.txns.states import AT_REST, TxnState
 from ottla.txns.transaction import Transaction, transaction_of

@@ -15,6 +15,7 @@ from struct import Struct
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId, ProducerIdentity
 from ottla.records.batch import BatchHeader
 from ottla.records.build import build_batch
 from ottla.records.control import read_marker
@@ -24,7 +25,6 @@ from ottla.wire.message import Data
 from ottla.wire.types import WireError
 
 _PREFIX = Struct(">h")
-NO_PRODUCER = -1
 
 
 class Entry(NamedTuple):
@@ -36,16 +36,16 @@ class Entry(NamedTuple):
     key: Any
     value: Any | None
     version: int = 0
-    producer_id: int = NO_PRODUCER
-    producer_epoch: int = NO_PRODUCER
+    producer_id: ProducerId = NO_PRODUCER_ID
+    producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
     offset: int | None = None
 
 
 class Marker(NamedTuple):
     """The end of a producer's transaction in this journal."""
 
-    producer_id: int
-    producer_epoch: int
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
     commit: bool
 
 
@@ -83,7 +83,7 @@ def batch_of(entries: Sequence[Entry], now_ms: int) -> bytearray:
         timestamp=now_ms,
         producer_id=first.producer_id,
         producer_epoch=first.producer_epoch,
-        transactional=first.producer_id != NO_PRODUCER,
+        transactional=first.producer_id != NO_PRODUCER_ID,
     )
 
 
@@ -94,7 +94,9 @@ def entries_of(batch: memoryview, header: BatchHeader, types: Types) -> Iterator
         if marker is not None:
             yield Marker(header.producer_id, header.producer_epoch, marker.commit)
         return
-    producer = (header.producer_id, header.producer_epoch) if header.is_transactional else (NO_PRODUCER, NO_PRODUCER)
+    producer = ProducerIdentity()
+    if header.is_transactional:
+        producer = ProducerIdentity(header.producer_id, header.producer_epoch)
     for record in records(batch):
         entry = decode(record.key, record.value, types)
         if entry is not None:

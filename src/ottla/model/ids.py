@@ -1,18 +1,27 @@
-"""Identities: topic partitions and UUIDs.
+"""Identities: topic partitions, UUIDs, and the numbers that must not be taken for each other.
 
 Rules:
+- The numbers are integers with a type of their own (`NewType`), which costs nothing when the program runs. Messages
+  declare their fields with these types (`wire.types`), so most of the code gets them from there.
+- Offsets are plain integers: nearly all that is done with them is arithmetic.
 - A UUID is raw 16-byte `bytes` everywhere inside Ottla; text exists only at the edges (files, CLI, logs).
 - The text form is Kafka's: url-safe base64 without padding, 22 characters.
 """
 
 import base64
 import binascii
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, NewType, Protocol
 
 UUID_SIZE_BYTES = 16
 NO_ID = bytes(UUID_SIZE_BYTES)
 # Kafka keeps this id for the `__cluster_metadata` topic, so no other topic may ever get it.
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
+
+ProducerId = NewType("ProducerId", int)
+ProducerEpoch = NewType("ProducerEpoch", int)
+NO_PRODUCER_ID: Final = ProducerId(-1)
+NO_PRODUCER_EPOCH: Final = ProducerEpoch(-1)
+FIRST_PRODUCER_EPOCH: Final = ProducerEpoch(0)
 
 _UUID_TEXT_CHARS_MAX = 24  # 22 characters, or 24 when somebody kept the padding
 
@@ -25,6 +34,13 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class ProducerIdentity(NamedTuple):
+    """A producer's id and its epoch; -1 for both without idempotence."""
+
+    producer_id: ProducerId = NO_PRODUCER_ID
+    epoch: ProducerEpoch = NO_PRODUCER_EPOCH
 
 
 class BitSource(Protocol):

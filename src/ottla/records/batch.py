@@ -17,6 +17,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_PRODUCER_ID, ProducerEpoch, ProducerId
 from ottla.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, INT32_MAX, RECORD_BYTES_MIN, UNPACKED_RATIO_MAX
 from ottla.records.compress import CODEC_OF_ID, Codec
 from ottla.records.crc import crc32c
@@ -50,8 +51,6 @@ CONTROL_FLAG = 0x20
 DELETE_HORIZON_FLAG = 0x40
 
 NO_TIMESTAMP = -1
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_LEADER_EPOCH = -1
 
@@ -87,8 +86,8 @@ class BatchHeader(NamedTuple):
     last_offset_delta: int
     base_timestamp: int
     max_timestamp: int
-    producer_id: int
-    producer_epoch: int
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
     base_sequence: int
     count: int  # type: ignore[assignment]  # Kafka's word for it; nobody counts a header's fields
 

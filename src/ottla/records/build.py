@@ -8,6 +8,7 @@ Rules:
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId
 from ottla.model.limits import INT32_MAX
 from ottla.records.batch import (
     ATTRIBUTES_AT,
@@ -18,8 +19,6 @@ from ottla.records.batch import (
     LOG_APPEND_TIME_FLAG,
     MAGIC,
     NO_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
     PREFIX_BYTES,
@@ -52,8 +51,8 @@ def build_batch(
     codec: Codec = Codec.NONE,
     level: int | None = None,
     timestamp: int = NO_TIMESTAMP,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
+    producer_id: ProducerId = NO_PRODUCER_ID,
+    producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
     leader_epoch: int = NO_LEADER_EPOCH,
     transactional: bool = False,
@@ -139,8 +138,8 @@ def assemble(
     last_offset_delta: int,
     base_timestamp: int,
     max_timestamp: int,
-    producer_id: int,
-    producer_epoch: int,
+    producer_id: ProducerId,
+    producer_epoch: ProducerEpoch,
     base_sequence: int,
     count: int,
 ) -> bytearray:

@@ -12,6 +12,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
 
+from ottla.model.ids import ProducerEpoch, ProducerId
 from ottla.records.batch import NO_LEADER_EPOCH, NO_SEQUENCE, Buffer
 from ottla.records.build import build_batch
 from ottla.records.record import NO_OFFSET, Record, invalid, records
@@ -71,8 +72,8 @@ def control_batch(
 def end_txn_batch(
     marker: EndTxnMarker,
     *,
-    producer_id: int,
-    producer_epoch: int,
+    producer_id: ProducerId,
+    producer_epoch: ProducerEpoch,
     timestamp: int,
     base_offset: int = 0,
     leader_epoch: int = NO_LEADER_EPOCH,

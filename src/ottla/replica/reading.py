@@ -12,7 +12,7 @@ from ottla.log.files.disk import FileSlice, StorageError
 from ottla.log.log import Log
 from ottla.log.lookup import TimeOffset, TimeSearch
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerId, TopicPartition
 from ottla.model.limits import ABORTED_PER_FETCH_MAX
 
 READ_UNCOMMITTED = 0
@@ -42,7 +42,7 @@ class Fetch(NamedTuple):
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
-    aborted: list[tuple[int, int]]
+    aborted: list[tuple[ProducerId, int]]
     diverging: tuple[int, int] | None  # (epoch, end offset) where the reader's history parts from ours
 
 
@@ -106,7 +106,7 @@ class Readable:
             if diverging is not None:
                 return Fetch(None, self.high_watermark, stable, log.log_start_offset, [], diverging)
         limit = stable if isolation == READ_COMMITTED else self.high_watermark
-        aborted: list[tuple[int, int]] = []
+        aborted: list[tuple[ProducerId, int]] = []
         hurries = not patient and offset < log.active.recent_start
         if hurries:
             log.directory.disk.hurry()

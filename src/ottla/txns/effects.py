@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
 from ottla.txns.states import TxnState
 from ottla.txns.transaction import Transaction
 
@@ -15,8 +15,8 @@ class WriteMarkers:
     """An effect: tell each partition how the transaction ended, then submit `MarkersWritten`."""
 
     transactional_id: str
-    producer_id: int
-    epoch: int
+    producer_id: ProducerId
+    epoch: ProducerEpoch
     commit: bool
     partitions: tuple[TopicPartition, ...]
     transaction_version: int
@@ -26,7 +26,7 @@ class LastEpoch(NamedTuple):
     """A note: the producer had this epoch before, and may not have heard of the new one."""
 
     transactional_id: str
-    epoch: int
+    epoch: ProducerEpoch
 
 
 class Sweeping(NamedTuple):

@@ -12,13 +12,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ottla.machine.keyed import Entry
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId, TopicPartition
 from ottla.model.limits import INT16_MAX
 from ottla.txns.states import TxnState
 from ottla.wire.journal.transaction_state import TransactionLogKey, TransactionLogValue
 
-NO_PRODUCER_ID = -1
-NO_EPOCH = -1
 NO_TIME = -1
 # Transaction versions (KIP-890): from the second on, every transaction ends with a higher epoch.
 EPOCH_BUMPS_SINCE = 2
@@ -27,17 +25,18 @@ _FLEXIBLE_SINCE = 1
 
 class Transaction(NamedTuple):
     transactional_id: str
-    producer_id: int
-    epoch: int
+    producer_id: ProducerId
+    epoch: ProducerEpoch
     timeout_ms: int
     state: TxnState = TxnState.EMPTY
     partitions: tuple[TopicPartition, ...] = ()
     started_ms: int = NO_TIME
     updated_ms: int = NO_TIME
-    previous_producer_id: int = NO_PRODUCER_ID  # the one before the last change
-    next_producer_id: int = NO_PRODUCER_ID  # whom the producer becomes when the markers are written: epochs ran out
+    previous_producer_id: ProducerId = NO_PRODUCER_ID  # the one before the last change
+    # The id that the producer gets when the markers are written, if its epochs ran out.
+    next_producer_id: ProducerId = NO_PRODUCER_ID
     client_version: int = 0  # the transaction version that the client showed by what it asked last
-    last_epoch: int = NO_EPOCH  # the one before the last increase, if that may be asked for again
+    last_epoch: ProducerEpoch = NO_PRODUCER_EPOCH  # the one before the last increase, if that may be asked for again
 
     @property
     def bumps_epochs(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from ottla.machine.keyed import Entry
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import ProducerId
 from ottla.model.setting import Setting
 from ottla.txns.transaction import Transaction, entry_of
 
@@ -34,7 +35,7 @@ class TxnsView:
     state: TransactionsState
     broker: Callable[[], Config]
     version: Callable[[], int]
-    next_producer_id: Callable[[], int]  # raises ApiError if there is none to be had now
+    next_producer_id: Callable[[], ProducerId]  # raises ApiError if there is none to be had now
 
     def setting(self, setting: Setting[T]) -> T:
         return self.broker()[setting]

@@ -1,8 +1,8 @@
 """The primitive types a message field may have, as the type checker sees them and as the codec sees them.
 
-`Int32` is `int` to mypy and `Fixed("i", 4)` to the compiler. A uuid is its raw 16 bytes. `Records` decodes to a
-zero-copy `memoryview` of the request buffer; on the way out it may also be any sized object the connection knows how
-to send (see `wire.compile`).
+`Int32` is `int` to mypy and `Fixed("i", 4)` to the compiler; `ProducerId` is the type of that name in `model.ids`. A
+uuid is its raw 16 bytes. `Records` decodes to a zero-copy `memoryview` of the request buffer; on the way out it may
+also be any sized object the connection knows how to send (see `wire.compile`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
-from ottla.model.ids import NO_ID
+from ottla.model import ids
+from ottla.model.ids import NO_ID, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 __all__ = [
     "NO_ID",
+    "NO_PRODUCER_EPOCH",
+    "NO_PRODUCER_ID",
     "Bool",
     "Bytes",
     "Fixed",
@@ -22,6 +25,8 @@ __all__ = [
     "Int16",
     "Int32",
     "Int64",
+    "ProducerEpoch",
+    "ProducerId",
     "Records",
     "Sized",
     "String",
@@ -63,6 +68,8 @@ UInt32 = Annotated[int, Fixed("I", 4)]
 Int64 = Annotated[int, Fixed("q", 8)]
 Float64 = Annotated[float, Fixed("d", 8)]
 Uuid = Annotated[bytes, Fixed("16s", 16)]
+ProducerId = Annotated[ids.ProducerId, Fixed("q", 8)]
+ProducerEpoch = Annotated[ids.ProducerEpoch, Fixed("h", 2)]
 String = Annotated[str, Sized("string")]
 Bytes = Annotated[bytes, Sized("bytes")]
 # Decoding gives a memoryview; encoding also takes whatever has a length, such as a slice of a log file: hence Any.

@@ -10,7 +10,7 @@ from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.client.errors import check, error_code
 from ottla.client.outcomes import Outcomes
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId, TopicPartition
 from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.txns.list_transactions import ListTransactionsRequest, ListTransactionsResponse
@@ -107,8 +107,8 @@ class Transactions:
         request = InitProducerIdRequest(
             transactional_id=transactional_id,
             transaction_timeout_ms=_FENCING_TIMEOUT_MS,
-            producer_id=-1,
-            producer_epoch=-1,
+            producer_id=NO_PRODUCER_ID,
+            producer_epoch=NO_PRODUCER_EPOCH,
         )
         answer = await call_once(
             self._cluster,
@@ -147,8 +147,8 @@ class Transactions:
     async def _write_abort(self, partition: TopicPartition, producer: ActiveProducer) -> None:
         topic = Marker.WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])
         marker = Marker(
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
+            producer_id=ProducerId(producer.producer_id),
+            producer_epoch=ProducerEpoch(producer.producer_epoch),
             transaction_result=False,
             topics=[topic],
             coordinator_epoch=max(producer.coordinator_epoch, 0),

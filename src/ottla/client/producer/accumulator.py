@@ -21,7 +21,7 @@ from collections import deque
 from struct import Struct
 from typing import NamedTuple
 
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerIdentity, TopicPartition
 from ottla.records.batch import (
     ATTRIBUTES_AT,
     CRC_AT,
@@ -53,13 +53,6 @@ class RecordMetadata(NamedTuple):
     partition: int
     offset: int
     timestamp: int
-
-
-class ProducerId(NamedTuple):
-    """The identity that makes sends idempotent; -1 without idempotence."""
-
-    producer_id: int = -1
-    epoch: int = -1
 
 
 class Sealing(NamedTuple):
@@ -112,7 +105,7 @@ class ProducerBatch:
         self.size_bytes = HEADER_BYTES  # uncompressed; what it takes of the buffer
         self.attempts = 0
         self.in_doubt = False  # an attempt ended without an answer: the broker may have it
-        self.identity = ProducerId()
+        self.identity = ProducerIdentity()
         self.sequence = -1
         self.data: bytearray | None = None  # sealed at the first attempt; nothing is added afterwards
 
@@ -190,7 +183,7 @@ class ProducerBatch:
             count=self.count,
         )
 
-    def assign(self, identity: ProducerId, sequence: int) -> None:
+    def assign(self, identity: ProducerIdentity, sequence: int) -> None:
         """Give the batch its place in the sequence."""
         self.identity, self.sequence = identity, sequence
         if self.data is not None:
@@ -257,10 +250,10 @@ class PartitionQueue:
         self.trouble: Exception | None = None  # why the last attempt that failed did so
         self.tried: tuple[int, int] | None = None  # the leader, and its epoch, that the last attempt went to
         self._created = 0
-        self._identity = ProducerId()
+        self._identity = ProducerIdentity()
         self._known = False  # the broker acknowledged something of this identity
         # The last identity with a number that is known to be missing, and whose number that is.
-        self._gap: tuple[ProducerId, tuple[int, ...]] | None = None
+        self._gap: tuple[ProducerIdentity, tuple[int, ...]] | None = None
         self._next_sequence = 0
         self._restart = False  # number what waits anew as soon as nothing is under way
 
@@ -304,7 +297,7 @@ class PartitionQueue:
         full = len(self.waiting) > 1 or first.size_bytes >= batch_size_bytes or first.attempts > 0
         return max(self.retry_at_s, first.created_at_s + (0.0 if full or flushing else linger_s))
 
-    def may_start(self, identity: ProducerId, in_flight_max: int) -> bool:
+    def may_start(self, identity: ProducerIdentity, in_flight_max: int) -> bool:
         """Whether the first of those that wait may join those under way (see the rules above)."""
         if not self.in_flight:
             return True
@@ -317,7 +310,7 @@ class PartitionQueue:
             return first.number < self.in_flight[0].number and first.identity == self._identity
         return self._known and identity == self._identity and len(self.in_flight) < in_flight_max
 
-    def start(self, identity: ProducerId) -> ProducerBatch:
+    def start(self, identity: ProducerIdentity) -> ProducerBatch:
         """Take the first batch; with idempotence it gets its place in the sequence unless it has one."""
         if self._restart and not self.in_flight:
             self._unnumber()
@@ -339,7 +332,7 @@ class PartitionQueue:
         self._restart = False
         for batch in self.waiting:
             if batch.sequence >= 0 and not batch.in_doubt:
-                batch.assign(ProducerId(), -1)
+                batch.assign(ProducerIdentity(), -1)
 
     # --- what became of a batch ---------------------------------------------------------------------------------
 
@@ -387,7 +380,7 @@ class PartitionQueue:
         if batch.in_doubt:
             self._restart = True
             if batch.identity == self._identity:
-                self._identity = ProducerId()
+                self._identity = ProducerIdentity()
             return True
         if any(each.sequence >= 0 and each.identity == batch.identity for each in (*self.waiting, *self.in_flight)):
             self._retire(batch)
@@ -411,7 +404,7 @@ class PartitionQueue:
             if batch.identity == identity:
                 batch.in_doubt = False
         if identity == self._identity:
-            self._identity = ProducerId()
+            self._identity = ProducerIdentity()
 
     @staticmethod
     def _put_in_order(batches: "deque[ProducerBatch] | list[ProducerBatch]", batch: ProducerBatch) -> None:

@@ -27,7 +27,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.errors import BufferFull, ClientError, DeliveryFailed, TopicUnknown, check
 from ottla.client.metadata import NoPartition, TopicInfo
 from ottla.client.options import ClientOptions
-from ottla.client.producer.accumulator import RECORD_OVERHEAD_BYTES, PartitionQueue, ProducerId, RecordMetadata
+from ottla.client.producer.accumulator import RECORD_OVERHEAD_BYTES, PartitionQueue, RecordMetadata
 from ottla.client.producer.accumulator import headers_size_bytes as size_of_headers
 from ottla.client.producer.hot_keys import SALT_HEADER, Salter
 from ottla.client.producer.options import ProducerOptions
@@ -37,7 +37,7 @@ from ottla.client.producer.transaction import OpenTransaction, Transaction, Tran
 from ottla.client.producer.turns import Turns
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerIdentity, TopicPartition
 from ottla.records.batch import HEADER_BYTES
 from ottla.records.build import EncodedRecords
 from ottla.records.record import Headers
@@ -412,8 +412,8 @@ class Producer:
         if partition is not None and info.partition(partition) is None:
             raise NoPartition(topic, info.partition_count, partition)
 
-    async def _new_identity(self) -> ProducerId:
+    async def _new_identity(self) -> ProducerIdentity:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=limits.INT32_MAX)
         answer = await self._cluster.call(request, InitProducerIdResponse, error_of=lambda each: each.error_code)
         check(answer.error_code)
-        return ProducerId(answer.producer_id, answer.producer_epoch)
+        return ProducerIdentity(answer.producer_id, answer.producer_epoch)

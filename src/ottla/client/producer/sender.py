@@ -19,14 +19,14 @@ from typing import Protocol
 from ottla.client.cluster import Cluster, Purpose
 from ottla.client.errors import ClientError, DeliveryFailed, error_code
 from ottla.client.metadata import NO_LEADER, TopicInfo
-from ottla.client.producer.accumulator import PartitionQueue, ProducerBatch, ProducerId, Sealing
+from ottla.client.producer.accumulator import PartitionQueue, ProducerBatch, Sealing
 from ottla.client.producer.buffer import Buffer
 from ottla.client.producer.errors import FENCED, IN_DOUBT, LOST_TRACK, SUCCESS, TOO_LARGE, has_moved, is_final
 from ottla.client.producer.links import Link
 from ottla.client.producer.messages import PartitionAnswer, Sent, by_partition, produce
 from ottla.client.producer.options import ProducerOptions
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerIdentity, TopicPartition
 from ottla.records.build import EncodedRecords
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
@@ -53,10 +53,10 @@ class Gate(Protocol):
 class Sender:
     """Queues of one producer, and their way to the brokers."""
 
-    def __init__(self, cluster: Cluster, options: ProducerOptions, identify: Callable[[], Awaitable[ProducerId]]):
+    def __init__(self, cluster: Cluster, options: ProducerOptions, identify: Callable[[], Awaitable[ProducerIdentity]]):
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.buffer = Buffer(options.buffer_bytes)
-        self.identity = ProducerId()
+        self.identity = ProducerIdentity()
         self.gate: Gate | None = None
         self.closed = False
         self.failures = 0  # batches given up so far
@@ -487,7 +487,7 @@ class Sender:
         batch.fail(error)
         self._free(batch.size_bytes)
 
-    def _renew(self, identity: ProducerId) -> None:
+    def _renew(self, identity: ProducerIdentity) -> None:
         """The identity is of no use any more (a transaction's is renewed by its end)."""
         if self.gate is None and self.identity == identity:
-            self.identity = ProducerId()
+            self.identity = ProducerIdentity()

@@ -27,11 +27,10 @@ from ottla.client.consumer.group_metadata import GroupMetadata
 from ottla.client.consumer.group_offsets import OffsetAndMetadata, asked_positions
 from ottla.client.coordinator import Coordinator, CoordinatorKind
 from ottla.client.errors import ClientError, ProducerFenced, TransactionAborted, UnsupportedApi, error_code
-from ottla.client.producer.accumulator import ProducerId
 from ottla.client.producer.options import ProducerOptions
 from ottla.client.producer.sender import Sender
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerEpoch, ProducerId, ProducerIdentity, TopicPartition
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.records.produce import ProduceRequest
 from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -78,8 +77,8 @@ class OpenTransaction(NamedTuple):
     """
 
     transactional_id: str
-    producer_id: int
-    epoch: int
+    producer_id: ProducerId
+    epoch: ProducerEpoch
     implicit: bool  # writing was joining: the rules by which the transaction was opened are those that end it
 
 
@@ -167,7 +166,7 @@ class Transactions:
             self._raise(error_code(answer.error_code), "start")
         self._implicit = joins_by_writing(await self._coordinator.connection())
         self.produce_version_max = None if self._implicit else IMPLICIT_SINCE[ProduceRequest] - 1
-        self._sender.identity = ProducerId(answer.producer_id, answer.producer_epoch)
+        self._sender.identity = ProducerIdentity(answer.producer_id, answer.producer_epoch)
         self._hole = False
         self._move(TransactionStatus.IDLE)
 
@@ -224,7 +223,7 @@ class Transactions:
             raise RuntimeError("this producer has taken its transactional id already")
         self._implicit = taken.implicit
         self.produce_version_max = None if self._implicit else IMPLICIT_SINCE[ProduceRequest] - 1
-        self._sender.identity = ProducerId(taken.producer_id, taken.epoch)
+        self._sender.identity = ProducerIdentity(taken.producer_id, taken.epoch)
         self._move(TransactionStatus.IDLE)
 
     async def abort(self) -> None:
@@ -271,7 +270,7 @@ class Transactions:
         if answer.error_code:
             self._raise(error_code(answer.error_code), "commit" if committed else "abort")
         if self._implicit:
-            self._sender.identity = ProducerId(answer.producer_id, answer.producer_epoch)
+            self._sender.identity = ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
     async def _call(
         self, coordinator: Coordinator, request: Request, answer: type[R], error_of: Callable[[R], int]

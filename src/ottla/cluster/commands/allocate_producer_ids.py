@@ -8,6 +8,7 @@ from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import ProducerId
 from ottla.model.limits import INT64_MAX, PRODUCER_ID_BLOCK_SIZE
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -31,6 +32,8 @@ class AllocateProducerIds(NamedTuple):
         if first > INT64_MAX - PRODUCER_ID_BLOCK_SIZE:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "All producer ids have been used.")
         record = journal.ProducerIdsRecord(
-            broker_id=self.broker_id, broker_epoch=self.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK_SIZE
+            broker_id=self.broker_id,
+            broker_epoch=self.broker_epoch,
+            next_producer_id=ProducerId(first + PRODUCER_ID_BLOCK_SIZE),
         )
         return Result([MetadataEntry(record)], ProducerIdBlock(first, PRODUCER_ID_BLOCK_SIZE))

@@ -12,7 +12,7 @@ from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_ID, TopicPartition
+from ottla.model.ids import NO_ID, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId, TopicPartition
 from ottla.model.limits import INT64_MAX
 from ottla.model.settings.groups import OFFSET_METADATA_MAX_BYTES
 
@@ -39,8 +39,8 @@ class CommitOffsets:
     by: Committer
     offsets: tuple[NewOffset, ...]
     retention_ms: int = DEFAULT_RETENTION  # asked for by old clients; the broker's setting otherwise
-    producer_id: int = -1
-    producer_epoch: int = -1
+    producer_id: ProducerId = NO_PRODUCER_ID
+    producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         self._check_committer(view)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.offsets.store import NO_EXPIRY, CommittedOffset
 from ottla.groups.view import GroupsView
-from ottla.machine.keyed import NO_PRODUCER, Entry, Marker
-from ottla.model.ids import NO_ID, TopicPartition
+from ottla.machine.keyed import Entry, Marker
+from ottla.model.ids import NO_ID, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId, TopicPartition
 from ottla.wire.journal.consumer_offsets import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
 
 # As Kafka 4.3 writes them: a topic id needs version 4, an expiry of its own version 1, everything else is version 3.
@@ -17,8 +17,8 @@ def entry_of(
     group_id: str,
     partition: TopicPartition,
     committed: CommittedOffset,
-    producer_id: int = NO_PRODUCER,
-    producer_epoch: int = NO_PRODUCER,
+    producer_id: ProducerId = NO_PRODUCER_ID,
+    producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH,
 ) -> Entry:
     version = _PLAIN if committed.expires_at_ms == NO_EXPIRY else _WITH_EXPIRY
     value = OffsetCommitValue(

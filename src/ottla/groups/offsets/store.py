@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ottla.model.ids import NO_ID, TopicPartition
+from ottla.model.ids import NO_ID, ProducerId, TopicPartition
 
 NO_EXPIRY = -1
 
@@ -35,8 +35,8 @@ class OffsetStore:
 
     def __init__(self) -> None:
         self._committed: dict[str, Of] = {}
-        self._pending: dict[int, dict[str, Of]] = {}  # producer id → group → offsets
-        self._producers: dict[str, dict[int, None]] = {}  # group → producers with something pending for it
+        self._pending: dict[ProducerId, dict[str, Of]] = {}  # producer id → group → offsets
+        self._producers: dict[str, dict[ProducerId, None]] = {}  # group → producers with something pending for it
         self._order = 0
 
     # --- reading
@@ -76,7 +76,9 @@ class OffsetStore:
         self._order += 1
         return self._order
 
-    def commit(self, group_id: str, partition: TopicPartition, committed: CommittedOffset, producer_id: int) -> None:
+    def commit(
+        self, group_id: str, partition: TopicPartition, committed: CommittedOffset, producer_id: ProducerId
+    ) -> None:
         """Take down a commit; of a transaction if `producer_id` is not negative."""
         if producer_id < 0:
             self._committed.setdefault(group_id, {})[partition] = committed
@@ -100,7 +102,7 @@ class OffsetStore:
         for producer_id in tuple(self._producers.get(group_id, ())):
             self._forget(producer_id, group_id)
 
-    def end_transaction(self, producer_id: int, *, commit: bool) -> None:
+    def end_transaction(self, producer_id: ProducerId, *, commit: bool) -> None:
         for group_id, pending in tuple(self._pending.get(producer_id, {}).items()):
             if commit:
                 kept = self._committed.setdefault(group_id, {})
@@ -109,7 +111,7 @@ class OffsetStore:
                         kept[partition] = committed
             self._forget(producer_id, group_id)
 
-    def _forget(self, producer_id: int, group_id: str) -> None:
+    def _forget(self, producer_id: ProducerId, group_id: str) -> None:
         del self._pending[producer_id][group_id]
         if not self._pending[producer_id]:
             del self._pending[producer_id]

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from ottla.log.compaction.offset_map import OffsetMap
 from ottla.log.compaction.transactions import CleanedTxns
+from ottla.model.ids import ProducerId
 from ottla.records.batch import (
     CODEC_MASK,
     DELETE_HORIZON_FLAG,
@@ -67,7 +68,7 @@ class BatchFilter:
 
     offsets: OffsetMap
     txns: CleanedTxns
-    producers: Mapping[int, LastRecord]
+    producers: Mapping[ProducerId, LastRecord]
     end_offset: int  # the first offset that is not cleaned in this round
     now_ms: int
     delete_retention_ms: int

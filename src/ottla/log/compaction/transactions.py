@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ottla.log.files.txn_index import AbortedTxn
+from ottla.model.ids import ProducerId
 from ottla.records.batch import BatchHeader, Buffer
 from ottla.records.control import ControlType, control_type
 from ottla.records.record import records
@@ -34,7 +35,7 @@ class CleanedTxns:
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
         self._aborted = sorted(set(aborted), key=lambda txn: (txn.first_offset, txn.last_offset))
         self._next = 0
-        self._open: dict[int, _Aborted] = {}  # by producer id
+        self._open: dict[ProducerId, _Aborted] = {}  # by producer id
         self._committed: set[int] = set()  # producers whose current transaction commits and has data
         self.kept: list[AbortedTxn] = []  # for the transaction index of the segment being written
 

@@ -18,6 +18,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from ottla.log.files.disk import Directory, File
+from ottla.model.ids import ProducerId
 
 ENTRY_BYTES = 34
 _ENTRY = Struct(">hqqqq")
@@ -29,7 +30,7 @@ _LAST_STABLE = Struct(">q")
 
 
 class AbortedTxn(NamedTuple):
-    producer_id: int
+    producer_id: ProducerId
     first_offset: int
     last_offset: int
     last_stable_offset: int

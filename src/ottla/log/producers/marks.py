@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ottla.log.producers.producer import Producer, ProducerBefore, ProducersMark
+from ottla.model.ids import ProducerId
 from ottla.model.limits import INT64_MAX, MARKED_STATES_MAX, MARKS_MAX
 
 
@@ -68,7 +69,7 @@ class Marks:
                 return mark if mark.offset >= oldest else None
         return None
 
-    def take_back(self, mark: ProducersMark) -> Iterator[tuple[int, ProducerBefore | None]]:
+    def take_back(self, mark: ProducersMark) -> Iterator[tuple[ProducerId, ProducerBefore | None]]:
         """(producer id, what it was) of all that changed since `mark`, the oldest last; it is the newest mark then."""
         while True:
             last = self._marks[-1]

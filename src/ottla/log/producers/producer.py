@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.log.producers.snapshot import SnapshotEntry
+from ottla.model.ids import NO_PRODUCER_EPOCH, ProducerEpoch, ProducerId
 
 
 class WrittenBatch(NamedTuple):
@@ -20,7 +21,7 @@ class WrittenBatch(NamedTuple):
 class ProducerBefore(NamedTuple):
     """A producer as it was at a mark (see `marks`)."""
 
-    epoch: int
+    epoch: ProducerEpoch
     coordinator_epoch: int
     last_timestamp: int
     txn_first_offset: int
@@ -36,7 +37,7 @@ class ProducersMark:
     def __init__(self, offset: int, due: int) -> None:
         self.offset = offset
         self.due = due
-        self.before: dict[int, ProducerBefore | None] = {}  # by producer id; None: nobody knew it
+        self.before: dict[ProducerId, ProducerBefore | None] = {}  # by producer id; None: nobody knew it
 
 
 class Producer:
@@ -53,7 +54,7 @@ class Producer:
         "written_at",
     )
 
-    def __init__(self, producer_id: int, epoch: int = -1) -> None:
+    def __init__(self, producer_id: ProducerId, epoch: ProducerEpoch = NO_PRODUCER_EPOCH) -> None:
         self.producer_id = producer_id
         self.epoch = epoch
         self.coordinator_epoch = -1

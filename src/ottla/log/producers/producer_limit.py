@@ -20,12 +20,13 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from ottla.model import limits
+from ottla.model.ids import ProducerId
 
 
 class Remembered(Protocol):
     """A producer, as seen from here."""
 
-    producer_id: int
+    producer_id: ProducerId
     txn_first_offset: int
     written_at: int
 
@@ -47,7 +48,7 @@ class Crowd:
         self._ends.clear()
         self._full = False
 
-    def silent(self, producers: Iterable[Remembered]) -> list[int]:
+    def silent(self, producers: Iterable[Remembered]) -> list[ProducerId]:
         """Ids of some that wrote long ago, the most silent ones; none if there are none."""
         if self._full or len(self._ends) < limits.REMEMBERED_MINUTES:
             return []
@@ -55,12 +56,12 @@ class Crowd:
         self._full = not found
         return found
 
-    def beyond(self, producers: Iterable[Remembered]) -> list[int]:
+    def beyond(self, producers: Iterable[Remembered]) -> list[ProducerId]:
         """Ids of those who are more than may be, the most silent ones."""
         return _oldest(producers, limits.PRODUCERS_FORGOTTEN_AT_ONCE, limits.INT64_MAX)
 
 
-def _oldest(producers: Iterable[Remembered], count: int, below: int) -> list[int]:
+def _oldest(producers: Iterable[Remembered], count: int, below: int) -> list[ProducerId]:
     """Those without a transaction that wrote last below an offset. Offsets alone are sorted: it runs on the loop."""
     idle = [each for each in producers if each.txn_first_offset < 0 and each.written_at < below]
     if len(idle) > count:

@@ -28,6 +28,7 @@ from ottla.log.producers.producer_limit import Crowd
 from ottla.log.producers.snapshot import SnapshotEntry
 from ottla.log.producers.turned_away import TurnedAway
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import ProducerEpoch, ProducerId
 from ottla.model.limits import (
     BATCHES_PER_PRODUCER,
     INT16_MAX,
@@ -52,7 +53,7 @@ class Origin(IntEnum):
 
 
 class CompletedTxn(NamedTuple):
-    producer_id: int
+    producer_id: ProducerId
     first_offset: int
     last_offset: int  # that of the marker
     aborted: bool
@@ -65,8 +66,8 @@ class Producers:
         self._name = name  # the partition, for messages
         self._crowd = Crowd()
         self._marks = Marks()
-        self._states: dict[int, Producer] = {}
-        self._ongoing: dict[int, int] = {}  # first offset -> producer id, in order of the offsets
+        self._states: dict[ProducerId, Producer] = {}
+        self._ongoing: dict[int, ProducerId] = {}  # first offset -> producer id, in order of the offsets
         self._unreplicated: dict[int, int] = {}  # first offset -> offset of the marker
         self._turned_away = TurnedAway()
 
@@ -76,10 +77,10 @@ class Producers:
     def __iter__(self) -> Iterator[Producer]:
         return iter(self._states.values())
 
-    def get(self, producer_id: int) -> Producer | None:
+    def get(self, producer_id: ProducerId) -> Producer | None:
         return self._states.get(producer_id)
 
-    def has_transaction(self, producer_id: int, epoch: int) -> bool:
+    def has_transaction(self, producer_id: ProducerId, epoch: ProducerEpoch) -> bool:
         """Whether the producer's present transaction has records here."""
         state = self._states.get(producer_id)
         return state is not None and state.txn_first_offset >= 0 and state.epoch == epoch
@@ -200,7 +201,7 @@ class Producers:
         )
 
     def _refuse_epoch(
-        self, producer_id: int, epoch: int, seen: int, offset: int, relation: str, version: int
+        self, producer_id: ProducerId, epoch: ProducerEpoch, seen: int, offset: int, relation: str, version: int
     ) -> NoReturn:
         raise ApiError(
             ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -284,7 +285,7 @@ class Producers:
                 f"{REMEMBERED_MINUTES} minutes: a new one has to wait.",
             )
 
-    def _forget(self, producer_ids: Iterable[int]) -> None:
+    def _forget(self, producer_ids: Iterable[ProducerId]) -> None:
         for producer_id in producer_ids:
             del self._states[producer_id]
 
@@ -425,7 +426,7 @@ class Producers:
         self._turned_away.clear()
 
 
-def _restored(producer_id: int, before: ProducerBefore) -> Producer:
+def _restored(producer_id: ProducerId, before: ProducerBefore) -> Producer:
     state = Producer(producer_id, before.epoch)
     state.coordinator_epoch, state.last_timestamp = before.coordinator_epoch, before.last_timestamp
     state.txn_first_offset, state.written_at = before.txn_first_offset, before.written_at

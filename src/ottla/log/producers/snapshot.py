@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ottla.log.files.disk import Directory, File, StorageError, read_all
 from ottla.log.files.names import DELETED, SNAPSHOT, file_name, parse_name
+from ottla.model.ids import ProducerEpoch, ProducerId
 from ottla.records.crc import crc32c
 
 _VERSION = 1
@@ -31,8 +32,8 @@ class SnapshotError(Exception):
 
 
 class SnapshotEntry(NamedTuple):
-    producer_id: int
-    epoch: int
+    producer_id: ProducerId
+    epoch: ProducerEpoch
     last_sequence: int
     last_offset: int
     offset_delta: int

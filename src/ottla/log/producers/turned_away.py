@@ -6,6 +6,7 @@ minutes are kept, in two generations, each of them bounded.
 """
 
 from ottla.model import limits
+from ottla.model.ids import ProducerEpoch, ProducerId
 
 
 class TurnedAway:
@@ -19,18 +20,18 @@ class TurnedAway:
     def __bool__(self) -> bool:
         return bool(self._now or self._then)
 
-    def note(self, producer_id: int, epoch: int, sequence: int) -> None:
+    def note(self, producer_id: ProducerId, epoch: ProducerEpoch, sequence: int) -> None:
         producer = (producer_id, epoch)
         if len(self._now) < limits.PRODUCERS_PER_PARTITION_MAX or producer in self._now:
             self._now[producer] = min(sequence, self._now.get(producer, sequence), self._then.get(producer, sequence))
 
-    def lowest(self, producer_id: int, epoch: int) -> int | None:
+    def lowest(self, producer_id: ProducerId, epoch: ProducerEpoch) -> int | None:
         """The lowest sequence that this producer was told to send again."""
         producer = (producer_id, epoch)
         found = self._now.get(producer)
         return self._then.get(producer) if found is None else found
 
-    def forget(self, producer_id: int, epoch: int) -> None:
+    def forget(self, producer_id: ProducerId, epoch: ProducerEpoch) -> None:
         """It is known from now on."""
         if self._now or self._then:
             self._now.pop((producer_id, epoch), None)

@@ -11,13 +11,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.model import limits
+from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ottla.records.batch import (
     ATTRIBUTES_AT,
     CRC_AT,
     HEADER_BYTES,
     NO_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     NO_SEQUENCE,
     pack_crc_into,
 )

@@ -12,6 +12,7 @@ from ottla.client.errors import ClientError, error_code
 from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds, ProducerIdBlock
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import ProducerId
 from ottla.server.loop.later import Later
 from ottla.wire.messages.cluster.allocate_producer_ids import AllocateProducerIdsRequest
 
@@ -34,7 +35,7 @@ class ProducerIds:
         self._fetching = False
         self._waiting: list[Later[ApiError | None]] = []
 
-    def next_producer_id(self) -> int:
+    def next_producer_id(self) -> ProducerId:
         """The next id. ApiError COORDINATOR_LOAD_IN_PROGRESS: there is none at the moment, one is being fetched."""
         if self._now.size == 0:
             self._now, self._next = self._next, ProducerIdBlock(0, 0)
@@ -46,7 +47,7 @@ class ProducerIds:
         if size == 0:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the next producer ids are being fetched")
         self._now = ProducerIdBlock(first + 1, size - 1)
-        return first
+        return ProducerId(first)
 
     def ready(self) -> Later[ApiError | None]:
         """None when there is an id to be had, or why there is none."""

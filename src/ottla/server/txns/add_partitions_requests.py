@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ottla.client.errors import error_code
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
 from ottla.server.peers.peer_requests import PeerQuestions
 from ottla.wire.messages.txns.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -26,8 +26,8 @@ class Question(NamedTuple):
     """Are the partitions part of the transaction? If not `verify_only`, the coordinator adds those that are not."""
 
     transactional_id: str
-    producer_id: int
-    epoch: int
+    producer_id: ProducerId
+    epoch: ProducerEpoch
     partitions: tuple[TopicPartition, ...]
     verify_only: bool
 

@@ -23,7 +23,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
 from ottla.model.settings.transactions import (
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
@@ -122,14 +122,19 @@ class TransactionGate:
         )
 
     def admit_offsets(
-        self, transactional_id: str, producer_id: int, epoch: int, journal: TopicPartition, version: int
+        self,
+        transactional_id: str,
+        producer_id: ProducerId,
+        epoch: ProducerEpoch,
+        journal: TopicPartition,
+        version: int,
     ) -> Later[ErrorCode]:
         """NONE if a TxnOffsetCommit (of this version) may write to the group's partition of `__consumer_offsets`."""
         client = Client.of(version, _FIRST_COMMIT_VERSION_WITH_ABORTABLE)
         question = Question(transactional_id, producer_id, epoch, (journal,), verify_only=client is not Client.ADDS)
         return self._ask(question, client).map(lambda refused: refused.get(journal, ErrorCode.NONE))
 
-    def marker_written(self, where: TopicPartition, producer_id: int) -> None:
+    def marker_written(self, where: TopicPartition, producer_id: ProducerId) -> None:
         """A marker of the producer was appended to a partition that is led here."""
         for marked in self._asking.get((producer_id, where), ()):
             marked.add(where)

@@ -10,7 +10,7 @@ from ottla.log.producers.producers import Origin
 from ottla.machine.keyed import Marker
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.records.control import EndTxnMarker, end_txn_batch
 from ottla.replica.partition import ACKS_ALL, Partition
@@ -32,7 +32,7 @@ class MarkerWriter:
         storage: Storage,
         now_ms: Callable[[], int],
         offsets_host: Callable[[int], Host[Any] | None],
-        on_written: Callable[[TopicPartition, int], None],
+        on_written: Callable[[TopicPartition, ProducerId], None],
     ) -> None:
         self._storage = storage
         self._now_ms = now_ms
@@ -46,7 +46,12 @@ class MarkerWriter:
         return _OPENING_COST if is_closed else 1
 
     def write(
-        self, where: TopicPartition, producer_id: int, epoch: int, marker: EndTxnMarker, transaction_version: int
+        self,
+        where: TopicPartition,
+        producer_id: ProducerId,
+        epoch: ProducerEpoch,
+        marker: EndTxnMarker,
+        transaction_version: int,
     ) -> Later[ApiError | None]:
         """Append one marker to a partition that this node leads; None once it is below the high watermark."""
         partitions = self._storage.partitions
@@ -66,7 +71,12 @@ class MarkerWriter:
         return self._when_committed(partition, cuts, partition.log.next_offset)
 
     def _append(
-        self, partition: Partition, producer_id: int, epoch: int, marker: EndTxnMarker, transaction_version: int
+        self,
+        partition: Partition,
+        producer_id: ProducerId,
+        epoch: ProducerEpoch,
+        marker: EndTxnMarker,
+        transaction_version: int,
     ) -> None:
         now_ms = self._now_ms()
         batch = end_txn_batch(marker, producer_id=producer_id, producer_epoch=epoch, timestamp=now_ms)

@@ -10,6 +10,7 @@ from ottla.cluster.features import TRANSACTION_VERSION
 from ottla.machine.keyed import types_of
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import ProducerId
 from ottla.model.names import TRANSACTION_STATE_TOPIC
 from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
@@ -78,7 +79,7 @@ class Transactions:
         )
         return TransactionsMachine(view)
 
-    def _next_producer_id(self) -> int:
+    def _next_producer_id(self) -> ProducerId:
         try:
             return self._producer_ids.next_producer_id()
         except ApiError as error:

@@ -31,7 +31,7 @@ from ottla.client.producer import handover
 from ottla.client.producer.transaction import OpenTransaction
 from ottla.model import limits
 from ottla.model.errors import ApiError
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
 from ottla.spark.sink.protocol import Part
 
 T = TypeVar("T")
@@ -134,7 +134,9 @@ async def _abort(cluster: Cluster, transactional_id: str) -> None:
 
 
 def _open(part: Part) -> OpenTransaction:
-    return OpenTransaction(part.transactional_id, part.producer_id, part.epoch, part.implicit)
+    return OpenTransaction(
+        part.transactional_id, ProducerId(part.producer_id), ProducerEpoch(part.epoch), part.implicit
+    )
 
 
 def _bounded(work: Iterable[Awaitable[T]]) -> list[Awaitable[T]]:

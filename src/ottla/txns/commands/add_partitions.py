@@ -10,7 +10,7 @@ from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
 from ottla.txns.commands.timeouts import first_look
 from ottla.txns.effects import Sweeping
 from ottla.txns.states import AT_REST, PREPARED, TxnState
@@ -23,8 +23,8 @@ class AddPartitions:
     """`client_version` is 2 where the partition's leader asks on behalf of a client that does not ask itself."""
 
     transactional_id: str
-    producer_id: int
-    epoch: int
+    producer_id: ProducerId
+    epoch: ProducerEpoch
     partitions: tuple[TopicPartition, ...]
     client_version: int = 0
 
@@ -56,8 +56,8 @@ class VerifyPartitions:
     """Replies with those partitions that have not joined."""
 
     transactional_id: str
-    producer_id: int
-    epoch: int
+    producer_id: ProducerId
+    epoch: ProducerEpoch
     partitions: tuple[TopicPartition, ...]
 
     def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
@@ -66,7 +66,7 @@ class VerifyPartitions:
         return Result(reply=[each for each in self.partitions if each not in joined])
 
 
-def _of_producer(view: TxnsView, transactional_id: str, producer_id: int, epoch: int) -> Transaction:
+def _of_producer(view: TxnsView, transactional_id: str, producer_id: ProducerId, epoch: ProducerEpoch) -> Transaction:
     found = view.known(transactional_id)
     if found.producer_id != producer_id:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)

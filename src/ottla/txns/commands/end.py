@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import FIRST_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId, ProducerIdentity
 from ottla.model.limits import INT16_MAX
-from ottla.txns.commands.init_producer import ProducerIdentity
 from ottla.txns.effects import LastEpoch, markers_of
 from ottla.txns.states import AT_REST, PREPARED, TxnState
-from ottla.txns.transaction import EPOCH_BUMPS_SINCE, NO_PRODUCER_ID, Transaction
+from ottla.txns.transaction import EPOCH_BUMPS_SINCE, Transaction
 from ottla.txns.view import TxnsView
 
 
@@ -26,8 +26,8 @@ class EndTransaction:
     """Replies with the `ProducerIdentity` of the next transaction."""
 
     transactional_id: str
-    producer_id: int
-    epoch: int
+    producer_id: ProducerId
+    epoch: ProducerEpoch
     commit: bool
     client_version: int = 0
 
@@ -95,7 +95,7 @@ def _commits(state: TxnState) -> bool:
 def _next_producer(prepared: Transaction) -> ProducerIdentity:
     """Who writes the next transaction: another id when the epochs have run out."""
     if prepared.bumps_epochs and prepared.next_producer_id != NO_PRODUCER_ID:
-        return ProducerIdentity(prepared.next_producer_id, 0)
+        return ProducerIdentity(prepared.next_producer_id, FIRST_PRODUCER_EPOCH)
     return ProducerIdentity(prepared.producer_id, prepared.epoch)
 
 
@@ -104,8 +104,8 @@ class MarkersWritten:
     """What `WriteMarkers` wanted is done."""
 
     transactional_id: str
-    producer_id: int
-    epoch: int
+    producer_id: ProducerId
+    epoch: ProducerEpoch
 
     def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         found = view.state.transactions.get(self.transactional_id)

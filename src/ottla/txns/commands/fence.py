@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ottla.model.limits import INT16_MAX
 from ottla.txns.states import TxnState
-from ottla.txns.transaction import EPOCH_BUMPS_SINCE, NO_EPOCH, NO_PRODUCER_ID, Transaction
+from ottla.txns.transaction import EPOCH_BUMPS_SINCE, Transaction
 from ottla.txns.view import TxnsView
 
 
@@ -17,7 +18,7 @@ def fenced(found: Transaction, view: TxnsView, now_ms: int) -> Transaction:
         TxnState.PREPARE_ABORT,
         now_ms,
         epoch=min(found.epoch + 1, INT16_MAX),
-        last_epoch=NO_EPOCH,
+        last_epoch=NO_PRODUCER_EPOCH,
         next_producer_id=view.next_producer_id() if bumps and found.exhausted else NO_PRODUCER_ID,
         client_version=version if bumps else 0,
     )

@@ -9,24 +9,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdentity
 from ottla.model.settings.transactions import TRANSACTION_MAX_TIMEOUT_MS
 from ottla.txns.commands.fence import fenced
 from ottla.txns.effects import LastEpoch, markers_of
 from ottla.txns.states import PREPARED, TxnState
-from ottla.txns.transaction import NO_EPOCH, NO_PRODUCER_ID, NO_TIME, Transaction, is_exhausted
+from ottla.txns.transaction import NO_TIME, Transaction, is_exhausted
 from ottla.txns.view import TxnsView
-
-
-class ProducerIdentity(NamedTuple):
-    """Who the producer is from now on."""
-
-    producer_id: int
-    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +33,7 @@ class InitProducer:
             raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         found = view.state.transactions.get(self.transactional_id)
         if found is None:
-            found = Transaction(self.transactional_id, view.next_producer_id(), NO_EPOCH, self.timeout_ms)
+            found = Transaction(self.transactional_id, view.next_producer_id(), NO_PRODUCER_EPOCH, self.timeout_ms)
         if self.expected is not None and not _may_continue(found, self.expected):
             raise ApiError(ErrorCode.PRODUCER_FENCED)
         if found.state in PREPARED:
@@ -63,10 +56,10 @@ class InitProducer:
         expected = self.expected
         if found.exhausted and (expected is None or expected.epoch == found.epoch):
             producer_id, epoch = view.next_producer_id(), 0
-            last_epoch = found.epoch if expected is not None else NO_EPOCH
+            last_epoch = found.epoch if expected is not None else NO_PRODUCER_EPOCH
         elif expected is None:
-            producer_id, epoch, last_epoch = found.producer_id, found.epoch + 1, NO_EPOCH
-        elif found.epoch in (NO_EPOCH, expected.epoch):
+            producer_id, epoch, last_epoch = found.producer_id, found.epoch + 1, NO_PRODUCER_EPOCH
+        elif found.epoch in (NO_PRODUCER_EPOCH, expected.epoch):
             producer_id, epoch, last_epoch = found.producer_id, found.epoch + 1, found.epoch
         elif expected.epoch == found.last_epoch:
             producer_id, epoch, last_epoch = found.producer_id, found.epoch, found.last_epoch  # asked again
@@ -88,7 +81,7 @@ class InitProducer:
 def _may_continue(found: Transaction, expected: ProducerIdentity) -> bool:
     """The id is new (its state was lost), or is the producer's own, or was until its epochs ran out."""
     return (
-        found.epoch == NO_EPOCH
+        found.epoch == NO_PRODUCER_EPOCH
         or expected.producer_id == found.producer_id
         or (expected.producer_id == found.previous_producer_id and is_exhausted(expected.epoch))
     )

@@ -6,7 +6,7 @@ A record's value starts with three unsigned varints (frame version 1, key, versi
 from __future__ import annotations
 
 from ottla.wire.message import Data, Struct, on
-from ottla.wire.types import Bool, Bytes, Float64, Int8, Int16, Int32, Int64, String, UInt16, Uuid
+from ottla.wire.types import Bool, Bytes, Float64, Int8, Int16, Int32, Int64, ProducerId, String, UInt16, Uuid
 
 
 class RegisterBrokerRecord(Data, key=0, versions="0-4", flexible="0+"):
@@ -177,7 +177,7 @@ class ProducerIdsRecord(Data, key=15, versions="0", flexible="0+"):
 
     broker_id: Int32
     broker_epoch: Int64 = -1
-    next_producer_id: Int64
+    next_producer_id: ProducerId
 
 
 class BrokerRegistrationChangeRecord(Data, key=17, versions="0-3", flexible="0+"):

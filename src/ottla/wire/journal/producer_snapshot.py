@@ -6,7 +6,7 @@ The file holds the version as an int16, then the fields.
 from __future__ import annotations
 
 from ottla.wire.message import Data, Struct
-from ottla.wire.types import Int16, Int32, Int64, UInt32
+from ottla.wire.types import Int16, Int32, Int64, ProducerId, UInt32
 
 
 class ProducerSnapshot(Data, versions="1"):
@@ -15,7 +15,7 @@ class ProducerSnapshot(Data, versions="1"):
     crc: UInt32
 
     class ProducerEntry(Struct):
-        producer_id: Int64
+        producer_id: ProducerId
         epoch: Int16
         last_sequence: Int32
         last_offset: Int64

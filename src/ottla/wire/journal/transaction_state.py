@@ -6,7 +6,17 @@ A record's key starts with its type as an int16 (always 0), its value with its v
 from __future__ import annotations
 
 from ottla.wire.message import Data, Struct, on
-from ottla.wire.types import Int8, Int16, Int32, Int64, String
+from ottla.wire.types import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    ProducerEpoch,
+    ProducerId,
+    String,
+)
 
 
 class TransactionLogKey(Data, key=0, versions="0"):
@@ -21,11 +31,11 @@ class TransactionLogValue(Data, key=0, versions="0-1", flexible="1+"):
     v1   flexible; + previous_producer_id, next_producer_id, next_producer_epoch, client_transaction_version
     """
 
-    producer_id: Int64
-    previous_producer_id: Int64 = on("1+", -1, tag=0)
-    next_producer_id: Int64 = on("1+", -1, tag=1)
-    producer_epoch: Int16
-    next_producer_epoch: Int16 = on("1+", -1, tag=3)
+    producer_id: ProducerId
+    previous_producer_id: ProducerId = on("1+", NO_PRODUCER_ID, tag=0)
+    next_producer_id: ProducerId = on("1+", NO_PRODUCER_ID, tag=1)
+    producer_epoch: ProducerEpoch
+    next_producer_epoch: ProducerEpoch = on("1+", NO_PRODUCER_EPOCH, tag=3)
     transaction_timeout_ms: Int32
     transaction_status: Int8
 

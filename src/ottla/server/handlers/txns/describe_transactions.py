@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import ProducerEpoch, ProducerId
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
@@ -57,7 +58,7 @@ def _refusal(transactional_id: str, code: ErrorCode) -> Described:
         transaction_state="",
         transaction_timeout_ms=0,
         transaction_start_time_ms=0,
-        producer_id=0,
-        producer_epoch=0,
+        producer_id=ProducerId(0),
+        producer_epoch=ProducerEpoch(0),
         topics=[],
     )

@@ -6,11 +6,11 @@ v2 PRODUCER_FENCED   v5 the transaction's end raises the producer's epoch, and t
 from __future__ import annotations
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import ProducerIdentity
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import Answer
 from ottla.txns.commands.end import EndTransaction
-from ottla.txns.commands.init_producer import ProducerIdentity
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
 from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
 

@@ -6,10 +6,11 @@ v3 a producer may bring its id and epoch   v4 PRODUCER_FENCED   v6 (unstable) tw
 from __future__ import annotations
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import FIRST_PRODUCER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdentity
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import Answer
-from ottla.txns.commands.init_producer import InitProducer, ProducerIdentity
+from ottla.txns.commands.init_producer import InitProducer
 from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _NONE = -1
@@ -26,7 +27,9 @@ def init_producer_id(request: InitProducerIdRequest, context: Context) -> Answer
         return context.services.channel.producer_ids.ready().map(lambda problem: _next(problem, context)).soonest()
     if request.transactional_id == "":
         return _refuse(ErrorCode.INVALID_REQUEST)
-    expected = ProducerIdentity(request.producer_id, request.producer_epoch) if request.producer_id != _NONE else None
+    expected = (
+        ProducerIdentity(request.producer_id, request.producer_epoch) if request.producer_id != NO_PRODUCER_ID else None
+    )
     command = InitProducer(request.transactional_id, request.transaction_timeout_ms, expected)
     knows_fenced = context.request_version >= _FIRST_VERSION_OF_FENCED
 
@@ -42,7 +45,9 @@ def _next(problem: ApiError | None, context: Context) -> InitProducerIdResponse:
     if problem is not None:  # a new block of ids could not be had
         return _refuse(problem.code)
     try:
-        return _respond(ProducerIdentity(context.services.channel.producer_ids.next_producer_id(), 0))
+        return _respond(
+            ProducerIdentity(context.services.channel.producer_ids.next_producer_id(), FIRST_PRODUCER_EPOCH)
+        )
     except ApiError as error:  # others were faster
         return _refuse(error.code)
 
@@ -54,4 +59,4 @@ def _respond(producer: ProducerIdentity) -> InitProducerIdResponse:
 
 
 def _refuse(code: ErrorCode) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=code, producer_id=_NONE, producer_epoch=_NONE)
+    return InitProducerIdResponse(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH)

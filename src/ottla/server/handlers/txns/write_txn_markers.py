@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from ottla.machine.stepped import in_one_go
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import ProducerId, TopicPartition
 from ottla.records.control import EndTxnMarker
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
@@ -26,7 +26,7 @@ TopicResult = MarkerResult.WritableTxnMarkerTopicResult
 PartitionResult = TopicResult.WritableTxnMarkerPartitionResult
 
 
-Written = list[tuple[int, TopicPartition, Later[ApiError | None]]]
+Written = list[tuple[ProducerId, TopicPartition, Later[ApiError | None]]]
 
 
 @handles(WriteTxnMarkersRequest)
@@ -67,7 +67,7 @@ def _written(request: WriteTxnMarkersRequest, writer: MarkerWriter) -> Generator
 
 def _response(written: Written, errors: Sequence[ApiError | None]) -> Generator[None, None, WriteTxnMarkersResponse]:
     """By producer, then by topic, as Kafka puts them."""
-    results: dict[int, dict[str, list[PartitionResult]]] = {}
+    results: dict[ProducerId, dict[str, list[PartitionResult]]] = {}
     for number, ((producer_id, where, _), error) in enumerate(zip(written, errors, strict=True), 1):
         code = error.code if error is not None else ErrorCode.NONE
         partitions = results.setdefault(producer_id, {}).setdefault(where.topic, [])

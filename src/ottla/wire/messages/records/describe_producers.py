@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct
-from ottla.wire.types import Int16, Int32, Int64, String
+from ottla.wire.types import Int16, Int32, Int64, ProducerId, String
 
 
 class DescribeProducersRequest(Request, key=61, versions="0", flexible="0+"):
@@ -26,7 +26,7 @@ class DescribeProducersResponse(Response, key=61, versions="0", flexible="0+"):
             error_message: String | None = None
 
             class ProducerState(Struct):
-                producer_id: Int64
+                producer_id: ProducerId
                 producer_epoch: Int32
                 last_sequence: Int32 = -1
                 last_timestamp: Int64 = -1

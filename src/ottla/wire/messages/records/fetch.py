@@ -22,7 +22,7 @@ v18  followers tell the high watermark they know (KIP-1166); request + high_wate
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import NO_ID, Int8, Int16, Int32, Int64, Records, String, Uuid
+from ottla.wire.types import NO_ID, Int8, Int16, Int32, Int64, ProducerId, Records, String, Uuid
 
 
 class FetchRequest(Request, key=1, versions="4-18", flexible="12+"):
@@ -103,7 +103,7 @@ class FetchResponse(Response, key=1, versions="4-18", flexible="12+"):
             snapshot_id: SnapshotId = on("12+", SnapshotId, tag=2)
 
             class AbortedTransaction(Struct):
-                producer_id: Int64
+                producer_id: ProducerId
                 first_offset: Int64
 
             aborted_transactions: list[AbortedTransaction] | None

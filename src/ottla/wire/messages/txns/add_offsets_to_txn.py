@@ -9,13 +9,13 @@ v4   TRANSACTION_ABORTABLE possible (KIP-890)
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response
-from ottla.wire.types import Int16, Int32, Int64, String
+from ottla.wire.types import Int16, Int32, ProducerEpoch, ProducerId, String
 
 
 class AddOffsetsToTxnRequest(Request, key=25, versions="0-4", flexible="3+"):
     transactional_id: String
-    producer_id: Int64
-    producer_epoch: Int16
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
     group_id: String
 
 

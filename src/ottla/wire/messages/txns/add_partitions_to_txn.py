@@ -12,7 +12,7 @@ v5   TRANSACTION_ABORTABLE possible (KIP-890)
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Bool, Int16, Int32, Int64, String
+from ottla.wire.types import Bool, Int16, Int32, ProducerEpoch, ProducerId, String
 
 
 class Topic(Struct):
@@ -33,15 +33,15 @@ class TopicResult(Struct):
 class AddPartitionsToTxnRequest(Request, key=24, versions="0-5", flexible="3+"):
     class Transaction(Struct):
         transactional_id: String
-        producer_id: Int64
-        producer_epoch: Int16
+        producer_id: ProducerId
+        producer_epoch: ProducerEpoch
         verify_only: Bool = False
         topics: list[Topic]
 
     transactions: list[Transaction] = on("4+", [])
     v3_and_below_transactional_id: String = on("0-3", "")
-    v3_and_below_producer_id: Int64 = on("0-3", 0)
-    v3_and_below_producer_epoch: Int16 = on("0-3", 0)
+    v3_and_below_producer_id: ProducerId = on("0-3", ProducerId(0))
+    v3_and_below_producer_epoch: ProducerEpoch = on("0-3", ProducerEpoch(0))
     v3_and_below_topics: list[Topic] = on("0-3", [])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct
-from ottla.wire.types import Int16, Int32, Int64, String
+from ottla.wire.types import Int16, Int32, Int64, ProducerEpoch, ProducerId, String
 
 
 class DescribeTransactionsRequest(Request, key=65, versions="0", flexible="0+"):
@@ -19,8 +19,8 @@ class DescribeTransactionsResponse(Response, key=65, versions="0", flexible="0+"
         transaction_state: String
         transaction_timeout_ms: Int32
         transaction_start_time_ms: Int64
-        producer_id: Int64
-        producer_epoch: Int16
+        producer_id: ProducerId
+        producer_epoch: ProducerEpoch
 
         class TopicData(Struct):
             topic: String

@@ -10,18 +10,27 @@ v5   the producer's epoch grows with every end (KIP-890); response + producer_id
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, on
-from ottla.wire.types import Bool, Int16, Int32, Int64, String
+from ottla.wire.types import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    Bool,
+    Int16,
+    Int32,
+    ProducerEpoch,
+    ProducerId,
+    String,
+)
 
 
 class EndTxnRequest(Request, key=26, versions="0-5", flexible="3+"):
     transactional_id: String
-    producer_id: Int64
-    producer_epoch: Int16
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
     committed: Bool
 
 
 class EndTxnResponse(Response, key=26, versions="0-5", flexible="3+"):
     throttle_time_ms: Int32 = 0
     error_code: Int16
-    producer_id: Int64 = on("5+", -1)
-    producer_epoch: Int16 = on("5+", -1)
+    producer_id: ProducerId = on("5+", NO_PRODUCER_ID)
+    producer_epoch: ProducerEpoch = on("5+", NO_PRODUCER_EPOCH)

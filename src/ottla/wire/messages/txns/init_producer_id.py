@@ -12,14 +12,23 @@ v6   two-phase commit (KIP-939); request + enable_2pc, keep_prepared_txn; respon
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, on
-from ottla.wire.types import Bool, Int16, Int32, Int64, String
+from ottla.wire.types import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    Bool,
+    Int16,
+    Int32,
+    ProducerEpoch,
+    ProducerId,
+    String,
+)
 
 
 class InitProducerIdRequest(Request, key=22, versions="0-6", flexible="2+", latest_unstable=True):
     transactional_id: String | None
     transaction_timeout_ms: Int32
-    producer_id: Int64 = on("3+", -1)
-    producer_epoch: Int16 = on("3+", -1)
+    producer_id: ProducerId = on("3+", NO_PRODUCER_ID)
+    producer_epoch: ProducerEpoch = on("3+", NO_PRODUCER_EPOCH)
     enable_2pc: Bool = on("6+", False)
     keep_prepared_txn: Bool = on("6+", False)
 
@@ -27,7 +36,7 @@ class InitProducerIdRequest(Request, key=22, versions="0-6", flexible="2+", late
 class InitProducerIdResponse(Response, key=22, versions="0-6", flexible="2+"):
     throttle_time_ms: Int32 = 0
     error_code: Int16
-    producer_id: Int64 = -1
-    producer_epoch: Int16
-    ongoing_txn_producer_id: Int64 = on("6+", -1)
-    ongoing_txn_producer_epoch: Int16 = on("6+", -1)
+    producer_id: ProducerId = NO_PRODUCER_ID
+    producer_epoch: ProducerEpoch
+    ongoing_txn_producer_id: ProducerId = on("6+", NO_PRODUCER_ID)
+    ongoing_txn_producer_epoch: ProducerEpoch = on("6+", NO_PRODUCER_EPOCH)

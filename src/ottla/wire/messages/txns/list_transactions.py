@@ -7,7 +7,7 @@ v2   transactional ids by pattern; request + transactional_id_pattern
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Int16, Int32, Int64, String
+from ottla.wire.types import Int16, Int32, Int64, ProducerId, String
 
 
 class ListTransactionsRequest(Request, key=66, versions="0-2", flexible="0+"):
@@ -24,7 +24,7 @@ class ListTransactionsResponse(Response, key=66, versions="0-2", flexible="0+"):
 
     class TransactionState(Struct):
         transactional_id: String
-        producer_id: Int64
+        producer_id: ProducerId
         transaction_state: String
 
     transaction_states: list[TransactionState]

@@ -10,14 +10,14 @@ v5   the group joins the transaction implicitly (KIP-890)
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Int16, Int32, Int64, String
+from ottla.wire.types import Int16, Int32, Int64, ProducerEpoch, ProducerId, String
 
 
 class TxnOffsetCommitRequest(Request, key=28, versions="0-5", flexible="3+"):
     transactional_id: String
     group_id: String
-    producer_id: Int64
-    producer_epoch: Int16
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
     generation_id: Int32 = on("3+", -1)
     member_id: String = on("3+", "")
     group_instance_id: String | None = on("3+", None)

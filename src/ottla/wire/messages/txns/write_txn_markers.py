@@ -6,13 +6,13 @@ v2   request + transaction_version
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Bool, Int8, Int16, Int32, Int64, String
+from ottla.wire.types import Bool, Int8, Int16, Int32, ProducerEpoch, ProducerId, String
 
 
 class WriteTxnMarkersRequest(Request, key=27, versions="1-2", flexible="1+"):
     class WritableTxnMarker(Struct):
-        producer_id: Int64
-        producer_epoch: Int16
+        producer_id: ProducerId
+        producer_epoch: ProducerEpoch
         transaction_result: Bool
 
         class WritableTxnMarkerTopic(Struct):
@@ -28,7 +28,7 @@ class WriteTxnMarkersRequest(Request, key=27, versions="1-2", flexible="1+"):
 
 class WriteTxnMarkersResponse(Response, key=27, versions="1-2", flexible="1+"):
     class WritableTxnMarkerResult(Struct):
-        producer_id: Int64
+        producer_id: ProducerId
 
         class WritableTxnMarkerTopicResult(Struct):
             name: String
