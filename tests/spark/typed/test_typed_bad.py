@@ -19,11 +19,12 @@ from tests.spark.raw_rows import rows
 
 from ottla.client.registry import RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
 from ottla.columns.codec import DecodedColumns
+from ottla.log.config import ContractTerms
 from ottla.records.record import Record
 from ottla.schemas.framing import schema_mark
 from ottla.schemas.readable import reader_of
 from ottla.schemas.schema import SchemaSource, SchemaType
-from ottla.server.schemas.contracts import _Contract
+from ottla.server.schemas.record_check import RecordCheck
 from ottla.spark.read.rows import TYPES
 from ottla.spark.typed.dead_letters import PREFIX, letters
 from ottla.spark.typed.key_or_value import Side
@@ -347,7 +348,9 @@ STRICTER = ("are left over behind the value", "begins with byte", "value is empt
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_what_a_contract_lets_in_is_read(kind: str) -> None:
-    contract = _Contract(cast(Any, Registered(kind)), "orders", ["value"], True)
+    cache: Any = SimpleNamespace(known=Registered(kind))
+    terms = ContractTerms(full=True, of="value", own_subjects=True, action="reject", dead_letters="")
+    contract = RecordCheck(cache, "orders", terms)
     sides = {"value": side(kind, Desk(kind))}
     header = {"key": "__value_schema_id", "value": mark(kind, GUID)}
     others = [schema_mark(IDS[each], (0,)) + PAYLOADS[kind] for each in SOURCES if each != kind]
@@ -359,9 +362,7 @@ def test_what_a_contract_lets_in_is_read(kind: str) -> None:
         bad = TypedColumns(sides, "dlq", False, "dead").apply(batch).dead
         refused = [] if bad is None else [offset - 100 for offset in bad.column("offset").to_pylist()]
         pairs = ((header["key"], header["value"]),) if with_header else ()
-        found = contract.faults(
-            [Record(row, 0, None, value, cast(Any, pairs)) for row, value in enumerate(values)], True
-        )
+        found = contract.faults([Record(row, 0, None, value, cast(Any, pairs)) for row, value in enumerate(values)])
         for row, value in enumerate(values):
             assert row in found or row not in refused, f"{value!r} is let in, and not read"
             assert row in refused or any(each in found.get(row, STRICTER[0]) for each in STRICTER), (value, found[row])

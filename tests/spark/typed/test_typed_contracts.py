@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +14,12 @@ from tests.columns.protobuf_fuzz import case, varint
 
 from ottla.client.registry import NOT_FOUND, RegistryError
 from ottla.columns.protobuf.decoder import ProtobufDecoder
+from ottla.log.config import ContractTerms
 from ottla.records.record import Record
 from ottla.schemas.framing import schema_mark
 from ottla.schemas.readable import reader_of
 from ottla.schemas.schema import SchemaSource, SchemaType
-from ottla.server.schemas.contracts import _Contract
+from ottla.server.schemas.record_check import RecordCheck
 from ottla.spark.typed.key_or_value import Side
 
 GUID = UUID(int=7)
@@ -98,7 +100,9 @@ def test_frames(message: str, indexes: tuple[int, ...], payloads: list[bytes]) -
         values += [bytes(changed), bytes(changed[: rng.randrange(len(changed))])]
     known: Any = Registered()
     records = [Record(at, 0, None, value, ()) for at, value in enumerate(values)]
-    faults = _Contract(known, "t", ["value"], True).faults(records, True)
+    cache: Any = SimpleNamespace(known=known)
+    terms = ContractTerms(full=True, of="value", own_subjects=True, action="reject", dead_letters="")
+    faults = RecordCheck(cache, "t", terms).faults(records)
     decoded = Side("value", SOURCE, known, message).decode(pa.array(values, pa.binary()), None)
     for row, value in enumerate(values):
         reason = decoded.reasons.get(row)
