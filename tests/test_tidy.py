@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +21,10 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 PYTHON = sorted([*MODULES, *(path for part in ("tests", "bench", "scripts") for path in (ROOT / part).rglob("*.py"))])
 
 MODULE_LINES_MAX = 500
+FOLDER_MODULES_MAX = 25
+LARGE_FOLDERS = {"src/ottla/raft"}
+STILL_IN_CYCLES = "ottla.server."
+SHARED_NAMES = {"Delivery", "LeaderQuota", "Session"}
 FUNCTION_LINES_MAX = 60
 BANNED_NAMES = re.compile(r"(Manager|Helper|Utils?|Impl|Base)$|^Abstract")
 BANNED_MODULES = {"utils", "util", "helpers", "common", "misc", "base"}
@@ -37,6 +42,40 @@ def tracked_files() -> list[Path]:
 def test_no_module_is_too_long() -> None:
     long = {name_of(path): lines for path in PYTHON if (lines := len(path.read_text().splitlines())) > MODULE_LINES_MAX}
     assert not long
+
+
+def test_no_folder_has_too_many_modules() -> None:
+    modules = Counter(path.parent for path in MODULES if path.name != "__init__.py")
+    assert not {
+        name_of(folder): count
+        for folder, count in modules.items()
+        if count > FOLDER_MODULES_MAX and name_of(folder) not in LARGE_FOLDERS
+    }
+
+
+def test_no_import_cycle() -> None:
+    """Imports for types only and imports inside functions count."""
+    imports = grimp.build_graph("ottla", cache_dir=None)
+    imported = {module: imports.find_modules_directly_imported_by(module) for module in imports.modules}
+    while True:  # what imports nothing of the rest, or is imported by nothing of it, is in no cycle
+        left = {other for others in imported.values() for other in others}.intersection(
+            module for module, others in imported.items() if others
+        )
+        if len(left) == len(imported):
+            break
+        imported = {module: imported[module] & left for module in left}
+    assert not sorted(module for module in left if not module.startswith(STILL_IN_CYCLES))
+
+
+def test_no_two_classes_of_the_server_have_one_name() -> None:
+    names = Counter(
+        node.name
+        for path in MODULES
+        if path.is_relative_to(SOURCE / "server")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert not sorted(name for name, count in names.items() if count > 1 and name not in SHARED_NAMES)
 
 
 def test_no_function_is_too_long() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from ottla.log.steps import Steps
 
 
-class Client(Protocol):
+class WaitingClient(Protocol):
     """A connection's context, as seen from here."""
 
     def has_left(self) -> bool: ...
@@ -25,7 +25,7 @@ class Job:
 
     __slots__ = ("begun", "client", "done", "work")
 
-    def __init__(self, work: Steps, done: Callable[[Any], None], client: Client | None = None) -> None:
+    def __init__(self, work: Steps, done: Callable[[Any], None], client: WaitingClient | None = None) -> None:
         self.work = work
         self.done = done
         self.client = client

@@ -5,7 +5,7 @@ the outbound queue; one that must wait takes a slot, and everything behind it qu
 in request order. All requests found in one read are answered with one send.
 
 A connection stops reading while it has `limits.IN_FLIGHT_PER_CONNECTION_MAX` unanswered requests or answers of
-`limits.ANSWERS_HELD_BYTES_MAX`, while its peer does not take what was sent, or the disk does not give it (`Sending`),
+`limits.ANSWERS_HELD_BYTES_MAX`, while its peer does not take what was sent, or the disk does not give it (`sending`),
 while the node has no memory for its next frame, or while a request keeps its turn (`Context.hold`), which then stays in
 the receive buffer. It never holds up another connection. A fetch behind a consumer's fetch that waits is not begun: it
 could not be answered before that one, as with Kafka, which handles one request of a connection at a time.
@@ -32,7 +32,7 @@ from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
 from ottla.server.net.departed_client import has_left
 from ottla.server.net.inbound import FrameTooLarge, InboundBuffer
-from ottla.server.net.sending import Sending
+from ottla.server.net.sending import AnswerSending
 from ottla.server.storage.cold_reads import ColdReads
 from ottla.wire.compile import Crowded, WireError
 from ottla.wire.message import Request, Response
@@ -82,7 +82,7 @@ class Connection:
         self._fileno = sock.fileno()
         self._memory = memory
         self._inbound = InboundBuffer(memory, max_frame_bytes)
-        self._sending = Sending(sock, loop, cold, self._sent_on, self._lost)
+        self._sending = AnswerSending(sock, loop, cold, self._sent_on, self._lost)
         self._outbound = self._sending.outbound
         self._slots: deque[_Slot] = deque()
         self._poll: _Slot | None = None  # of a consumer's fetch that waits

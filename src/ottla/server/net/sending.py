@@ -1,4 +1,4 @@
-"""Sending: a connection's answers on their way to its socket, at the pace of the peer and of the disk.
+"""AnswerSending: a connection's answers on their way to its socket, at the pace of the peer and of the disk.
 
 A peer that does not take its answers, and a file range that has to be read from the disk first, stop the flow of this
 connection alone: it is `blocked` until the socket is writable, or the range in memory.
@@ -14,7 +14,7 @@ from ottla.server.net.outbound import Outbound
 from ottla.server.storage.cold_reads import ColdReads
 
 
-class Sending:
+class AnswerSending:
     """`progress` is told when a blocked flow has moved on, and whether it is free now; `lost`, why it never will."""
 
     def __init__(

@@ -30,7 +30,7 @@ from ottla.log.steps import Steps
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import CODEC_MASK, BatchHeader, Buffer
-from ottla.server.loop.rounds import Client, Job, Rounds
+from ottla.server.loop.rounds import Job, Rounds, WaitingClient
 
 log = logging.getLogger(__name__)
 
@@ -92,14 +92,14 @@ class Looking:
 
         self._queue(self._soon, make(min(limit_bytes, limits.LOOKED_INTO_SOON_BYTES)), looked)
 
-    def search(self, search: Steps, done: Done, client: Client | None = None) -> None:
+    def search(self, search: Steps, done: Done, client: WaitingClient | None = None) -> None:
         """The same for work in a log, which takes its turns with the large batches.
 
         What only one client wants is refused before its next step when that client has left.
         """
         self._queue(self._large, search, done, client)
 
-    def _queue(self, queue: Rounds, work: Steps, done: Done, client: Client | None = None) -> None:
+    def _queue(self, queue: Rounds, work: Steps, done: Done, client: WaitingClient | None = None) -> None:
         queue.add(Job(work, done, client))
         self._next()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ottla.log.lookup import TimeOffset, TimeSearch
 from ottla.model import limits
 from ottla.server.loop.later import Later
-from ottla.server.loop.rounds import Client
+from ottla.server.loop.rounds import WaitingClient
 from ottla.server.storage.batch_looks import Looking
 
 Search = Callable[[TimeSearch], TimeOffset | None]
@@ -20,7 +20,7 @@ class Unfinished(Exception):
         super().__init__()
         self.search = search
 
-    def go_on(self, looking: Looking, client: Client | None = None) -> Later[Search]:
+    def go_on(self, looking: Looking, client: WaitingClient | None = None) -> Later[Search]:
         """A worker searches on; then there is a `Search` that knows the answer. Whatever else was looked at before may
         have changed by then. A client's searches take one turn among those of the others, and end when it leaves."""
         found: Later[Search] = Later()
