@@ -20,7 +20,7 @@ is told so).
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ottla.machine.keyed import Entry, Marker, Types, decode, encode
 from ottla.machine.kit import Loaded, Machine, Moment, OneByOne, Result, Timer
@@ -160,7 +160,13 @@ def _ignore(_: Any) -> None:
     """What changed is told by entries."""
 
 
-def play(path: Path, stage: Stage[Any], verbs: Mapping[str, Verb]) -> None:
+class Narrator(Protocol):
+    """Whatever a script can be played on; one that knows time has `advance`, too."""
+
+    def told(self) -> list[str]: ...
+
+
+def play(path: Path, stage: Narrator, verbs: Mapping[str, Verb]) -> None:
     """Runs all blocks of a file; fails at the end if any told something else than it says."""
     wanted = path.read_text(encoding="utf-8")
     found = "\n\n".join(_block(block, stage, verbs) for block in wanted.strip().split("\n\n")) + "\n"
@@ -169,7 +175,7 @@ def play(path: Path, stage: Stage[Any], verbs: Mapping[str, Verb]) -> None:
     assert found == wanted
 
 
-def _block(block: str, stage: Stage[Any], verbs: Mapping[str, Verb]) -> str:
+def _block(block: str, stage: Narrator, verbs: Mapping[str, Verb]) -> str:
     """The block as it should have been written."""
     lines = block.splitlines()
     script = lines[: lines.index(RULE)] if RULE in lines else lines
@@ -181,15 +187,16 @@ def _block(block: str, stage: Stage[Any], verbs: Mapping[str, Verb]) -> str:
     return "\n".join([*script, RULE, *(stage.told() or ["(nothing)"])])
 
 
-def perform(line: str, stage: Stage[Any], verbs: Mapping[str, Verb]) -> None:
+def perform(line: str, stage: Narrator, verbs: Mapping[str, Verb]) -> None:
     """One command: a verb, words, and options as name=value."""
     verb, *rest = line.split()
     words = [word for word in rest if "=" not in word]
     options = dict(word.split("=", 1) for word in rest if "=" in word)
-    if verb in ("advance", "set_clock"):
+    if verb in verbs:
+        verbs[verb](*words, **options)
+    elif verb in ("advance", "set_clock"):
         ms = int(words[0][:-1]) * 1000 if words[0].endswith("s") else int(words[0])
         getattr(stage, verb)(ms)
-    elif verb in ("hold", "commit", "restart"):
-        getattr(stage, verb)()
     else:
-        verbs[verb](*words, **options)
+        assert verb in ("hold", "commit", "restart"), f"no such verb: {verb}"
+        getattr(stage, verb)()
