@@ -1,6 +1,6 @@
 """A stage for scripts about the quorum: a World whose nodes' changes of role, votes and commits are told.
 
-Verbs: `quorum 3` (nodes 1 to 3, all voters; with `dynamic=yes` the voters are those of the log; `doubt=yes`: their disks
+Verbs: `quorum 3` (nodes 1 to 3, all voters; `dynamic=yes`: the voters are those of the log; `doubt=yes`: their disks
 were empty and nobody vouches for them), `advance 2s`, `append VALUE`, `crash N`, `start N`, `lose_disk N`, `join N` (a
 new node), `add_voter N`, `remove_voter N`, `cut A B`, `isolate N`, `heal`, `stop N`, `fail_disk N`, `snapshot N`,
 `state`. Fetches are not told: what they bring about is. A line that repeats one of the same block is left out.

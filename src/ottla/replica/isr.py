@@ -171,6 +171,7 @@ class InSync:
             if not gone:
                 return None
             members = [broker_id for broker_id in self.isr if broker_id not in gone]
+        assert self.node_id in members, "a leader proposes no ISR without itself"
         isr = tuple((broker_id, self._epoch_of(broker_id, others)) for broker_id in members)
         self.pending = Proposal(leader_epoch, self.partition_epoch, isr)
         return self.pending

@@ -1,5 +1,5 @@
 """Partition: one replica of a partition over its log, as leader or follower — high watermark, epochs, what may be read
-and when.
+and when. The table of roles and events is in `replica/__init__.py`.
 
 Rules:
 - The controller's terms decide the role (`lead`, `follow`). The leader alone takes records; it keeps the book about the
@@ -8,7 +8,7 @@ Rules:
   what was synced, and a follower does not tell its leader of more than that (`tells`).
 - A follower appends what its leader sent as it is, takes over the leader's watermarks, and cuts its log where the
   leader says that their histories part. Its high watermark never goes back but with such a cut.
-- `last_stable_offset` <= `high_watermark` <= `log.next_offset`. Consumers read below the high watermark, with
+- `last_stable_offset` <= `high_watermark` <= `log.next_offset`, always. Consumers read below the high watermark, with
   READ_COMMITTED below the last stable offset; followers what is written (`log.written_offset`).
 - A request may name the leader epoch it believes in: an older one is fenced (FENCED_LEADER_EPOCH), a newer one unknown
   here (UNKNOWN_LEADER_EPOCH).
@@ -63,10 +63,8 @@ class Partition(Readable):
         high_watermark: int | None = None,
         neighbours: Neighbours[Partition] = ALONE,
     ) -> None:
-        """Leads as the only replica if a `leader_epoch` is given, else waits for its terms.
-
-        `high_watermark` is the one that was checkpointed.
-        """
+        """Leads as the only replica if a `leader_epoch` is given, else waits for its terms. `high_watermark` is the one
+        that was checkpointed."""
         super().__init__(topic, index, log)
         self.node_id = node_id
         self.neighbours = neighbours
@@ -100,6 +98,7 @@ class Partition(Readable):
         known = self.leader_epoch, self.partition_epoch
         if self._is_stale(terms) or (self.is_leader and known == (terms.leader_epoch, terms.partition_epoch)):
             return False
+        assert self.node_id in terms.replicas, f"{self.name}: node {self.node_id} leads what it has no replica of"
         new_epoch = terms.leader_epoch > self.leader_epoch
         # An epoch that was left out was another leader's, who may have had followers cut off what they told this one.
         new_leader = not self.is_leader or terms.leader_epoch > self.leader_epoch + 1
@@ -130,6 +129,7 @@ class Partition(Readable):
         """Another node leads the partition, or none; whether that is a new epoch. Stale terms change nothing."""
         if self._is_stale(terms):
             return False
+        assert terms.leader != self.node_id, f"{self.name}: node {self.node_id} would follow itself"
         led, new_epoch = self.is_leader, terms.leader_epoch > self.leader_epoch
         self.leader_id, self.leader_epoch = terms.leader, terms.leader_epoch
         self.partition_epoch = terms.partition_epoch
@@ -269,6 +269,7 @@ class Partition(Readable):
     def _raise_to(self, high_watermark: int) -> bool:
         if high_watermark <= self.high_watermark:
             return False
+        assert high_watermark <= self.log.next_offset, f"{self.name}: the high watermark is beyond the log"
         self.high_watermark = high_watermark
         self.log.producers.replicated(high_watermark)
         if self.in_sync is not None:
