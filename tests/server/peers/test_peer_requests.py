@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.loop.later import Later
-from ottla.server.peers.peer_requests import Outbox
+from ottla.server.peers.peer_requests import Outbox, PeerQuestions
 
 
 def test_what_comes_while_a_request_is_under_way_goes_with_the_next() -> None:
@@ -36,5 +39,73 @@ def test_what_comes_while_a_request_is_under_way_goes_with_the_next() -> None:
         outbox.put(7, "f1")
         await asyncio.sleep(0)
         assert sent[3:] == [(7, ["f1"])]
+
+    asyncio.run(talk())
+
+
+class Doubling(PeerQuestions[int, int, str]):
+    """Asks other nodes for the double of numbers, by ids."""
+
+    purpose = "test"
+
+    def node_of(self, key: int) -> int:
+        return key
+
+    def identity(self, question: int) -> int:
+        return question
+
+    def request(self, key: int, questions: list[int]) -> Any:
+        return questions
+
+    def answers(self, key: int, response: Any) -> Any:
+        return response
+
+    def refused(self, question: int, error: ApiError) -> str:
+        return f"{question}: {error.code.name}"
+
+
+def test_each_question_of_a_request_gets_its_own_answer() -> None:
+    sent: list[tuple[int, Any, str]] = []
+    answers: list[Later[Any]] = []
+
+    def ask(*request: Any) -> Later[Any]:
+        sent.append(request)
+        answers.append(Later())
+        return answers[-1]
+
+    async def talk() -> None:
+        requests: Any = SimpleNamespace(ask=ask)
+        asking = Doubling(requests)
+        asked = [asking.ask(7, number) for number in (1, 2, 3)]
+        await asyncio.sleep(0)
+        assert sent == [(7, [1, 2, 3], "test")]
+        asked.append(asking.ask(7, 4))
+        answers[0].set({1: "2", 3: "6"})
+        assert [each.taken() for each in asked[:3]] == ["2", "2: NETWORK_EXCEPTION", "6"]
+        answers[1].set(ApiError(ErrorCode.NOT_COORDINATOR))
+        assert asked[3].taken() == "4: NOT_COORDINATOR"
+        refused = asking.ask(8, 5)
+        await asyncio.sleep(0)
+        answers[2].set({5: ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)})
+        assert isinstance(refused.taken(), ApiError)
+
+    asyncio.run(talk())
+
+
+def test_a_reader_that_fails_hurts_no_other() -> None:
+    async def talk() -> None:
+        answer: Later[Any] = Later()
+        requests: Any = SimpleNamespace(ask=lambda *_: answer)
+        asking = Doubling(requests)
+        told: list[str] = []
+
+        def fail(_: str) -> None:
+            raise ValueError
+
+        asking.ask(7, 1).then(fail)
+        asking.ask(7, 2).then(told.append)
+        await asyncio.sleep(0)
+        answer.set({1: "2", 2: "4"})
+        assert told == ["4"]
 
     asyncio.run(talk())

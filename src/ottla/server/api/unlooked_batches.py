@@ -5,12 +5,12 @@ held: one batch after the other is looked into by a worker (`server/storage/batc
 that is done. The request's other batches are in their logs by then; what follows on the connection waits, as it does
 with Kafka.
 
-Meanwhile anything may have happened: the batch goes through the same door as all others (is the partition there, is it
-led here, is it the next of its producer) with what was found in it. If its topic has other settings by now there is
-another look. A transaction's batch asks the coordinator again, so that nothing comes between its word and the append.
+Things may change during the look, so the batch is then checked like any other (is the partition there, is it led here,
+is it the next of its producer). If its topic has other settings by now, it is looked into again. A transactional batch
+has to be admitted by the gate again, so that no marker comes between the coordinator's answer and the append.
 
 What the batches of one request unpack to is bounded, and how many records they have. A batch that is too large by
-itself is refused (MESSAGE_TOO_LARGE); one that only found too little left of its request's share is to be sent again.
+itself is refused (MESSAGE_TOO_LARGE); one that is too large only together with the others has to be sent again.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ T = TypeVar("T")
 
 
 class Unlooked(NamedTuple):
+    """A batch that is to be looked into."""
+
     partition: Partition
     header: BatchHeader
     topic: TopicData
@@ -96,7 +98,7 @@ def name_dated(error: ApiError, partition: Partition, records: memoryview, now_m
 
 
 class Rest:
-    """Those of one request, one after the other. `done` when the last is appended or refused."""
+    """The unlooked batches of one request, one after the other. `done` when the last is appended or refused."""
 
     def __init__(self, waiting: list[Unlooked], context: Context, produce: Produce) -> None:
         self.done: Later[None] = Later()
@@ -174,7 +176,7 @@ class Rest:
         self._next()
 
     def _surely(self, step: Callable[[T], None]) -> Callable[[T], None]:
-        """The step; if it fails there is no answer, but nobody waits for it for ever."""
+        """The step; if it fails, the produce fails, and the client does not wait for an answer for ever."""
 
         def attempt(value: T) -> None:
             if value is FAILED:

@@ -53,7 +53,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context) -> Answer[Offs
 
 
 def _existing(topic: Topic, by_id: bool, answers: _Answers, context: Context) -> list[NewOffset]:
-    """What can be committed; the rest is answered."""
+    """The offsets of partitions that exist; the others are answered with an error."""
     state = context.metadata.state
     found = state.topic_by_id.get(topic.topic_id) if by_id else state.topics.get(topic.name)
     offsets: list[NewOffset] = []

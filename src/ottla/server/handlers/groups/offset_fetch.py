@@ -61,7 +61,7 @@ class _Question:
         self._partition_answer = PartitionAnswer if version >= _FIRST_VERSION_OF_MANY else OldPartitionAnswer
 
     def ask(self, require_stable: bool, context: Context) -> Later[FetchedOffsets | ApiError]:
-        """For few partitions by their names; who wants many looks for them in all there are, bit by bit."""
+        """A few partitions are asked for by name. For many, all offsets are read, and searched in slices."""
         group = self._group
         partitions = None
         if group.topics is not None and sum(1 + len(t.partition_indexes) for t in group.topics) <= _MANY:
@@ -91,7 +91,7 @@ class _Question:
         topics: dict[str, TopicAnswer] = {}
         for number, partition in enumerate(reply.kept, 1):
             name = partition.topic
-            if not self._by_id or name in self._state.topics:  # else nobody could tell which one is meant
+            if not self._by_id or name in self._state.topics:  # a deleted topic has no id to name it by
                 topic = topics.get(name)
                 if topic is None:
                     topic = topics[name] = self._topic(name)
@@ -133,7 +133,7 @@ class _Question:
         return answers
 
     def _name(self, topic: AskedTopic) -> str | None:
-        """None: nobody knows the topic with that id."""
+        """None if no topic has that id."""
         if not self._by_id:
             return topic.name
         found = self._state.topic_by_id.get(topic.topic_id)
@@ -167,7 +167,7 @@ def _response(
 
 
 class _Pause:
-    """When others have a turn, by what has been told since they had the last one."""
+    """Says when a slice ends, by how many answers it has made."""
 
     def __init__(self) -> None:
         self._told = 0
@@ -181,5 +181,5 @@ class _Pause:
 
 
 def _some(indexes: list[int]) -> Iterator[list[int]]:
-    """Bit by bit; of none, none once."""
+    """The indexes in parts of a slice each; one empty part if there are none."""
     return (indexes[first : first + _MANY] for first in range(0, max(len(indexes), 1), _MANY))

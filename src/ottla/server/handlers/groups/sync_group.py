@@ -34,7 +34,7 @@ def sync_group(request: SyncGroupRequest, context: Context) -> Answer[SyncGroupR
     )
 
     def refused(error: ApiError) -> SyncGroupResponse:
-        if error.code is ErrorCode.UNKNOWN_SERVER_ERROR:  # too large, say
+        if error.code is ErrorCode.UNKNOWN_SERVER_ERROR:  # the assignment is too large, say
             context.groups.submit(command.group_id, AssignmentRefused(command.group_id, command.generation))
         return _response(SyncReply(error.code))
 

@@ -26,7 +26,7 @@ from ottla.wire.messages.txns.add_partitions_to_txn import (
 
 Transaction = AddPartitionsToTxnRequest.Transaction
 TransactionResult = AddPartitionsToTxnResponse.Result
-Reply = ApiError | list[TopicPartition] | None  # partitions that have not joined, of those who only ask
+Reply = ApiError | list[TopicPartition] | None  # to verify_only: the partitions that have not joined
 Respond = Callable[[Sequence[TransactionResult]], AddPartitionsToTxnResponse]
 
 # Older clients do not know the error PRODUCER_FENCED.
@@ -96,7 +96,7 @@ async def _in_slices(
 
 
 class _Question:
-    """What is asked about one transaction. There may be very many partitions, so all about them goes in steps."""
+    """What is asked about one transaction. It may have very many partitions, so everything goes in steps."""
 
     def __init__(self, transaction: Transaction, context: Context, client_version: int) -> None:
         self._transaction = transaction

@@ -23,7 +23,7 @@ def init_producer_id(request: InitProducerIdRequest, context: Context) -> Answer
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
         return _refuse(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
-        # Without a transactional id nobody can be fenced: a new id is as good as the old one with a higher epoch.
+        # Without a transactional id there is no fencing: a new id is as good as the old one with a higher epoch.
         return context.services.channel.producer_ids.ready().map(lambda problem: _next(problem, context)).soonest()
     if request.transactional_id == "":
         return _refuse(ErrorCode.INVALID_REQUEST)
@@ -48,7 +48,7 @@ def _next(problem: ApiError | None, context: Context) -> InitProducerIdResponse:
         return _respond(
             ProducerIdentity(context.services.channel.producer_ids.next_producer_id(), FIRST_PRODUCER_EPOCH)
         )
-    except ApiError as error:  # others were faster
+    except ApiError as error:  # other requests took the ids meanwhile
         return _refuse(error.code)
 
 
