@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ottla.server.replication.replication import Replication
     from ottla.server.schemas.contracts import Contracts
     from ottla.server.settings.configs import Configs
-    from ottla.server.shares.share_partitions import SharePartitions
     from ottla.server.shares.shares import Shares
     from ottla.server.storage.batch_looks import Looking
     from ottla.server.storage.cold_reads import ColdReads
@@ -87,10 +86,6 @@ class Services:
     @property
     def shares(self) -> Shares:
         return self.coordinators.all.shares
-
-    @property
-    def share_partitions(self) -> SharePartitions:
-        return self.coordinators.all.shares.partitions
 
     @property
     def transactions(self) -> Transactions:

@@ -23,7 +23,7 @@ from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.dead_letters.given_up import Burial
 from ottla.server.dead_letters.letters import Letters
 from ottla.server.dead_letters.remote_letters import RemoteLetters, RemotePartition
-from ottla.server.loop.later import Later, gather
+from ottla.server.loop.later import Later, gather, settled
 from ottla.server.quorum.internal_topics import created, new_topic
 from ottla.shares.partition.terms import Dead
 
@@ -116,21 +116,18 @@ class DeadLetters:
     def _ensure(self, topic: str, source: Partition) -> Later[ApiError | None]:
         """None when the topic is there; it is created if that is allowed."""
         state, settings = self._metadata.state, self._configs.broker
-        ready: Later[ApiError | None] = Later()
         try:
             if is_internal(topic):
                 raise ApiError(
                     ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own, and takes no dead letters"
                 )
             if topic in state.topics:
-                ready.set(None)
-                return ready
+                return settled(None)
             if not settings[AUTO_CREATE_TOPICS_ENABLE]:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no dead-letter topic {topic}")
             check_topic_name(topic)
         except ApiError as error:
-            ready.set(error)
-            return ready
+            return settled(error)
         # A letter is larger than its record was.
         room = source.log.config.max_message_bytes + limits.DEAD_LETTER_PROVENANCE_BYTES
         wanted = new_topic(topic, settings, len(state.brokers))

@@ -1,9 +1,9 @@
-"""Burials: the letters of records that a share group gives up.
+"""Burial: makes the dead letters of records that a share group gives up.
 
-Their batches are on disk, packed as their producers liked. So they are read and letters made of them in steps; if the
-first few are not enough, by a worker (`server/storage/batch_looks.py`). One slice of the log is dealt with after the
-other: its letters are in the dead-letter topic before those of the next are made, so that there are never many in
-memory.
+The batches of these records are on disk, compressed as their producers chose. They are read, and letters made of them,
+in steps: the first few on the loop, the others by a worker (`server/storage/batch_looks.py`). The log is read slice by
+slice: the letters of one slice are in the dead-letter topic before those of the next are made, so that there are never
+many in memory.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _REASONS = {GiveUpReason.REJECTED: b"rejected", GiveUpReason.DELIVERY_LIMIT: b"d
 
 
 class Burial:
-    """Of these records of one partition, by one group. `place` is given the batches of letters, slice after slice, and
-    may raise ApiError; `done` is told that all are placed, or why not."""
+    """The records `dead` of one partition, which one group gives up. `place` is given the batches of letters, slice by
+    slice, and may raise ApiError; `done` is called with None when all are placed, or with the reason why not."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Burial:
             looking.search(reading, read)
 
     def _next_slice(self) -> tuple[int, FileSlice | None]:
-        """The next offset that is given up and that the log still has, and where it is."""
+        """The next given-up offset that the log still has, and the slice of the log that begins there."""
         where = self._source.log
         while self._dead:
             offset = max(self._dead[0].first, self._offset, where.log_start_offset)
@@ -97,7 +97,7 @@ class Burial:
 
 
 class _Reading(Steps):
-    """Makes the letters of what is in one slice, in steps."""
+    """Makes the letters of the given-up records in one slice, in steps."""
 
     def __init__(
         self, slice_: FileSlice, name: str, group_id: str, dead: list[Dead], first: int, letters: Letters
@@ -127,7 +127,7 @@ class _Reading(Steps):
             try:
                 unpacked = yield from self._unpacked(data, at, header)
                 yield from self._find(unpacked, header, found)
-            except ApiError as error:  # its producer garbled it: no letter could hold its records
+            except ApiError as error:  # not valid records: no letter could hold them
                 log.warning(
                     "%s: the batch at %d is given up without a letter: %s", self._name, header.base_offset, error
                 )
@@ -160,6 +160,6 @@ class _Reading(Steps):
             yield
 
     def _of(self, first: int, last: int) -> Dead | None:
-        """What is given up between these offsets, if anything."""
+        """The first given-up range that has an offset between these, or None."""
         at = bisect_left(self._lasts, first)
         return self._dead[at] if at < len(self._dead) and self._dead[at].first <= last else None

@@ -1,8 +1,9 @@
-"""Dead letters as record batches: what a worker makes of records that nobody wants.
+"""Dead letters as record batches.
 
-A letter is a record as it was, with headers that say where it comes from and why it is here. Which offset a record
-would have had is only known when the others of its batch are appended. Letters are made before, with the offset that is
-likely, and stamped with the true one: so it is their last header, and its digits are at the end of the letter.
+A dead letter is a record as it was, with headers that say where it comes from and why it is here. A record that breaks
+a contract has its offset only when the others of its batch are appended. Its letter is made before that, by a worker,
+with the offset that is likely, and the true offset is written into it later: so the offset is the last header of a
+letter, and its digits are at the letter's end.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class _Sealed(NamedTuple):
 
 
 class Letters:
-    """Letters for records of one partition, in batches of `most_bytes` unless one letter alone is larger."""
+    """Collects letters for records of one partition in batches of `most_bytes`; a larger letter has a batch of its
+    own."""
 
     def __init__(self, topic: str, index: int, now_ms: int, most_bytes: int = limits.DEAD_LETTER_BATCH_BYTES) -> None:
         self._source = ((PREFIX + "topic", topic.encode()), (PREFIX + "partition", b"%d" % index))
@@ -48,7 +50,8 @@ class Letters:
         self.size_bytes = 0
 
     def add(self, record: Record, offset: int, reason: bytes, details: Iterable[tuple[str, bytes]]) -> None:
-        """The record as it was, with its provenance; of a letter that died again, the last one."""
+        """Adds a letter: the record with its provenance. A record that was a dead letter already keeps only the new
+        provenance."""
         headers = (
             *(header for header in record.headers if not header[0].startswith(PREFIX)),
             *self._source,
@@ -88,13 +91,13 @@ class Letters:
             self._records, self._offsets, self._ends = bytearray(), [], []
 
     def batches(self) -> list[bytearray]:
-        """All of them; no letter may be added afterwards."""
+        """All batches; no letter may be added afterwards."""
         self._seal()
         return [each.batch for each in self._sealed]
 
     def move(self, by: int) -> bool:
-        """Stamps the letters (of which the batches are made) with offsets that are higher by so many. False: these have
-        other numbers of digits, and nothing was stamped."""
+        """Adds `by` to the offsets in the letters, whose batches are made already. False: the new offsets have other
+        numbers of digits, and nothing was changed."""
         if not by or not self._sealed:
             return True
         first, last = self._sealed[0].offsets[0], self._sealed[-1].offsets[-1]

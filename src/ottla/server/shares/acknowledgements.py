@@ -8,7 +8,7 @@ from typing import Any
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.fetch.share_sessions import Named
-from ottla.server.loop.later import Later
+from ottla.server.loop.later import Later, settled
 from ottla.server.shares.share_partitions import SharePartitions
 from ottla.shares.partition.forms import acks_of
 from ottla.shares.partition.terms import AckType
@@ -16,7 +16,7 @@ from ottla.shares.state.partition import SharePartitionId
 
 
 def check_member(group_id: str | None, member_id: str | None) -> tuple[str, str]:
-    """Refuses what names nobody."""
+    """Refuses requests without a group or a member."""
     if not group_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
     if not member_id or len(member_id) > limits.SHARE_MEMBER_ID_CHARS_MAX:
@@ -46,7 +46,5 @@ def _one(
         if not shares.rules.of(id.group_id).renew and any(AckType.RENEW in ack.types for ack in acks):
             raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
     except ApiError as error:
-        refused: Later[ApiError | None] = Later()
-        refused.set(error)
-        return refused
+        return settled(error)
     return shares.acknowledge(id, member_id, acks)

@@ -7,7 +7,6 @@ stored first (`stored_changes.py`), then it counts, then it is answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 
 from ottla.model.errors import ApiError, ErrorCode
@@ -15,7 +14,7 @@ from ottla.model.settings.share import GROUP_SHARE_MAX_SHARE_SESSIONS
 from ottla.replica.partition import Partition
 from ottla.server.dead_letters.dead_letters import DeadLetters
 from ottla.server.fetch.share_sessions import Named, ShareSession, ShareSessions
-from ottla.server.loop.later import Later
+from ottla.server.loop.later import Later, settled
 from ottla.server.loop.runtime import Runtime
 from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.settings.configs import Configs
@@ -148,24 +147,31 @@ class SharePartitions:
         """None when it is stored, else why nothing of it counts."""
         live = self._live.get(id)
         if live is None or live.state is None:
-            return _done(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            return settled(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         now_ms = self._now_ms()
         try:
             transition = live.ready(now_ms).acknowledge(member_id, acks, now_ms)
         except ApiError as error:
-            return _done(error)
+            return settled(error)
         return self._changes.commit(live, transition)
 
-    def release(self, session: ShareSession, named: Iterable[Named]) -> dict[Named, Later[ApiError | None]]:
-        """Gives back what the session's member has of these partitions."""
+    def end(self, session: ShareSession) -> dict[Named, Later[ApiError | None]]:
+        """The member ends its session, and gives back what it has; `closed` has to be called when that is done."""
+        self.sessions.close(session)
+        return self._release(session)
+
+    def _release(self, session: ShareSession) -> dict[Named, Later[ApiError | None]]:
+        """Gives back what the session's member has of the session's partitions."""
         outcomes: dict[Named, Later[ApiError | None]] = {}
         now_ms = self._now_ms()
-        for topic_id, index in named:
+        for topic_id, index in session.partitions:
             live = self._live.get(SharePartitionId(session.group_id, topic_id, index))
             if live is not None and live.state is not None:
                 transition = live.ready(now_ms).release(session.member_id, now_ms)
-                done = _done(None) if transition is None else self._commit_or_retry(live, transition)
-                outcomes[topic_id, index] = done
+                if transition is None:
+                    outcomes[topic_id, index] = settled(None)
+                else:
+                    outcomes[topic_id, index] = self._commit_or_retry(live, transition)
         return outcomes
 
     def closed(self, session: ShareSession) -> None:
@@ -177,7 +183,7 @@ class SharePartitions:
             self.rules.forget(session.group_id)
 
     def _session_lost(self, session: ShareSession) -> None:
-        self.release(session, session.partitions)
+        self._release(session)
         self.closed(session)
 
     def _commit_or_retry(self, live: LivePartition, change: Transition) -> Later[ApiError | None]:
@@ -194,9 +200,3 @@ class SharePartitions:
         for live in self._live.values():
             live.close()
         self._live.clear()
-
-
-def _done(error: ApiError | None) -> Later[ApiError | None]:
-    outcome: Later[ApiError | None] = Later()
-    outcome.set(error)
-    return outcome

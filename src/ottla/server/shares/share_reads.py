@@ -16,7 +16,7 @@ from ottla.model.errors import ApiError
 from ottla.replica.partition import Partition
 from ottla.server.fetch.engine import Fetch, FetchEngine, Reads
 from ottla.server.fetch.share_sessions import Named, ShareSession
-from ottla.server.loop.later import Later
+from ottla.server.loop.later import Later, settled
 from ottla.server.shares.live_partition import LivePartition
 from ottla.server.shares.share_partitions import SharePartitions
 from ottla.server.shares.share_reading import NOTHING, Taken, missing, take, waiting_bytes
@@ -54,9 +54,7 @@ def read_shares(
         answer = fetch.answer()
     if isinstance(answer, Later):
         return answer
-    known: Later[ShareFound] = Later()
-    known.set(answer)
-    return known
+    return settled(answer)
 
 
 class ShareReads(Reads[LivePartition, Taken, ShareFound]):

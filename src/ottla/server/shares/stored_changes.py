@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.dead_letters.dead_letters import DeadLetters
-from ottla.server.loop.later import Later
+from ottla.server.loop.later import Later, settled
 from ottla.server.loop.runtime import Runtime
 from ottla.server.shares.live_partition import LivePartition
 from ottla.server.shares.share_states import ShareStates
@@ -79,11 +79,10 @@ class StoredChanges:
 
     def commit(self, live: LivePartition, change: Transition, *, retry_ms: int | None = None) -> Later[ApiError | None]:
         """Stores a change, then makes it count; with `retry_ms` its records are locked until then if that fails."""
-        outcome: Later[ApiError | None] = Later()
         if not change.batches:
             live.arm(self._now_ms())
-            outcome.set(None)
-            return outcome
+            return settled(None)
+        outcome: Later[ApiError | None] = Later()
         pending = _Pending(live, change, retry_ms, outcome)
         topic = live.rules.dlq_topic if change.dead else ""
         if topic:

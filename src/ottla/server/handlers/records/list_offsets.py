@@ -61,7 +61,7 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> Answer[ListOf
             answers[ask.partition_index] = _refusal(ask, ErrorCode.UNKNOWN_SERVER_ERROR)  # for now
             done: Later[None] = Later()
             settle = partial(answers.__setitem__, ask.partition_index)
-            _search(search_here(context.services.looking), answer, settle, context, done)
+            _search(search_here(context.storage.looking), answer, settle, context, done)
             if not done.done:
                 searches.append(done)
 
@@ -87,11 +87,11 @@ def _search(
     try:
         settle(answer(search))
     except Unfinished as unfinished:
-        unfinished.go_on(context.services.looking, context).then(
+        unfinished.go_on(context.storage.looking, context).then(
             lambda found: _search(found, answer, settle, context, done)
         )
     except Cold as cold:
-        context.services.cold.warm(cold, done, lambda: _search(search, answer, settle, context, done))
+        context.storage.cold.warm(cold, done, lambda: _search(search, answer, settle, context, done))
     except Exception:
         log.exception("an offset could not be looked up")
         done.fail()

@@ -35,11 +35,8 @@ def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Ans
     named = tuple(outcomes)
     final = request.share_session_epoch == FINAL_EPOCH
     if final:
-        shares.sessions.close(session)
         context.when_closed.pop(session.key, None)
-        outcomes |= {
-            name: done for name, done in shares.release(session, session.partitions).items() if name not in outcomes
-        }
+        outcomes = shares.end(session) | outcomes
     lock_ms = shares.rules.of(group_id).records.lock_ms
 
     def respond(errors: list[ApiError | None]) -> ShareAcknowledgeResponse:

@@ -37,7 +37,7 @@ def share_fetch(request: ShareFetchRequest, context: Context) -> Answer[ShareFet
         response = _response([], 0)
         response.error_code, response.error_message = error.code, error.text
         return _later(response, request, context) if error.code == ErrorCode.SHARE_SESSION_LIMIT_REACHED else response
-    shares = context.services.share_partitions
+    shares = context.shares.partitions
     outcomes = acknowledge(shares, group_id, member_id, request.topics, renew=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
         return _close(request, session, outcomes, context)
@@ -49,14 +49,14 @@ def share_fetch(request: ShareFetchRequest, context: Context) -> Answer[ShareFet
 
 
 def _later(response: ShareFetchResponse, request: ShareFetchRequest, context: Context) -> Later[ShareFetchResponse]:
-    """Who finds no place would ask again at once; it is answered when it would have been without records."""
+    """A member that finds no place would ask again at once, so it is answered as late as one that finds no records."""
     later: Later[ShareFetchResponse] = Later()
 
     def answer(_: object) -> bool:
         later.set(response)
         return True
 
-    context.services.waiters.watch(later, (), answer, max(request.max_wait_ms, 0))
+    context.storage.waiters.watch(later, (), answer, max(request.max_wait_ms, 0))
     return later
 
 
@@ -67,7 +67,7 @@ def _check_renew(request: ShareFetchRequest) -> None:
 
 
 def _session(request: ShareFetchRequest, group_id: str, member_id: str, context: Context) -> ShareSession:
-    sessions = context.services.share_partitions.sessions
+    sessions = context.shares.partitions.sessions
     named = [(topic.topic_id, each.partition_index) for topic in request.topics for each in topic.partitions]
     if request.share_session_epoch == INITIAL_EPOCH:
         if any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions):
@@ -88,10 +88,9 @@ def _close(
     outcomes: dict[Named, Later[ApiError | None]],
     context: Context,
 ) -> Answer[ShareFetchResponse]:
-    shares = context.services.share_partitions
-    shares.sessions.close(session)
+    shares = context.shares.partitions
     context.when_closed.pop(session.key, None)
-    released = shares.release(session, session.partitions)
+    released = shares.end(session)
     lock_ms = shares.rules.of(session.group_id).records.lock_ms
 
     def respond(errors: list[ApiError | None]) -> ShareFetchResponse:
@@ -116,7 +115,7 @@ def _response_to(
     data = {
         name: _data(name[1], found.taken.get(name, NOTHING), found.errors.get(name), acked.get(name)) for name in names
     }
-    rules = context.services.share_partitions.rules.of(session.group_id)
+    rules = context.shares.partitions.rules.of(session.group_id)
     response = _response(_topics(data), rules.records.lock_ms)
     name_share_leaders(response, context)
     return response
