@@ -243,3 +243,30 @@ def test_there_is_a_limit_to_what_is_waited_for(monkeypatch: pytest.MonkeyPatch)
     laters[1].abandon()
     waiters.watch(laters[2], range(60), lambda _: False, 100_000)
     assert clock.timers[-1].delay == 100
+
+
+def test_changes_of_one_turn_are_tried_once_in_the_next() -> None:
+    clock = Clock()
+    waiters = Waiters(clock)
+    tries: list[str | None] = []
+    waiters.watch(Later(), ["a"], lambda changed: bool(tries.append(changed)), 100)
+    for _ in range(3):
+        waiters.notify_soon("a")
+    waiters.notify_soon("nobody waits for it")
+    assert tries == []
+    turn(clock)
+    assert tries == ["a"]
+    waiters.notify_soon("a")
+    turn(clock)
+    assert tries == ["a", "a"]
+
+
+def test_a_wait_that_is_ended_is_tried_a_last_time() -> None:
+    clock = Clock()
+    waiters = Waiters(clock)
+    tries: list[str | None] = []
+    waiter = waiters.watch(Later(), ["a"], lambda changed: bool(tries.append(changed)), 100)
+    waiter.end()
+    waiter.end()
+    waiters.notify("a")
+    assert tries == [None] and waiters.count == 0 and clock.timers[0].cancelled

@@ -4,16 +4,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from ottla.model.limits import PARTITIONS_NAMED_PER_FETCH
-from ottla.server.replication.session import Followed, Key, Session
+from ottla.server.replication.session import Followed, Key, SessionWithLeader
 from ottla.wire.messages.records.fetch import FetchRequest
 
 TOPIC = b"\1" * 16
 MANY = 2 * PARTITIONS_NAMED_PER_FETCH + 10
 
 
-def session_of(count: int) -> Session:
+def session_of(count: int) -> SessionWithLeader:
     log = SimpleNamespace(next_offset=0, epochs=SimpleNamespace(latest=-1), log_start_offset=0)
-    session = Session()
+    session = SessionWithLeader()
     for index in range(count):
         partition: Any = SimpleNamespace(leader_epoch=0, log=log)
         session.add(Followed(Key(TOPIC, index), partition))

@@ -38,7 +38,7 @@ from ottla.server.loop.later import Later
 from ottla.server.replication.cutting import cut_long, cut_now, is_long_cut
 from ottla.server.replication.out_of_range import find_range
 from ottla.server.replication.quotas import FollowerQuota
-from ottla.server.replication.session import Followed, Key, Session
+from ottla.server.replication.session import Followed, Key, SessionWithLeader
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class Fetcher:
         address_of: Callable[[int], Address | None],
     ) -> None:
         self.leader_id = leader_id
-        self.session = Session()
+        self.session = SessionWithLeader()
         self._loop = loop
         self._services = services
         self._quota = quota

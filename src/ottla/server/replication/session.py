@@ -1,4 +1,4 @@
-"""Session: a follower's side of a fetch session (KIP-227) with one leader.
+"""SessionWithLeader: a follower's side of a fetch session (KIP-227) with one leader.
 
 The first fetch names all partitions and the leader remembers them; from then on each names only those whose position
 changed, and those that are to be forgotten. So a fetch costs what changed, not what is followed. Of very many
@@ -63,7 +63,7 @@ class Followed:
         return Position(log.next_offset, partition.leader_epoch, log.epochs.latest, log.log_start_offset)
 
 
-class Session:
+class SessionWithLeader:
     def __init__(self) -> None:
         self.followed: dict[Key, Followed] = {}
         self.id = 0
