@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
 from ottla.groups.machine import GroupsMachine
+from ottla.groups.share.state_partitions import InitializeShares
 from ottla.groups.state import GroupsState
+from ottla.groups.streams.internal_topics import CreateInternalTopics
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import types_of
 from ottla.model.errors import ApiError, ErrorCode
@@ -55,7 +57,9 @@ class Groups:
         self.submit = self.coordinators.submit
         self.ask = self.coordinators.ask
         self.share_states = ShareGroupStates(coordinating.runtime, self.coordinators, shares)
-        StreamsInternalTopics(coordinating.runtime, self.coordinators, create_topics)
+        internal_topics = StreamsInternalTopics(coordinating.runtime, self.coordinators, create_topics)
+        self.coordinators.on_effect(InitializeShares, self.share_states.initialize_soon)
+        self.coordinators.on_effect(CreateInternalTopics, internal_topics.create_soon)
 
     def _make_machine(self, _: int) -> GroupsMachine:
         configs = self._configs

@@ -34,18 +34,15 @@ Outcomes = dict[Named, ApiError | None]
 
 
 class ShareGroupStates:
-    """Also carries out the effect `InitializeShares`, in a new turn of the loop: the replies of the command that wants
-    it do not wait for it."""
-
     def __init__(self, runtime: Runtime, groups: Coordinators[GroupsMachine], shares: Shares) -> None:
         self._loop = runtime.loop
         self._slices = runtime.slices
         self._groups = groups
         self._shares = shares.coordinators
         self._states = shares.states
-        groups.on_effect(InitializeShares, self._initialize_soon)
 
-    def _initialize_soon(self, effect: InitializeShares, _: Host[GroupsMachine]) -> None:
+    def initialize_soon(self, effect: InitializeShares, _: Host[GroupsMachine]) -> None:
+        """Carries out the effect in a new turn of the loop: the replies of its command do not wait for it."""
         self._loop.call_soon(self._initialize, effect)
 
     def _initialize(self, effect: InitializeShares) -> None:

@@ -19,8 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class StreamsInternalTopics:
-    """Carries out the effect `CreateInternalTopics`, in a new turn of the loop: the replies of the command that wants
-    it do not wait for it. A group learns from the cluster's metadata that its topics exist."""
+    """A group learns from the cluster's metadata that its topics exist; only failures are told to it."""
 
     def __init__(
         self,
@@ -31,9 +30,9 @@ class StreamsInternalTopics:
         self._loop = runtime.loop
         self._groups = groups
         self._create_topics = create_topics
-        groups.on_effect(CreateInternalTopics, self._create_soon)
 
-    def _create_soon(self, effect: CreateInternalTopics, _: Host[GroupsMachine]) -> None:
+    def create_soon(self, effect: CreateInternalTopics, _: Host[GroupsMachine]) -> None:
+        """Carries out the effect in a new turn of the loop: the replies of its command do not wait for it."""
         self._loop.call_soon(self._create, effect)
 
     def _create(self, effect: CreateInternalTopics) -> None:
