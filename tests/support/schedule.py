@@ -32,7 +32,7 @@ SECONDS = {
     "tests/client/consumer/test_consumer_mixed.py": 40,
     "tests/cli/cluster/test_kafka.py": 40,
     "tests/cli/cluster/test_up.py": 40,
-    "tests/server/coordination/test_cluster_coordinators_failover.py": 40,
+    "tests/server/coordinators/test_cluster_coordinators_failover.py": 40,
     "tests/registry/test_service_killed.py": 40,
     "tests/sim/test_cluster_seeds.py": 35,
     "tests/sim/test_coordinated.py": 35,
