@@ -20,10 +20,10 @@ from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ApiError
 from ottla.server.api import dispatch
 from ottla.server.api.context import Context, Peer
+from ottla.server.api.outcomes import handle_as_controller
 from ottla.server.loop.later import Later
 from ottla.server.loop.runtime import Runtime
 from ottla.server.peers.peers import Peers
-from ottla.server.quorum.controller_link import ControllerChannel
 from ottla.server.quorum.quorum_member import QuorumMember
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import open_directories
@@ -76,7 +76,7 @@ class Admin:
         self._start(advertised)
 
     def _start(self, advertised: tuple[str, int] | None) -> None:
-        self.member = QuorumMember(self.runtime, self.configs, self.directories, Peers("admin"))
+        self.member = QuorumMember(self.runtime, self.configs, self.directories, Peers("admin"), self._handle_here)
         self.member.start_alone()
         self.host = self.member.metadata
         self.configs.follow(self.host.state)
@@ -85,7 +85,6 @@ class Admin:
         in_one_go(self.storage.changes.loading(self.host.state))
         self.changes: list[Any] = []
         self.host.changes.add(self._changed)
-        channel: Any = ControllerChannel(self.loop)
         services: Any = SimpleNamespace(
             node_id=self.host.node_id,
             cluster_id=self.host.cluster_id,
@@ -96,7 +95,7 @@ class Admin:
             storage=self.storage,
             slices=self.runtime.slices,
             controller=self.member.controller,
-            channel=channel,
+            member=self.member,
             executor=None,
             replication=None,
             liveness=self.member.liveness,
@@ -107,8 +106,10 @@ class Admin:
             steady_ms=self.runtime.now_ms,
             advertised=lambda listener: advertised,
         )
-        channel.services = services
         self.context = Context(services, Peer("PLAINTEXT", DIALLED, ("127.0.0.1", 50_000)))
+
+    async def _handle_here(self, request: Request) -> Any:
+        return await handle_as_controller(self.context.services, request)
 
     def _changed(self, changes: list[Any]) -> None:
         self.changes.extend(changes)
@@ -138,7 +139,7 @@ class Admin:
         return reply
 
     def next_producer_id(self) -> int:
-        return self.context.services.channel.producer_ids.next_producer_id()
+        return self.member.producer_ids.next_producer_id()
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> None:
         settings = tuple((key.replace("_", "."), value) for key, value in configs.items())

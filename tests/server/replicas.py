@@ -29,7 +29,6 @@ from ottla.server.handlers.records.fetch import fetch
 from ottla.server.handlers.records.list_offsets import list_offsets
 from ottla.server.loop.later import Later
 from ottla.server.loop.runtime import Runtime
-from ottla.server.quorum.controller_link import ControllerChannel
 from ottla.server.replication.quotas import Quotas
 from ottla.server.replication.replication import Replication
 from ottla.server.settings.configs import Configs
@@ -101,7 +100,7 @@ class Side:
             advertised=lambda listener: None,
             inter_broker_listener=LISTENER,
             controller=None,
-            channel=ControllerChannel(loop),
+            member=SimpleNamespace(link=None),
             executor=None,
             replication=None,
             peers=None,
@@ -229,7 +228,7 @@ class Pair:
         self.wire = Wire(self.leader)
         self.channel = Channel()
         services = self.follower.services
-        services.peers, services.channel = self.wire, self.channel
+        services.peers, services.member.link = self.wire, self.channel
         services.replication = Replication(asyncio.get_running_loop(), services, None)
         self.replication: Replication = services.replication
         self.replication.start(self.state)
@@ -285,7 +284,7 @@ class Channel:
         self.asked: list[Any] = []
         self.answer: Callable[[Any], Any] = _never
 
-    async def ask(self, request: Any) -> Any:
+    async def ask(self, request: Any, **_: Any) -> Any:
         self.asked.append(request)
         found = self.answer(request)
         return await found if isinstance(found, Awaitable) else found

@@ -13,7 +13,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
-from functools import cached_property, partial
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from ottla.server.api import dispatch
 from ottla.server.api.context import ClientConnection, Context, Peer, Services
 from ottla.server.api.dispatcher import Dispatcher, Intercept
 from ottla.server.api.forwarding import Forwarding
+from ottla.server.api.outcomes import handle_as_controller
 from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
 from ottla.server.fetch.fetches import Fetches
 from ottla.server.groups.outside_commits import OutsideCommits
@@ -42,8 +43,7 @@ from ottla.server.net.request_in_frame import request_in_frame
 from ottla.server.peers.peer_requests import PeerRequests
 from ottla.server.peers.peers import Peers
 from ottla.server.ports.ports import Ports
-from ottla.server.quorum.broker_lifecycle import Lifecycle, register_controller
-from ottla.server.quorum.controller_link import ControllerChannel
+from ottla.server.quorum.broker_lifecycle import Lifecycle
 from ottla.server.quorum.quorum_member import NOT_CLEAN, QuorumMember
 from ottla.server.replication.replication import Replication
 from ottla.server.schemas.contracts import Contracts
@@ -142,7 +142,13 @@ class Node:
 
             begin_cluster(self.configs, self.directories, ports.now_ms(), ports.rng)
         self.peers = Peers(f"node-{self.configs.node_id}")
-        self.member = QuorumMember(self.runtime, self.configs, self.directories, self.peers)
+        self.member = QuorumMember(
+            self.runtime,
+            self.configs,
+            self.directories,
+            self.peers,
+            handle_here=lambda request: handle_as_controller(self.services, request),
+        )
         self.metadata = self.member.metadata
         for directory in self.directories:
             directory.disk.keep_reserve()
@@ -161,10 +167,8 @@ class Node:
         self._steps_back.append(self.peers.close)
 
     def _compose(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.channel = ControllerChannel(loop)
         self.services = self._services(loop)
-        self.channel.services = self.services
-        self._steps_back.append(self.channel.close)
+        self._steps_back.append(self.runtime.tasks.close)
         self._steps_back.append(self.member.liveness.close)
         self._steps_back.append(self.storage.finish_work)
         self._steps_back.append(self.services.peer_requests.close)
@@ -193,7 +197,7 @@ class Node:
             metadata=self.metadata,
             quorum=self.member.quorum,
             controller=self.member.controller,
-            channel=self.channel,
+            member=self.member,
             liveness=self.member.liveness,
             peers=self.peers,
             peer_requests=peer_requests,
@@ -242,15 +246,14 @@ class Node:
     def _coordinators(self) -> AllCoordinators:
         from ottla.server.coordination.runtime import CoordinatorRuntime
         from ottla.server.coordinators.all_coordinators import AllCoordinators
-        from ottla.server.quorum.internal_topics import create_topic
 
         services = self.services
         return AllCoordinators(
-            CoordinatorRuntime(self.runtime, self.storage, self.metadata, partial(create_topic, services)),
+            CoordinatorRuntime(self.runtime, self.storage, self.metadata, self.member.create_topic),
             self.configs,
             services.peer_requests,
-            self.channel.producer_ids,
-            self.channel.create_topics,
+            self.member.producer_ids,
+            self.member.create_topics,
             self._dead_letters,
         )
 
@@ -264,7 +267,7 @@ class Node:
             self.storage,
             self.metadata,
             self.services.peer_requests,
-            create_topics=self.channel.create_topics,
+            create_topics=self.member.create_topics,
         )
 
     # --- starting alone: all of it in one turn of the loop
@@ -278,7 +281,7 @@ class Node:
         self._recover_logs()
         for endpoint in self._endpoints:
             self._listen(endpoint, loop)
-        self.lifecycle = Lifecycle(loop, self.services, self.member.broker)
+        self.lifecycle = self.member.lifecycle(self.partitions, self.member.broker)
         self._begin(loop)
         self.lifecycle.registered(self.metadata.state.brokers[self.metadata.node_id].epoch)
         self._steps_back.append(self.lifecycle.leave)
@@ -304,7 +307,7 @@ class Node:
         if not self.is_broker:  # a broker waits for whoever registers it, and not for ever
             await self.metadata.until(lambda: member.quorum.leader_id >= 0)
         if self.is_controller:
-            self.channel.spawn(register_controller(self.services, member.registration))
+            self.runtime.tasks.spawn(member.register_controller())
         if self.is_broker:
             await self._join_as_broker(loop, ours)
         else:
@@ -315,7 +318,7 @@ class Node:
         ports = {endpoint.name: sock.getsockname()[1] for endpoint, sock in self._sockets.items()}
         broker = self.member.broker
         broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
-        self.lifecycle = Lifecycle(loop, self.services, broker)
+        self.lifecycle = self.member.lifecycle(self.partitions, broker)
         self._steps_back.append(self.lifecycle.stop)
         await self.lifecycle.register()
         # Now everything is known that was decided before, so what has no place in the metadata has none at all.
@@ -391,7 +394,7 @@ class Node:
         if controller:
             dispatcher = Dispatcher(dispatch.controller_route, None, self._intercept)
         else:
-            dispatcher = Dispatcher(dispatch.route, Forwarding(self.channel), self._intercept)
+            dispatcher = Dispatcher(dispatch.route, Forwarding(self.member.link, self.peers), self._intercept)
         listener = Listener(
             endpoint,
             sock,

@@ -271,16 +271,12 @@ def test_a_producer_tries_again_while_its_broker_has_no_controller(code: str) ->
     """To what is told between brokers and controllers, Java's producers and librdkafka's transactions would give up."""
     refused: Later[Any] = Later()
     refused.set(ApiError(ErrorCode[code]))
-    channel: Any = SimpleNamespace(
-        services=SimpleNamespace(
-            node_id=1,
-            metadata=SimpleNamespace(state=SimpleNamespace(brokers={1: broker(1)})),
-            controller=SimpleNamespace(active=True, submit=lambda _: refused),
-            quorum=SimpleNamespace(is_alone=False),
-        )
-    )
+    unused: Any = None
+    quorum: Any = SimpleNamespace(is_alone=False)
+    metadata: Any = SimpleNamespace(node_id=1, state=SimpleNamespace(brokers={1: broker(1)}))
+    controller: Any = SimpleNamespace(active=True, submit=lambda _: refused)
     told: list[ApiError | None] = []
-    ProducerIds(channel).ready().then(told.append)
+    ProducerIds(unused, quorum, metadata, controller, unused).ready().then(told.append)
     assert [error and error.code for error in told] == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
 
 

@@ -21,7 +21,9 @@ class Served:
 
     def __init__(self, answer: Callable[[Context], Later[Any]]) -> None:
         self.soon: list[Callable[[], None]] = []
-        unused = dict.fromkeys(("configs", "node_id", "cluster_id", "metadata", "controller", "partitions", "storage"))
+        unused = dict.fromkeys(
+            ("configs", "node_id", "cluster_id", "member", "metadata", "controller", "partitions", "storage")
+        )
         times = dict.fromkeys(("now_ms", "steady_ms"))
         runtime = SimpleNamespace(slices=SimpleNamespace(soon=self.soon.append))
         services: Any = SimpleNamespace(runtime=runtime, **unused, **times)

@@ -27,7 +27,7 @@ from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest, Delete
 HELLO = ApiVersionsRequest(client_software_name="x", client_software_version="1")
 LARGE = DeleteTopicsRequest(topic_names=[f"{number}" * 5_000 for number in range(20)], timeout_ms=1)
 CROWDED = DeleteTopicsRequest(topic_names=["t"] * 6_000, timeout_ms=1)
-_UNUSED = ("configs", "node_id", "cluster_id", "metadata", "controller", "partitions", "now_ms", "steady_ms")
+_UNUSED = ("configs", "node_id", "cluster_id", "member", "metadata", "controller", "partitions", "now_ms", "steady_ms")
 
 
 class Served:

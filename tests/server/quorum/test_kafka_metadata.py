@@ -42,9 +42,13 @@ def open_host(path: Path, **properties: str) -> QuorumMember:
     configs = Configs({"node.id": "1", "log.dirs": str(path), **properties})
     loop: Any = StillLoop()
     runtime = Runtime(loop, now_ms=lambda: NOW_MS, rng=random.Random(1))
-    member = QuorumMember(runtime, configs, open_directories(configs.log_dirs(), OsDisk), Peers("test"))
+    member = QuorumMember(runtime, configs, open_directories(configs.log_dirs(), OsDisk), Peers("test"), _nobody)
     member.start_alone()
     return member
+
+
+async def _nobody(request: Any) -> Any:
+    raise AssertionError("nothing is asked of this controller")
 
 
 def submit(host: QuorumMember, command: Any) -> Any:

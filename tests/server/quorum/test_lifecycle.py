@@ -22,6 +22,7 @@ class Cluster:
     def __init__(self, broker: Broker) -> None:
         self.state = SimpleNamespace(brokers={broker.id: broker._replace(epoch=EPOCH)}, metadata_version=0)
         self.end_offset = 100
+        self.cluster_id = "c"
         self.beats: list[BrokerHeartbeatRequest] = []
         self.heard = asyncio.Event()
         self.leaders: Subscribers[[int]] = Subscribers("a new controller")
@@ -80,12 +81,9 @@ def alone() -> tuple[Cluster, Lifecycle]:
     }
     broker = Broker(1, -1, b"i" * 16, (), (), None, fenced=True)
     cluster = Cluster(broker)
-    services: Any = SimpleNamespace(
-        cluster_id="c",
-        configs=Configs(settings),
-        channel=cluster,
-        metadata=cluster,
-        quorum=SimpleNamespace(is_alone=True),
-        partitions=SimpleNamespace(offline_directories=list, directories=[]),
-    )
-    return cluster, Lifecycle(asyncio.get_running_loop(), services, broker)
+    partitions: Any = SimpleNamespace(offline_directories=list, directories=[])
+    quorum: Any = SimpleNamespace(is_alone=True)
+    metadata: Any = cluster
+    link: Any = cluster
+    lifecycle = Lifecycle(asyncio.get_running_loop(), Configs(settings), partitions, quorum, metadata, link, broker)
+    return cluster, lifecycle

@@ -56,7 +56,7 @@ class Leading:
         self.pair = Pair({"replica.lag.time.max.ms": str(lag_ms)})
         self.pair.create("t", partitions)
         services = self.pair.leader.services
-        self.channel = services.channel = Channel()
+        self.channel = services.member.link = Channel()
         self.changes = IsrChanges(asyncio.get_running_loop(), services)
         self.changes.start()
         self.asked: list[AlterPartitionRequest] = self.channel.asked

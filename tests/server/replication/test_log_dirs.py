@@ -258,7 +258,7 @@ def test_a_move_of_a_topic_that_is_gone_is_not_gone_on_with_by_its_namesake(monk
         agreeing(pair)
         pair.follower = Side(FOLLOWER, pair.state, pair.follower.disks, {"replica.fetch.wait.max.ms": "60000"})
         services = pair.follower.services
-        services.peers, services.channel = pair.wire, pair.channel
+        services.peers, services.member.link = pair.wire, pair.channel
         pair.replication = services.replication = Replication(asyncio.get_running_loop(), services, None)
         monkeypatch.setattr(LogDirs, "_make", in_turn)
         pair.replication.start(pair.state)

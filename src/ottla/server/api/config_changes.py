@@ -7,19 +7,19 @@ questions.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from ottla.client.errors import ClientError, error_code
 from ottla.cluster.commands.alter_configs import Altered, ConfigAlteration, check_form
 from ottla.cluster.machine import ClusterCommand
-from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType, node_id_of
 from ottla.server.api.context import Context
 from ottla.server.loop.later import Answer, Later
+from ottla.server.quorum.controller_link import controller_timed_out
+from ottla.server.quorum.not_controller import NotController
 from ottla.server.settings import log_levels as loggers
 from ottla.wire.message import Request
 
@@ -102,25 +102,22 @@ async def _unless_lost(
     reply: Later[Any], context: Context, request: Request, rest: list[Asked], complete: Callable[[list[Altered]], Any]
 ) -> Any:
     value = await reply
-    if isinstance(value, ApiError) and value.code == ErrorCode.NOT_CONTROLLER:
+    if isinstance(value, NotController):
         return await _ask(context, request, rest, complete)
     return complete(_outcomes(value, rest))
 
 
 async def _ask(context: Context, request: Request, rest: list[Asked], complete: Callable[[list[Altered]], Any]) -> Any:
-    """Ask the active controller until one answers as such or the time is up."""
-    services = context.services
+    """What the active controller decides, or that none answered in time."""
     try:
-        async with asyncio.timeout(limits.CONTROLLER_ANSWER_MS / 1000):
-            while True:
-                before = (services.quorum.leader_id, services.quorum.epoch)
-                answer = await services.channel.ask(request)
-                if not any(each.error_code == ErrorCode.NOT_CONTROLLER for each in answer.responses):
-                    return complete([_altered(each) for each in answer.responses])
-                await services.channel.next_controller(before)
-    except (ClientError, TimeoutError):
-        late = ApiError(ErrorCode.REQUEST_TIMED_OUT, "The request timed out before the controller could handle it.")
-        return complete(_outcomes(late, rest))
+        answer = await context.member.link.ask(request, errors=_errors)
+    except ClientError:
+        return complete(_outcomes(controller_timed_out(), rest))
+    return complete([_altered(each) for each in answer.responses])
+
+
+def _errors(answer: Any) -> Iterable[int]:
+    return (each.error_code for each in answer.responses)
 
 
 def _altered(answer: Any) -> Altered:

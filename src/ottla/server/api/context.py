@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from ottla.server.peers.peers import Peers
     from ottla.server.quorum.active_controller import ActiveController
     from ottla.server.quorum.broker_liveness import Liveness
-    from ottla.server.quorum.controller_link import ControllerChannel
     from ottla.server.quorum.metadata_host import MetadataHost
     from ottla.server.quorum.quorum import Quorum
+    from ottla.server.quorum.quorum_member import QuorumMember
     from ottla.server.replication.replication import Replication
     from ottla.server.schemas.contracts import Contracts
     from ottla.server.settings.configs import Configs
@@ -53,7 +53,7 @@ class Services:
     metadata: MetadataHost
     quorum: Quorum
     controller: ActiveController
-    channel: ControllerChannel
+    member: QuorumMember
     liveness: Liveness
     peers: Peers
     peer_requests: PeerRequests
@@ -121,6 +121,7 @@ class Context:
         "controller",
         "holds",
         "is_nudged",
+        "member",
         "metadata",
         "node_id",
         "now_ms",
@@ -142,6 +143,7 @@ class Context:
         self.storage = services.storage
         self.node_id = services.node_id
         self.cluster_id = services.cluster_id
+        self.member = services.member
         self.metadata = services.metadata
         self.controller = services.controller
         self.partitions = services.partitions

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, Literal, NamedTuple, TypeVar
+from functools import partial, wraps
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import ELEMENTS_AT_ONCE_MAX
 from ottla.server.api.api_table import SERVED, SERVED_TO_CONTROLLERS
 from ottla.server.api.context import Context
 from ottla.server.api.portions import Portions, in_portions
+from ottla.server.api.refusals import Handler, Refusing
 from ottla.server.loop.later import Answer, Disconnect
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire import api, compile, header
 from ottla.wire.compile import WireError
 from ottla.wire.frame import framed, framed_in_steps
@@ -29,7 +32,6 @@ from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVers
 
 RequestT = TypeVar("RequestT", bound=Request)
 ResponseT = TypeVar("ResponseT", bound=Response)
-Handler = Callable[[Any, Context], Answer[Any]]
 Listeners = Literal["broker", "controller", "both"]
 
 # The folders of the handlers that ask coordinators.
@@ -48,6 +50,18 @@ class Served(NamedTuple):
     on: Listeners = "broker"
     forwarded: bool = False
     few: bool = False  # elements, always
+    refusing: Refusing[Any] | None = None  # where the active controller decides
+
+    def decide(self, request: Any, context: Context) -> Answer[Any]:
+        """The handler's answer for those who can ask another node: the response, or `NotController`."""
+        return self.handler(request, context) if self.refusing is None else self.refusing.decide(request, context)
+
+    def refused(self, request: Any, context: Context, error: ApiError) -> Answer[Any]:
+        """The response that says that all of the request was refused with `error`. The quorum's own APIs have no such
+        response: theirs says what this node knows."""
+        if self.refusing is None:
+            return self.handler(request, context)
+        return self.refusing.refused(request, context, error)
 
 
 ENDPOINTS: dict[int, Served] = {}  # of the handlers that were imported
@@ -56,6 +70,7 @@ _routes: dict[int, Route] = {}
 _controller_routes: dict[int, Route] = {}
 
 
+@overload
 def handles(
     request: type[RequestT],
     versions: str | None = None,
@@ -64,12 +79,44 @@ def handles(
     forwarded: bool = False,
     portions: Portions | None = None,
     few: bool = False,
-) -> Callable[[Callable[[RequestT, Context], Answer[ResponseT]]], Callable[[RequestT, Context], Answer[ResponseT]]]:
+) -> Callable[[Callable[[RequestT, Context], Answer[ResponseT]]], Callable[[RequestT, Context], Answer[ResponseT]]]: ...
+
+
+@overload
+def handles(
+    request: type[RequestT],
+    versions: str | None = None,
+    *,
+    on: Listeners = "broker",
+    forwarded: bool = False,
+    portions: Portions | None = None,
+    few: bool = False,
+    refuse: Callable[[RequestT, ApiError], ResponseT],
+    check: Callable[[RequestT, Context], None] | None = None,
+) -> Callable[
+    [Callable[[RequestT, Context], Decided[ResponseT]]], Callable[[RequestT, Context], Decided[ResponseT]]
+]: ...
+
+
+def handles(
+    request: type[Any],
+    versions: str | None = None,
+    *,
+    on: Listeners = "broker",
+    forwarded: bool = False,
+    portions: Portions | None = None,
+    few: bool = False,
+    refuse: Callable[[Any, ApiError], Any] | None = None,
+    check: Callable[[Any, Context], None] | None = None,
+) -> Callable[[Handler], Handler]:
     """Registers a handler; `versions` narrows what the message declares (its unstable last version is never served).
 
-    `on` says which listeners serve it, `forwarded` that the active controller is the one to handle it, `portions` that
-    one with very many items is handled bit by bit, `few` that one with very many has no meaning and closes the
-    connection.
+    - `on`: which listeners serve it;
+    - `forwarded`: the active controller handles it;
+    - `portions`: a request with very many items is handled some at a time;
+    - `few`: a request with very many elements has no meaning and closes the connection;
+    - `refuse`: what the response looks like where the active controller refuses all of the request (`api/refusals.py`);
+      `check` refuses it before it is divided into portions.
     """
     low, high = request.versions
     if request.latest_unstable:
@@ -78,12 +125,16 @@ def handles(
         first, _, last = versions.partition("-")
         low, high = max(low, int(first)), min(high, int(last or first))
 
-    def register(
-        handler: Callable[[RequestT, Context], Answer[ResponseT]],
-    ) -> Callable[[RequestT, Context], Answer[ResponseT]]:
+    def register(handler: Handler) -> Handler:
         assert request.key not in ENDPOINTS, f"{request.name} has two handlers"
-        served = handler if portions is None else in_portions(portions, handler)
-        ENDPOINTS[request.key] = Served(request.key, request.name, low, high, served, request, on, forwarded, few)
+        refusing = None if refuse is None else Refusing(handler, refuse, portions, check)
+        if refusing is not None:
+            served: Handler = wraps(handler)(partial(refusing.answer))
+        else:
+            served = handler if portions is None else in_portions(portions, handler)
+        ENDPOINTS[request.key] = Served(
+            request.key, request.name, low, high, served, request, on, forwarded, few, refusing
+        )
         return handler
 
     return register

@@ -12,10 +12,11 @@ told what becomes of it twice.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
+from ottla.model.errors import ApiError
 from ottla.server.api.context import Context
 from ottla.server.loop.later import FAILED, Answer, Large, Sliced
 from ottla.wire.message import Request, Response, Struct, fields
@@ -85,11 +86,11 @@ async def _handle_all(
             await slices.turn()
         context.request_version = version
         answer = handler(_with(request, asked[0], some), context)
-        if not isinstance(answer, Response):
+        if isinstance(answer, Awaitable):
             answer = await answer
         if isinstance(answer, Large):
             answer = answer.response
-        if answer is FAILED or getattr(answer, "error_code", False):  # of all its items
+        if answer is FAILED or isinstance(answer, ApiError) or getattr(answer, "error_code", False):  # of all its items
             return answer
         assert isinstance(answer, Response), "what else could it be"
         if whole is None:

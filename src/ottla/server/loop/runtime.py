@@ -14,6 +14,7 @@ from typing import TypeVar
 from ottla.server.loop.clocks import Clocks
 from ottla.server.loop.disk_threads import DiskThreads
 from ottla.server.loop.slices import Slices
+from ottla.server.loop.tasks import Tasks
 from ottla.server.loop.workers import in_worker
 
 T = TypeVar("T")
@@ -22,7 +23,7 @@ T = TypeVar("T")
 class Runtime:
     """`threads` makes an executor with so many threads; None where work for a disk is done by `executor`."""
 
-    __slots__ = ("_threads", "clock_s", "clocks", "executor", "loop", "now_ms", "rng", "slices", "steady_ms")
+    __slots__ = ("_threads", "clock_s", "clocks", "executor", "loop", "now_ms", "rng", "slices", "steady_ms", "tasks")
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class Runtime:
         self.rng = rng
         self.executor = executor
         self.slices = Slices(loop)
+        self.tasks = Tasks(loop)
         self._threads = threads
 
     def in_worker(self, work: Callable[..., T], *args: object) -> Awaitable[T]:

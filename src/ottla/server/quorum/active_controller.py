@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ottla.cluster.commands.start import Activate
 from ottla.cluster.entities import Change
@@ -45,6 +45,9 @@ from ottla.server.settings.configs import Configs
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+# What a handler that asks the active controller answers: its response, or the ApiError that refused the request.
+Decided: TypeAlias = Answer[T | ApiError]
 
 
 class ActiveController:
@@ -173,13 +176,10 @@ class ActiveController:
             self._check(runner)
             self._arm()
 
-    def ask(self, command: ClusterCommand, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
-        """`submit`, with the reply made into a response; at once where the reply is there at once."""
-        reply = self.submit(command)
-        if reply.done:
-            value = reply.taken()
-            return refuse(value) if isinstance(value, ApiError) else respond(value)
-        return reply.map(lambda value: refuse(value) if isinstance(value, ApiError) else respond(value))
+    def ask(self, command: ClusterCommand, respond: Callable[[Any], T]) -> Decided[T]:
+        """`submit`, with the reply made into a response, or the ApiError; at once where the reply is there at once."""
+        reply = self.submit(command).map(lambda value: value if isinstance(value, ApiError) else respond(value))
+        return reply.soonest()
 
     # --- for the node
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from ottla.client.errors import ClientError
 from ottla.cluster.entities import Broker, BrokerChanged, Change, Controller, FeatureChanged
@@ -24,13 +23,15 @@ from ottla.model.settings.controller import (
     INITIAL_BROKER_REGISTRATION_TIMEOUT_MS,
 )
 from ottla.model.settings.node import CONTROLLED_SHUTDOWN_ENABLE
+from ottla.server.quorum.controller_link import ControllerLink
+from ottla.server.quorum.metadata_host import MetadataHost
+from ottla.server.quorum.quorum import Quorum
+from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import cordoned
+from ottla.server.storage.partitions import Partitions
 from ottla.wire.messages.cluster.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.cluster.broker_registration import BrokerRegistrationRequest
 from ottla.wire.messages.cluster.controller_registration import ControllerRegistrationRequest
-
-if TYPE_CHECKING:
-    from ottla.server.api.context import Services
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +46,23 @@ _FOR_GOOD = (
 class Lifecycle:
     """`broker` is what it registers as; its epoch there is the one of the last clean stop, or -1."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, services: Services, broker: Broker) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        configs: Configs,
+        partitions: Partitions,
+        quorum: Quorum,
+        metadata: MetadataHost,
+        link: ControllerLink,
+        broker: Broker,
+    ) -> None:
         self.epoch = -1  # of the present registration
         self._loop = loop
-        self._services = services
+        self._configs = configs
+        self._partitions = partitions
+        self._quorum = quorum
+        self._metadata = metadata
+        self._link = link
         self._broker = broker
         self._obstacle = "no controller answers"  # why it is not registered yet
         self._ready = False
@@ -57,14 +71,14 @@ class Lifecycle:
         self._may_leave = asyncio.Event()
         self._hurry = asyncio.Event()
         self._beating: asyncio.Task[None] | None = None
-        services.metadata.leaders.add(self._leader_changed)
+        metadata.leaders.add(self._leader_changed)
 
     # --- joining
 
     async def register(self) -> None:
         """Returns when this node's own metadata shows the registration, and so everything before it. Raises ApiError if
         the cluster does not take it within `initial.broker.registration.timeout.ms`."""
-        timeout_ms = self._services.configs.broker[INITIAL_BROKER_REGISTRATION_TIMEOUT_MS]
+        timeout_ms = self._configs.broker[INITIAL_BROKER_REGISTRATION_TIMEOUT_MS]
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._register()
@@ -76,8 +90,7 @@ class Lifecycle:
             ) from None
         self._is_heard = True  # also by itself, should it have become the sole voter meanwhile
         self.beat()
-        state = self._services.metadata
-        await state.until(lambda: self._registered() is not None)
+        await self._metadata.until(lambda: self._registered() is not None)
 
     def registered(self, epoch: int) -> None:
         """A sole node has registered itself and is unfenced."""
@@ -94,7 +107,7 @@ class Lifecycle:
             broker = self._registered()
             return broker is not None and not broker.fenced
 
-        await self._services.metadata.until(unfenced)
+        await self._metadata.until(unfenced)
 
     def hurry(self) -> None:
         """Something is to be told that cannot wait: the next heartbeat leaves at once."""
@@ -119,15 +132,15 @@ class Lifecycle:
         return change.new.in_controlled_shutdown and change.new.id != self._broker.id
 
     def _registered(self) -> Broker | None:
-        found = self._services.metadata.state.brokers.get(self._broker.id)
+        found = self._metadata.state.brokers.get(self._broker.id)
         return found if found is not None and found.epoch == self.epoch else None
 
     async def _register(self) -> None:
-        broker, services = self._broker, self._services
+        broker = self._broker
         previous = self.epoch if self.epoch >= 0 else broker.epoch
         request = BrokerRegistrationRequest(
             broker_id=broker.id,
-            cluster_id=services.cluster_id,
+            cluster_id=self._metadata.cluster_id,
             incarnation_id=broker.incarnation_id,
             listeners=list_endpoints(BrokerRegistrationRequest.Listener, broker.endpoints),
             features=list_features(BrokerRegistrationRequest.Feature, broker.features),
@@ -137,7 +150,7 @@ class Lifecycle:
         )
         while True:
             try:
-                answer = await services.channel.ask(request)
+                answer = await self._link.ask(request)
             except ClientError as error:
                 self._obstacle = str(error)
                 log.warning("not registered yet: %s", error)
@@ -165,13 +178,13 @@ class Lifecycle:
             try:
                 # Whoever has always decided alone knows by itself that it lives. One that was heard once is expected to
                 # be heard again, even if all other voters have left the quorum since.
-                self._is_heard = self._is_heard or self._leaving or not self._services.quorum.is_alone
+                self._is_heard = self._is_heard or self._leaving or not self._quorum.is_alone
                 await self._amend()
                 if self._is_heard:
                     await self._beat_once()
             except Exception:
                 log.exception("a heartbeat failed")
-            interval_ms = self._services.configs.broker[BROKER_HEARTBEAT_INTERVAL_MS]
+            interval_ms = self._configs.broker[BROKER_HEARTBEAT_INTERVAL_MS]
             if self._leaving:
                 interval_ms = min(interval_ms, limits.LEAVING_HEARTBEAT_MS)
             elif self._ready and (registered := self._registered()) is not None and registered.fenced:
@@ -189,24 +202,23 @@ class Lifecycle:
         otherwise nobody would hear of one that fails."""
         found = self._registered()
         unknown = found is not None and not found.directories
-        if unknown and self._services.metadata.state.metadata_version >= DIRECTORIES:
+        if unknown and self._metadata.state.metadata_version >= DIRECTORIES:
             await self._register()
 
     async def _beat_once(self) -> None:
-        services = self._services
-        session_ms = services.configs.broker[BROKER_SESSION_TIMEOUT_MS]
+        session_ms = self._configs.broker[BROKER_SESSION_TIMEOUT_MS]
         request = BrokerHeartbeatRequest(
             broker_id=self._broker.id,
             broker_epoch=self.epoch,
-            current_metadata_offset=services.metadata.end_offset - 1,
+            current_metadata_offset=self._metadata.end_offset - 1,
             want_fence=not self._ready,
             want_shut_down=self._leaving,
-            offline_log_dirs=services.partitions.offline_directories(),
-            cordoned_log_dirs=cordoned(services.partitions.directories, services.configs.broker),
+            offline_log_dirs=self._partitions.offline_directories(),
+            cordoned_log_dirs=cordoned(self._partitions.directories, self._configs.broker),
         )
         timeout_ms = min(session_ms, limits.LEAVING_ANSWER_MS) if self._leaving else session_ms
         try:
-            answer: BrokerHeartbeatResponse = await services.channel.ask(request, timeout_ms=timeout_ms)
+            answer: BrokerHeartbeatResponse = await self._link.ask(request, timeout_ms=timeout_ms)
         except ClientError as error:
             log.warning("no heartbeat: %s", error)
             if request.want_shut_down:  # nobody is there to find other leaders: they are stopping, too
@@ -228,7 +240,7 @@ class Lifecycle:
 
     async def leave(self) -> None:
         """Controlled shutdown: returns when others lead what this broker led, or nobody can be found to."""
-        enabled = self._services.configs.broker[CONTROLLED_SHUTDOWN_ENABLE]
+        enabled = self._configs.broker[CONTROLLED_SHUTDOWN_ENABLE]
         if not (enabled and self._beating is not None and self._ready and self._others()):
             await self.stop()
             return
@@ -243,7 +255,7 @@ class Lifecycle:
 
     def _others(self) -> bool:
         """Whether there is another broker to lead anything."""
-        brokers = self._services.metadata.state.brokers.values()
+        brokers = self._metadata.state.brokers.values()
         return any(broker.id != self._broker.id and not broker.fenced for broker in brokers)
 
     async def stop(self) -> None:
@@ -253,7 +265,7 @@ class Lifecycle:
             self._beating = None
 
 
-async def register_controller(services: Services, controller: Controller) -> None:
+async def register_controller(link: ControllerLink, metadata: MetadataHost, controller: Controller) -> None:
     """Makes a controller known to the cluster; returns when this node's own metadata shows it."""
     request = ControllerRegistrationRequest(
         controller_id=controller.id,
@@ -264,22 +276,22 @@ async def register_controller(services: Services, controller: Controller) -> Non
     )
 
     def registered() -> bool:
-        found = services.metadata.state.controllers.get(controller.id)
+        found = metadata.state.controllers.get(controller.id)
         return found is not None and found.incarnation_id == controller.incarnation_id
 
     def registrable() -> bool:
-        return controllers_registered(services.metadata.state.metadata_version)
+        return controllers_registered(metadata.state.metadata_version)
 
     while not registered():
-        await services.metadata.until(registrable)
+        await metadata.until(registrable)
         try:
-            answer = await services.channel.ask(request)
+            answer = await link.ask(request)
             if answer.error_code:
                 log.warning("the controller is not registered yet: %s", ErrorCode(answer.error_code).name)
         except ClientError as error:
             log.warning("the controller is not registered yet: %s", error)
         try:
             async with asyncio.timeout(limits.REGISTRATION_RETRY_MS / 1000):
-                await services.metadata.until(registered)
+                await metadata.until(registered)
         except TimeoutError:
             continue

@@ -1,84 +1,133 @@
-"""ControllerChannel: what this node asks of the active controller, wherever that is.
+"""ControllerLink: this node's requests to the active controller, wherever that is.
 
-Where it is here, a request goes through its handler without a socket, and a command is answered in the call on a sole
-voter. Elsewhere it goes to the leader's controller listener. Nobody who asks has to know: a controller that is gone or
-no longer leads is asked for until another one answers or the time is up.
+Where the active controller is this node, a request goes to its handler without a socket; elsewhere it goes to the
+controller listener of the node that leads the quorum. A controller that cannot be reached, or says that it is not the
+controller, is given up for the next one that leads, until the time is up. `reach` is the one loop that does this.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Coroutine, Iterable
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, NamedTuple, TypeVar
 
+from ottla.client.address import Address
 from ottla.client.errors import ClientError, NotConnected, RequestTimedOut
 from ottla.model import limits
-from ottla.model.errors import ErrorCode
-from ottla.server.api import dispatch
-from ottla.server.api.api_table import SERVED_TO_CONTROLLERS
-from ottla.server.api.context import Context, Peer
-from ottla.server.loop.later import FAILED, Large, Later
-from ottla.server.quorum.producer_ids import ProducerIds
-from ottla.wire.message import Request, Struct, fields
-
-if TYPE_CHECKING:
-    from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
-    from ottla.server.api.context import Services
-    from ottla.server.quorum.topic_creation import MissingTopics
-
-log = logging.getLogger(__name__)
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.peers.peers import Peers
+from ottla.server.quorum.active_controller import ActiveController
+from ottla.server.quorum.metadata_host import MetadataHost
+from ottla.server.quorum.not_controller import NotController
+from ottla.server.quorum.quorum import Quorum
+from ottla.wire.message import Request
 
 T = TypeVar("T")
-_HERE = ("127.0.0.1", 0)
+
+# Handles a request of this node as its own controller: the response, or `NotController`. ClientError: it failed.
+HandleHere = Callable[[Request], Awaitable[Any]]
 
 
-class ControllerChannel:
-    """`services` is complete before anybody asks."""
+class _Leader(NamedTuple):
+    """Who leads the quorum, -1 for nobody, and in which epoch."""
 
-    services: Services
+    id: int
+    epoch: int
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.producer_ids = ProducerIds(self)
+
+def error_of_whole(response: Any) -> Iterable[int]:
+    """The error codes of a response that has one for all of the request."""
+    return (response.error_code,)
+
+
+class ControllerLink:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        quorum: Quorum,
+        metadata: MetadataHost,
+        controller: ActiveController,
+        peers: Peers,
+        handle_here: HandleHere,
+    ) -> None:
         self._loop = loop
-        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._quorum = quorum
+        self._metadata = metadata
+        self._controller = controller
+        self._peers = peers
+        self._handle_here = handle_here
 
-    async def ask(self, request: Request, *, timeout_ms: int = limits.CONTROLLER_ANSWER_MS) -> Any:
-        """The answer of the active controller; `RequestTimedOut` if none came in time. Its error codes are the
-        caller's business, but for NOT_CONTROLLER."""
-        services = self.services
+    async def ask(
+        self,
+        request: Request,
+        *,
+        errors: Callable[[Any], Iterable[int]] = error_of_whole,
+        timeout_ms: int = limits.CONTROLLER_ANSWER_MS,
+    ) -> Any:
+        """The response of the active controller; `RequestTimedOut` if none came in time.
+
+        `errors` lists the error codes of a response: NOT_CONTROLLER among them means that the next controller is to be
+        asked. Any other error is the caller's business.
+        """
+        name = type(request).name
+
+        async def here(left_ms: int) -> Any:
+            return await within(left_ms, self._handle_here(request), f"{name} was not committed in time")
+
+        async def there(address: Address, left_ms: int) -> Any:
+            response = await self._peers.ask(address, request, timeout_ms=left_ms, purpose="controller", patient=False)
+            return NotController() if ErrorCode.NOT_CONTROLLER in errors(response) else response
+
+        return await self.reach(here, there, name=name, timeout_ms=timeout_ms)
+
+    async def reach(
+        self,
+        here: Callable[[int], Awaitable[T | NotController]],
+        there: Callable[[Address, int], Coroutine[Any, Any, T | NotController]],
+        *,
+        name: str,
+        timeout_ms: int,
+    ) -> T:
+        """The first outcome that is not `NotController`: of `here` where this node is the active controller, else of
+        `there` with its address. Both hear how many milliseconds are left. ClientErrors lead to the next attempt;
+        `RequestTimedOut` says that there was none in time."""
         deadline_s = self._loop.time() + timeout_ms / 1000
-        why: object = "no controller is known"
-        while True:
-            left_ms = int((deadline_s - self._loop.time()) * 1000)
-            if left_ms <= 0:
-                raise RequestTimedOut(f"no answer to {type(request).name} within {timeout_ms} ms: {why}")
-            before = (services.quorum.leader_id, services.quorum.epoch)
+        why: object = ""
+        while (left_ms := int((deadline_s - self._loop.time()) * 1000)) > 0:
+            leader = self._leader()
             try:
-                if services.controller.active:
-                    answer = await self._ask_here(request, left_ms)
-                elif (address := services.quorum.leader_address()) is not None:
-                    answer = await self.unless_moved(
-                        services.peers.ask(address, request, timeout_ms=left_ms, purpose="controller", patient=False),
-                        before,
-                    )
-                else:
-                    answer = None
-                if answer is not None:
-                    if not is_refused_by_role(answer):
-                        return answer
-                    why = "the one that was asked is not the controller"
+                outcome = await self._attempt(here, there, leader, left_ms)
+                if not isinstance(outcome, NotController):
+                    return outcome
+                why = "the node that was asked is not the controller"
             except ClientError as error:
                 why = error
-            await self.next_controller(before)
+            await self._next_leader(leader, deadline_s)
+        raise RequestTimedOut(f"no answer to {name} within {timeout_ms} ms: {why}")
 
-    async def unless_moved(self, work: Coroutine[Any, Any, T], before: tuple[int, int]) -> T:
-        """What the controller answers; ClientError as soon as another leads: a machine that is gone never answers."""
-        quorum = self.services.quorum
+    async def _attempt(
+        self,
+        here: Callable[[int], Awaitable[T | NotController]],
+        there: Callable[[Address, int], Coroutine[Any, Any, T | NotController]],
+        leader: _Leader,
+        left_ms: int,
+    ) -> T | NotController:
+        if self._controller.active:
+            return await here(left_ms)
+        address = self._quorum.leader_address()
+        if address is None:
+            raise NotConnected("no controller is known")
+        return await self._unless_moved(there(address, left_ms), leader)
+
+    def _leader(self) -> _Leader:
+        return _Leader(self._quorum.leader_id, self._quorum.epoch)
+
+    async def _unless_moved(self, work: Coroutine[Any, Any, T], leader: _Leader) -> T:
+        """What the controller answers; `NotConnected` as soon as another one leads: a machine that is gone never
+        answers."""
         asking = self._loop.create_task(work)
         moving = self._loop.create_task(
-            self.services.metadata.until(lambda: before != (quorum.leader_id, quorum.epoch) and quorum.leader_id >= 0)
+            self._metadata.until(lambda: self._leader() != leader and self._quorum.leader_id >= 0)
         )
         try:
             await asyncio.wait((asking, moving), return_when=asyncio.FIRST_COMPLETED)
@@ -89,88 +138,25 @@ class ControllerChannel:
             asking.cancel()
             moving.cancel()
 
-    async def next_controller(self, before: tuple[int, int]) -> None:
-        """A moment, or less if another leads meanwhile than the `before` (id, epoch)."""
-        quorum = self.services.quorum
+    async def _next_leader(self, leader: _Leader, deadline_s: float) -> None:
+        """A pause before the next attempt, which ends when another node leads."""
+        pause_s = min(limits.CONTROLLER_RETRY_MS / 1000, deadline_s - self._loop.time())
         try:
-            async with asyncio.timeout(limits.CONTROLLER_RETRY_MS / 1000):
-                await self.services.metadata.until(lambda: before != (quorum.leader_id, quorum.epoch))
+            async with asyncio.timeout(pause_s):
+                await self._metadata.until(lambda: self._leader() != leader)
         except TimeoutError:
             return
 
-    async def _ask_here(self, request: Request, timeout_ms: int) -> Any:
-        key = type(request).key
-        high = SERVED_TO_CONTROLLERS[key][1]
-        route = dispatch.controller_route(key, high)
-        assert route is not None, "the table has it"
-        context = Context(self.services, Peer("", _HERE, _HERE, controller=True))
-        context.request_version = high
-        answer: Any = route.handler(request, context)
-        if isinstance(answer, Awaitable):
-            try:
-                async with asyncio.timeout(timeout_ms / 1000):
-                    answer = await answer
-            except TimeoutError:
-                raise RequestTimedOut(f"{type(request).name} was not committed in time") from None
-        if answer is FAILED:
-            raise ClientError(f"{type(request).name} failed")
-        return answer.response if isinstance(answer, Large) else answer
 
-    def create_topics(self, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
-        """What became of them, once this node knows of those that were made."""
-        from ottla.server.quorum.topic_creation import create_topics
-
-        return create_topics(self, topics)
-
-    def create_missing(self, topics: Iterable[NewTopic]) -> None:
-        """Has topics created that somebody asked for, and does not wait for them."""
-        self._missing_topics.create(topics)
-
-    @cached_property
-    def _missing_topics(self) -> MissingTopics:
-        from ottla.server.quorum.topic_creation import MissingTopics
-
-        return MissingTopics(self)
-
-    # --- tasks
-
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Runs until it ends or the node stops."""
-        task: asyncio.Task[Any] = self._loop.create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.pop(task, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("the controller could not be asked", exc_info=error)
-
-    def later(self, work: Coroutine[Any, Any, Any]) -> Later[Any]:
-        later: Later[Any] = Later()
-
-        def done(ended: asyncio.Task[Any]) -> None:
-            if ended.cancelled() or ended.exception() is not None:
-                later.fail()
-            else:
-                later.set(ended.result())
-
-        self.spawn(work).add_done_callback(done)
-        return later
-
-    async def close(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+async def within(timeout_ms: int, work: Awaitable[T], otherwise: str) -> T:
+    """The result of `work`; `RequestTimedOut` with the text `otherwise` if it is not there in time."""
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            return await work
+    except TimeoutError:
+        raise RequestTimedOut(otherwise) from None
 
 
-def is_refused_by_role(answer: Struct) -> bool:
-    """Whether an answer says, for all of it or for a part, that this node is not the controller."""
-    if getattr(answer, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
-        return True
-    for field in fields(type(answer)):
-        value = getattr(answer, field.name)
-        if isinstance(value, list) and value and isinstance(value[0], Struct) and any(map(is_refused_by_role, value)):
-            return True
-    return False
+def controller_timed_out() -> ApiError:
+    """What a client is told whose request did not reach an active controller in time."""
+    return ApiError(ErrorCode.REQUEST_TIMED_OUT, "The request timed out before the controller could handle it.")

@@ -6,9 +6,8 @@ has changed them. Here what nobody has set adapts to the brokers there are; what
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
+from ottla.cluster.state import ClusterState
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
@@ -39,28 +38,13 @@ from ottla.model.topic_settings import (
     SEGMENT_BYTES,
     UNCLEAN_LEADER_ELECTION_ENABLE,
 )
-from ottla.server.loop.later import Later
-
-if TYPE_CHECKING:
-    from ottla.server.api.context import Services
+from ottla.server.quorum.quorum import Quorum
 
 
-def create_topics(services: Services, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
-    """Has the controller create topics; what cannot be done is in the outcomes."""
-    return services.channel.create_topics(topics)
-
-
-def create_topic(services: Services, name: str) -> Later[ApiError | None]:
-    """Creates a topic that nobody has described: None when it is there, or why it cannot be made now."""
-    wanted = new_topic(name, services.configs.broker, _brokers(services))
-    return create_topics(services, (wanted,)).map(created)
-
-
-def _brokers(services: Services) -> int:
+def brokers_expected(quorum: Quorum, state: ClusterState) -> int:
     """How many brokers there are, or will be: where this one is a voter, too, all voters are taken for brokers. Else
     the first of them to be up would make its internal topics for itself alone."""
-    quorum = services.quorum
-    return max(len(services.metadata.state.brokers), len(quorum.voters) if quorum.is_voter else 0)
+    return max(len(state.brokers), len(quorum.voters) if quorum.is_voter else 0)
 
 
 def created(outcomes: list[TopicOutcome]) -> ApiError | None:

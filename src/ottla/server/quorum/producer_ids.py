@@ -6,7 +6,7 @@ so that hardly anybody ever waits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla.client.errors import ClientError, error_code
 from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds, ProducerIdBlock
@@ -14,10 +14,12 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import ProducerId
 from ottla.server.loop.later import Later
+from ottla.server.loop.tasks import Tasks
+from ottla.server.quorum.active_controller import ActiveController
+from ottla.server.quorum.controller_link import ControllerLink
+from ottla.server.quorum.metadata_host import MetadataHost
+from ottla.server.quorum.quorum import Quorum
 from ottla.wire.messages.cluster.allocate_producer_ids import AllocateProducerIdsRequest
-
-if TYPE_CHECKING:
-    from ottla.server.quorum.controller_link import ControllerChannel
 
 _PASSING = (
     ErrorCode.NOT_CONTROLLER,
@@ -28,8 +30,14 @@ _PASSING = (
 
 
 class ProducerIds:
-    def __init__(self, channel: ControllerChannel) -> None:
-        self._channel = channel
+    def __init__(
+        self, tasks: Tasks, quorum: Quorum, metadata: MetadataHost, controller: ActiveController, link: ControllerLink
+    ) -> None:
+        self._tasks = tasks
+        self._quorum = quorum
+        self._metadata = metadata
+        self._controller = controller
+        self._link = link
         self._now = ProducerIdBlock(0, 0)
         self._next = ProducerIdBlock(0, 0)
         self._fetching = False
@@ -63,22 +71,21 @@ class ProducerIds:
         if self._fetching:
             return
         self._fetching = True
-        services = self._channel.services
-        broker = services.metadata.state.brokers.get(services.node_id)
+        broker = self._metadata.state.brokers.get(self._metadata.node_id)
         if broker is None:
             self._settle(ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED))
-        elif services.controller.active:
+        elif self._controller.active:
             # A sole node needs no block ahead: it would only lose more ids with every stop.
-            if self._now.size and services.quorum.is_alone:
+            if self._now.size and self._quorum.is_alone:
                 self._fetching = False
                 return
-            services.controller.submit(AllocateProducerIds(broker.id, broker.epoch)).then(self._settle)
+            self._controller.submit(AllocateProducerIds(broker.id, broker.epoch)).then(self._settle)
         else:
-            self._channel.spawn(self._fetch(AllocateProducerIdsRequest(broker_id=broker.id, broker_epoch=broker.epoch)))
+            self._tasks.spawn(self._fetch(AllocateProducerIdsRequest(broker_id=broker.id, broker_epoch=broker.epoch)))
 
     async def _fetch(self, request: AllocateProducerIdsRequest) -> None:
         try:
-            answer = await self._channel.ask(request)
+            answer = await self._link.ask(request)
         except ClientError as error:
             self._settle(ApiError(ErrorCode.REQUEST_TIMED_OUT, str(error)))
             return
@@ -98,6 +105,6 @@ class ProducerIds:
 
 
 def _told(error: ApiError) -> ApiError:
-    """What passes between this broker and the controllers means nothing to a producer, which would give up: it shall
+    """An error between this broker and the controllers means nothing to a producer, which would give up: it is told to
     try again."""
     return ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, error.text) if error.code in _PASSING else error

@@ -7,6 +7,8 @@ The sole voter of a cluster that is a broker too writes its own registrations wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ottla.cluster import journal
 from ottla.cluster.commands.start import RegisterController, StartBroker
@@ -29,17 +31,27 @@ from ottla.model.settings.controller import (
 )
 from ottla.model.settings.node import BROKER_RACK
 from ottla.model.settings.own import OTTLA_CLUSTER_ID
+from ottla.server.loop.later import Later
 from ottla.server.loop.runtime import Runtime
 from ottla.server.peers.peers import Peers
 from ottla.server.quorum.active_controller import ActiveController
+from ottla.server.quorum.broker_lifecycle import Lifecycle, register_controller
 from ottla.server.quorum.broker_liveness import Liveness
+from ottla.server.quorum.controller_link import ControllerLink, HandleHere
+from ottla.server.quorum.internal_topics import brokers_expected, created, new_topic
 from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.quorum.metadata_snapshots import MetadataSnapshots
+from ottla.server.quorum.producer_ids import ProducerIds
 from ottla.server.quorum.quorum import Quorum
 from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import broker_endpoints, controller_endpoints, inter_broker_listener
 from ottla.server.storage.directories import DataDirectory, cordoned
 from ottla.server.storage.identity import BOOTSTRAP, identify
+from ottla.server.storage.partitions import Partitions
+
+if TYPE_CHECKING:
+    from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
+    from ottla.server.quorum.topic_creation import TopicCreation
 
 NOT_CLEAN = -1  # in place of the epoch at the last stop
 FEATURES = tuple(SUPPORTED_FEATURES.items())
@@ -51,12 +63,26 @@ class QuorumMember:
     - `metadata`: the committed state of the cluster; `snapshots` writes it down now and then;
     - `quorum`: this node's part in the consensus about it;
     - `controller`: decides what changes in the cluster while this node leads the quorum;
-    - `liveness`: notices brokers that are gone while this node is the active controller.
+    - `liveness`: notices brokers that are gone while this node is the active controller;
+    - `link`: requests to the active controller, wherever it is; `producer_ids` and `topics` come from it.
     """
 
-    def __init__(self, runtime: Runtime, configs: Configs, directories: Sequence[DataDirectory], peers: Peers) -> None:
-        """Formats directories that are fresh and reads the journal; nothing is sent before `quorum.start`."""
+    def __init__(
+        self,
+        runtime: Runtime,
+        configs: Configs,
+        directories: Sequence[DataDirectory],
+        peers: Peers,
+        handle_here: HandleHere,
+    ) -> None:
+        """Formats directories that are fresh and reads the journal; nothing is sent before `quorum.start`.
+
+        `handle_here` handles a request to the active controller where that is this node.
+        """
         settings = configs.broker
+        self._configs = configs
+        self._loop = runtime.loop
+        self._tasks = runtime.tasks
         self.clean = all(directory.clean for directory in directories)  # whether the last stop was
         identity = identify(
             directories,
@@ -76,6 +102,8 @@ class QuorumMember:
         self.liveness = Liveness(
             runtime.loop, self.quorum, self.metadata, self.controller, inter_broker_listener(settings)
         )
+        self.link = ControllerLink(runtime.loop, self.quorum, self.metadata, self.controller, peers, handle_here)
+        self.producer_ids = ProducerIds(runtime.tasks, self.quorum, self.metadata, self.controller, self.link)
         # What it registers as: a controller, and a broker with the epoch of its last clean stop.
         self.registration = Controller(
             identity.node_id, random_uuid(runtime.rng), controller_endpoints(settings), FEATURES
@@ -97,6 +125,29 @@ class QuorumMember:
     def alone(self) -> bool:
         """Whether this node is the only voter, so that it decides alone."""
         return self.quorum.is_alone
+
+    @cached_property
+    def topics(self) -> TopicCreation:
+        from ottla.server.quorum.topic_creation import TopicCreation  # many nodes never create one
+
+        return TopicCreation(self._tasks, self.metadata, self.controller, self.link)
+
+    def create_topics(self, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
+        """Has topics created; what cannot be done is in the outcomes."""
+        return self.topics.create(topics)
+
+    def create_topic(self, name: str) -> Later[ApiError | None]:
+        """Creates a topic with the broker's own settings: None when it is there, or why it cannot be created now."""
+        brokers = brokers_expected(self.quorum, self.metadata.state)
+        return self.create_topics((new_topic(name, self._configs.broker, brokers),)).map(created)
+
+    def lifecycle(self, partitions: Partitions, broker: Broker) -> Lifecycle:
+        """The registration of this node as `broker`, which holds `partitions`, and its heartbeats."""
+        return Lifecycle(self._loop, self._configs, partitions, self.quorum, self.metadata, self.link, broker)
+
+    async def register_controller(self) -> None:
+        """Makes this controller known to the cluster; returns when this node's own metadata shows it."""
+        await register_controller(self.link, self.metadata, self.registration)
 
     def start_alone(self) -> None:
         """When it returns, this node leads and has registered itself as controller and broker."""

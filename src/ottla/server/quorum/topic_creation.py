@@ -1,4 +1,5 @@
-"""Topics that this node has the controller create: those that nobody described, and those of the coordinators."""
+"""TopicCreation: topics that this node has the active controller create: those that clients asked for and that are not
+there, and those of the coordinators."""
 
 from __future__ import annotations
 
@@ -6,60 +7,62 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla.client.errors import ClientError, error_code
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.loop.later import FAILED, Later
-from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
-
-if TYPE_CHECKING:
-    from ottla.server.quorum.controller_link import ControllerChannel
+from ottla.server.loop.tasks import Tasks
+from ottla.server.quorum.active_controller import ActiveController
+from ottla.server.quorum.controller_link import ControllerLink
+from ottla.server.quorum.metadata_host import MetadataHost
+from ottla.server.quorum.not_controller import NotController
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 log = logging.getLogger(__name__)
 
 _Wanted = CreateTopicsRequest.CreatableTopic
 
 
-def create_topics(channel: ControllerChannel, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
-    """What became of them, once this node knows of those that were made."""
-    controller = channel.services.controller
-    if not controller.active:
-        return channel.later(_create_elsewhere(channel, topics))
-    made: Later[list[TopicOutcome]] = Later()
+class TopicCreation:
+    def __init__(
+        self, tasks: Tasks, metadata: MetadataHost, controller: ActiveController, link: ControllerLink
+    ) -> None:
+        self._tasks = tasks
+        self._metadata = metadata
+        self._controller = controller
+        self._link = link
+        self._missing: set[str] = set()  # topics that are being created because a client asked for them
+        self._told: set[str] = set()  # why these cannot be created is in the log already
 
-    def settle(reply: Any) -> None:
-        if not isinstance(reply, ApiError):
-            made.set(reply)
-        elif reply.code == ErrorCode.NOT_CONTROLLER:
-            channel.later(_create_elsewhere(channel, topics)).then(made.set)
-        else:
-            made.set(_refused(topics, reply))
+    def create(self, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
+        """What became of them, once this node knows of those that were created."""
+        if not self._controller.active:
+            return self._tasks.later(self._create_elsewhere(topics))
+        made: Later[list[TopicOutcome]] = Later()
 
-    controller.submit(CreateTopics(topics)).then(settle)
-    return made
+        def settle(reply: Any) -> None:
+            if isinstance(reply, NotController):
+                self._tasks.later(self._create_elsewhere(topics)).then(made.set)
+            else:
+                made.set(_refused(topics, reply) if isinstance(reply, ApiError) else reply)
 
+        self._controller.submit(CreateTopics(topics)).then(settle)
+        return made
 
-class MissingTopics:
-    """Topics that clients asked for and that are not there: each is created once, and nobody waits for it."""
-
-    def __init__(self, channel: ControllerChannel) -> None:
-        self._channel = channel
-        self._creating: set[str] = set()
-        self._told: set[str] = set()  # why these cannot be made is in the log already
-
-    def create(self, topics: Iterable[NewTopic]) -> None:
-        """Those that are being created, or are too many at once, are left out: whoever needs them asks again."""
-        room = limits.TOPICS_BEING_CREATED_MAX - len(self._creating)
-        wanted = tuple(topic for topic in topics if topic.name not in self._creating)[: max(room, 0)]
+    def create_missing(self, topics: Iterable[NewTopic]) -> None:
+        """Has topics created that a client asked for; nobody waits for them. Those that are being created, or are too
+        many at once, are left out: a client that needs them asks again."""
+        room = limits.TOPICS_BEING_CREATED_MAX - len(self._missing)
+        wanted = tuple(topic for topic in topics if topic.name not in self._missing)[: max(room, 0)]
         if wanted:
-            self._creating.update(topic.name for topic in wanted)
-            create_topics(self._channel, wanted).then(partial(self._settle, wanted))
+            self._missing.update(topic.name for topic in wanted)
+            self.create(wanted).then(partial(self._settle_missing, wanted))
 
-    def _settle(self, wanted: tuple[NewTopic, ...], outcomes: list[TopicOutcome]) -> None:
-        self._creating.difference_update(topic.name for topic in wanted)
+    def _settle_missing(self, wanted: tuple[NewTopic, ...], outcomes: list[TopicOutcome]) -> None:
+        self._missing.difference_update(topic.name for topic in wanted)
         for outcome in () if outcomes is FAILED else outcomes:
             name, error = outcome.name, outcome.error
             if error is None or error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
@@ -68,31 +71,36 @@ class MissingTopics:
                 self._told.add(name)
                 log.warning("topic %s, which a client asked for, cannot be created: %s", name, error)
 
-
-async def _create_elsewhere(channel: ControllerChannel, topics: tuple[NewTopic, ...]) -> list[TopicOutcome]:
-    wanted = [_wanted(topic) for topic in topics]
-    try:
-        answer = await channel.ask(CreateTopicsRequest(topics=wanted, timeout_ms=limits.CONTROLLER_ANSWER_MS))
-    except ClientError as error:
-        return _refused(topics, ApiError(ErrorCode.REQUEST_TIMED_OUT, str(error)))
-    outcomes = [
-        TopicOutcome(
-            each.name,
-            ApiError(error_code(each.error_code), each.error_message) if each.error_code else None,
-            each.topic_id,
-            each.num_partitions,
-            each.replication_factor,
+    async def _create_elsewhere(self, topics: tuple[NewTopic, ...]) -> list[TopicOutcome]:
+        request = CreateTopicsRequest(
+            topics=[_wanted(topic) for topic in topics], timeout_ms=limits.CONTROLLER_ANSWER_MS
         )
-        for each in answer.topics
-    ]
-    made = [outcome.id for outcome in outcomes if outcome.error is None]
-    metadata = channel.services.metadata
-    try:
-        async with asyncio.timeout(limits.CONTROLLER_ANSWER_MS / 1000):
-            await metadata.until(lambda: all(each in metadata.state.topic_by_id for each in made))
-    except TimeoutError:
-        log.warning("this node has not heard of the topics that the controller made")
-    return outcomes
+        try:
+            answer: CreateTopicsResponse = await self._link.ask(request, errors=_errors)
+        except ClientError as error:
+            return _refused(topics, ApiError(ErrorCode.REQUEST_TIMED_OUT, str(error)))
+        outcomes = [
+            TopicOutcome(
+                each.name,
+                ApiError(error_code(each.error_code), each.error_message) if each.error_code else None,
+                each.topic_id,
+                each.num_partitions,
+                each.replication_factor,
+            )
+            for each in answer.topics
+        ]
+        made = [outcome.id for outcome in outcomes if outcome.error is None]
+        metadata = self._metadata
+        try:
+            async with asyncio.timeout(limits.CONTROLLER_ANSWER_MS / 1000):
+                await metadata.until(lambda: all(each in metadata.state.topic_by_id for each in made))
+        except TimeoutError:
+            log.warning("this node has not heard of the topics that the controller created")
+        return outcomes
+
+
+def _errors(response: CreateTopicsResponse) -> Iterable[int]:
+    return (topic.error_code for topic in response.topics)
 
 
 def _refused(topics: tuple[NewTopic, ...], error: ApiError) -> list[TopicOutcome]:

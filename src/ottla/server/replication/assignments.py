@@ -87,7 +87,7 @@ class Assignments:
             broker_epoch=services.metadata.state.broker_epoch(services.node_id),
             directories=_directories(told),
         )
-        answer: AssignReplicasToDirsResponse = await services.channel.ask(request)
+        answer: AssignReplicasToDirsResponse = await services.member.link.ask(request)
         if answer.error_code:
             log.info("AssignReplicasToDirs was refused: %s", error_code(answer.error_code).name)
             return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from ottla.client.errors import ClientError, error_code
@@ -119,7 +119,7 @@ class IsrChanges:
             broker_epoch=services.metadata.state.broker_epoch(services.node_id),
             topics=_topics(proposed),
         )
-        answer: AlterPartitionResponse = await services.channel.ask(request)
+        answer: AlterPartitionResponse = await services.member.link.ask(request, errors=_errors)
         if answer.error_code:
             log.info("AlterPartition was refused: %s", error_code(answer.error_code).name)
             return proposed
@@ -144,6 +144,12 @@ class IsrChanges:
         terms = Terms(data.leader_id, data.leader_epoch, data.partition_epoch, replicas, tuple(data.isr))
         partition.proposal_accepted(terms, self._services.steady_ms())
         return False
+
+
+def _errors(response: AlterPartitionResponse) -> Iterable[int]:
+    """A controller that is behind says NOT_CONTROLLER of the partitions that it knows too little of."""
+    yield response.error_code
+    yield from (data.error_code for topic in response.topics for data in topic.partitions)
 
 
 def _topics(proposed: _Proposed) -> list[_Topic]:

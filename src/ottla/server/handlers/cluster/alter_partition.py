@@ -9,11 +9,11 @@ from itertools import groupby
 
 from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, IsrMember, IsrOutcome
 from ottla.model import limits
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
-from ottla.server.loop.later import Answer
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.cluster.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 _Asked = AlterPartitionRequest.TopicData.PartitionData
@@ -21,12 +21,17 @@ _Topic = AlterPartitionResponse.TopicData
 _FIRST_WITH_EPOCHS = AlterPartitionRequest.TopicData.PartitionData.since("new_isr_with_epochs")
 
 
+def _refuse(_: AlterPartitionRequest, error: ApiError) -> AlterPartitionResponse:
+    return AlterPartitionResponse(error_code=error.code, topics=[])
+
+
 @handles(
     AlterPartitionRequest,
     on="controller",
     portions=Portions("topics.partitions", "topics.partitions", limits.METADATA_RECORDS_PER_SLICE),
+    refuse=_refuse,
 )
-def alter_partition(request: AlterPartitionRequest, context: Context) -> Answer[AlterPartitionResponse]:
+def alter_partition(request: AlterPartitionRequest, context: Context) -> Decided[AlterPartitionResponse]:
     changes = tuple(
         IsrChange(
             topic.topic_id,
@@ -39,11 +44,7 @@ def alter_partition(request: AlterPartitionRequest, context: Context) -> Answer[
         for topic in request.topics
         for each in topic.partitions
     )
-    return context.controller.ask(
-        AlterPartition(request.broker_id, request.broker_epoch, changes),
-        _response,
-        lambda error: AlterPartitionResponse(error_code=error.code, topics=[]),
-    )
+    return context.controller.ask(AlterPartition(request.broker_id, request.broker_epoch, changes), _response)
 
 
 def _members(asked: _Asked, version: int) -> tuple[IsrMember, ...]:

@@ -56,5 +56,5 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
 def _finalized(context: Context) -> Mapping[str, int]:
     """The features of the cluster, and that of the quorum, which has its own records; 0 there means without."""
     features = context.metadata.state.features
-    level = context.services.quorum.kraft_version
+    level = context.member.quorum.kraft_version
     return {**features, KRAFT_VERSION: level} if level else features

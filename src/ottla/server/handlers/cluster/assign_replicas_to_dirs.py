@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from ottla.cluster.commands.assign_directories import AssignReplicasToDirs, Placement
 from ottla.model import limits
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
-from ottla.server.loop.later import Answer
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.cluster.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
@@ -19,16 +19,21 @@ from ottla.wire.messages.cluster.assign_replicas_to_dirs import (
 _Directory = AssignReplicasToDirsResponse.DirectoryData
 
 
+def _refuse(_: AssignReplicasToDirsRequest, error: ApiError) -> AssignReplicasToDirsResponse:
+    return AssignReplicasToDirsResponse(error_code=error.code, directories=[])
+
+
 @handles(
     AssignReplicasToDirsRequest,
     on="controller",
     portions=Portions(
         "directories.topics.partitions", "directories.topics.partitions", limits.METADATA_RECORDS_PER_SLICE
     ),
+    refuse=_refuse,
 )
 def assign_replicas_to_dirs(
     request: AssignReplicasToDirsRequest, context: Context
-) -> Answer[AssignReplicasToDirsResponse]:
+) -> Decided[AssignReplicasToDirsResponse]:
     placements = tuple(
         Placement(directory.id, topic.topic_id, each.partition_index)
         for directory in request.directories
@@ -44,11 +49,7 @@ def assign_replicas_to_dirs(
         ]
         return AssignReplicasToDirsResponse(error_code=ErrorCode.NONE, directories=directories)
 
-    return context.controller.ask(
-        AssignReplicasToDirs(request.broker_id, request.broker_epoch, placements),
-        respond,
-        lambda error: AssignReplicasToDirsResponse(error_code=error.code, directories=[]),
-    )
+    return context.controller.ask(AssignReplicasToDirs(request.broker_id, request.broker_epoch, placements), respond)
 
 
 def _topic(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from ottla.cluster.commands.heartbeat import BrokerHeartbeat
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.loop.later import Answer
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.cluster.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 
-@handles(BrokerHeartbeatRequest, on="controller")
-def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) -> Answer[BrokerHeartbeatResponse]:
-    context.services.liveness.heard(request.broker_id, request.broker_epoch, context.when_closed)
+def _refuse(_: BrokerHeartbeatRequest, error: ApiError) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(error_code=error.code, should_shut_down=False)
+
+
+@handles(BrokerHeartbeatRequest, on="controller", refuse=_refuse)
+def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) -> Decided[BrokerHeartbeatResponse]:
+    context.member.liveness.heard(request.broker_id, request.broker_epoch, context.when_closed)
     command = BrokerHeartbeat(
         request.broker_id,
         request.broker_epoch,
@@ -30,5 +34,4 @@ def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) -> Answe
             is_fenced=reply.fenced,
             should_shut_down=reply.should_shut_down,
         ),
-        lambda error: BrokerHeartbeatResponse(error_code=error.code, should_shut_down=False),
     )

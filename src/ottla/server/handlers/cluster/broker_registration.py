@@ -5,15 +5,19 @@ from __future__ import annotations
 from ottla.cluster.commands.register_broker import RegisterBroker
 from ottla.cluster.entities import Broker
 from ottla.cluster.registration import endpoints_of, features_of
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.loop.later import Answer
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.cluster.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
 
-@handles(BrokerRegistrationRequest, on="controller", few=True)
-def broker_registration(request: BrokerRegistrationRequest, context: Context) -> Answer[BrokerRegistrationResponse]:
+def _refuse(_: BrokerRegistrationRequest, error: ApiError) -> BrokerRegistrationResponse:
+    return BrokerRegistrationResponse(error_code=error.code)
+
+
+@handles(BrokerRegistrationRequest, on="controller", few=True, refuse=_refuse)
+def broker_registration(request: BrokerRegistrationRequest, context: Context) -> Decided[BrokerRegistrationResponse]:
     if request.cluster_id != context.cluster_id:
         return BrokerRegistrationResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     if request.is_migrating_zk_broker:
@@ -32,5 +36,4 @@ def broker_registration(request: BrokerRegistrationRequest, context: Context) ->
     return context.controller.ask(
         RegisterBroker(broker, request.previous_broker_epoch),
         lambda epoch: BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=epoch),
-        lambda error: BrokerRegistrationResponse(error_code=error.code),
     )

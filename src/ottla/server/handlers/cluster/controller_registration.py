@@ -6,20 +6,24 @@ from ottla.cluster.commands.start import RegisterController
 from ottla.cluster.entities import Controller
 from ottla.cluster.features import controllers_registered
 from ottla.cluster.registration import endpoints_of, features_of
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.loop.later import Answer
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.cluster.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
 
 
-@handles(ControllerRegistrationRequest, on="controller", few=True)
+def _refuse(_: ControllerRegistrationRequest, error: ApiError) -> ControllerRegistrationResponse:
+    return ControllerRegistrationResponse(error_code=error.code, error_message=error.message)
+
+
+@handles(ControllerRegistrationRequest, on="controller", few=True, refuse=_refuse)
 def controller_registration(
     request: ControllerRegistrationRequest, context: Context
-) -> Answer[ControllerRegistrationResponse]:
+) -> Decided[ControllerRegistrationResponse]:
     controller = Controller(
         request.controller_id,
         request.incarnation_id,
@@ -34,5 +38,4 @@ def controller_registration(
     return context.controller.ask(
         RegisterController(controller),
         lambda _: ControllerRegistrationResponse(error_code=ErrorCode.NONE, error_message=None),
-        lambda error: ControllerRegistrationResponse(error_code=error.code, error_message=error.message),
     )

@@ -32,7 +32,7 @@ def describe_cluster(request: DescribeClusterRequest, context: Context) -> Descr
         error_code=0,
         endpoint_type=here,
         cluster_id=context.cluster_id,
-        controller_id=context.services.quorum.leader_id if controllers else some_broker(context),
+        controller_id=context.member.quorum.leader_id if controllers else some_broker(context),
         brokers=_controllers(context) if controllers else _brokers(context, request.include_fenced_brokers),
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED

@@ -18,7 +18,7 @@ from ottla.server.api import dispatch
 from ottla.server.api.context import Context, Peer
 from ottla.server.api.dispatch import handles
 from ottla.server.loop.later import FAILED, Answer, Disconnect, Large
-from ottla.server.quorum.controller_link import is_refused_by_role
+from ottla.server.quorum.not_controller import NotController
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.cluster.envelope import EnvelopeRequest, EnvelopeResponse
 from ottla.wire.types import Crowded, WireError
@@ -28,12 +28,14 @@ log = logging.getLogger(__name__)
 
 _HEAD = Struct(">hhih")  # key, version, correlation id, length of the client id
 _LENGTH_BYTES = 4
+# The broker that forwarded the request finds the active controller.
+_NOT_CONTROLLER = EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
 
 
 @handles(EnvelopeRequest, on="controller")
 def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeResponse]:
     if not context.controller.active:
-        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        return _NOT_CONTROLLER
     frame = memoryview(request.request_data)
     try:
         key, version, correlation_id, client_id_size = _HEAD.unpack_from(frame)
@@ -74,10 +76,12 @@ def _served(
     route: dispatch.Route, asked: Request, inner: Context, correlation_id: int
 ) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
     try:
-        answer: Any = route.handler(asked, inner)
+        answer: Any = route.endpoint.decide(asked, inner)
+        if isinstance(answer, NotController):
+            return _NOT_CONTROLLER
         if not isinstance(answer, Response):
             return _sealed_later(answer, route, correlation_id, inner)
-        return _sealed(answer, route.reply(answer, correlation_id))
+        return _sealed(route.reply(answer, correlation_id))
     except Disconnect as reason:
         log.info("a request in an envelope is refused: %s", reason)
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -91,10 +95,12 @@ async def _sealed_later(answer: Any, route: dispatch.Route, correlation_id: int,
             answer = await answer
         if answer is FAILED:
             return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        if isinstance(answer, NotController):
+            return _NOT_CONTROLLER
         if not isinstance(answer, Large):
-            return _sealed(answer, route.reply(answer, correlation_id))
+            return _sealed(route.reply(answer, correlation_id))
         steps = route.reply_in_steps(answer.response, correlation_id)
-        return _sealed(answer.response, await inner.services.slices.finish(steps))
+        return _sealed(await inner.services.slices.finish(steps))
     except Exception:
         return _failed()
 
@@ -104,9 +110,7 @@ def _failed() -> EnvelopeResponse:
     return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _sealed(answer: Response, parts: Iterable[Any]) -> EnvelopeResponse:
-    if is_refused_by_role(answer):  # the lead was lost meanwhile: whoever forwarded this finds the next one
-        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+def _sealed(parts: Iterable[Any]) -> EnvelopeResponse:
     frame = b"".join(bytes(part) for part in parts)
     return EnvelopeResponse(response_data=frame[_LENGTH_BYTES:], error_code=0)
 

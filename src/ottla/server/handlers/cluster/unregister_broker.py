@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from ottla.cluster.commands.fence import UnregisterBroker
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.loop.later import Answer
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.cluster.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
-@handles(UnregisterBrokerRequest, on="both", forwarded=True)
-def unregister_broker(request: UnregisterBrokerRequest, context: Context) -> Answer[UnregisterBrokerResponse]:
+def _refuse(_: UnregisterBrokerRequest, error: ApiError) -> UnregisterBrokerResponse:
+    return UnregisterBrokerResponse(error_code=error.code, error_message=error.text)
+
+
+@handles(UnregisterBrokerRequest, on="both", forwarded=True, refuse=_refuse)
+def unregister_broker(request: UnregisterBrokerRequest, context: Context) -> Decided[UnregisterBrokerResponse]:
     return context.controller.ask(
         UnregisterBroker(request.broker_id),
         lambda _: UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=""),
-        lambda error: UnregisterBrokerResponse(error_code=error.code, error_message=error.text),
     )

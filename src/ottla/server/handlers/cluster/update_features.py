@@ -6,34 +6,46 @@ v1 upgrade types and validate-only instead of allow_downgrade   v2 one answer fo
 from __future__ import annotations
 
 from ottla.cluster.commands.update_features import FeatureUpdate, FeatureUpgrade, UpdateFeatures
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.loop.later import Answer, Later
+from ottla.server.loop.later import Later
+from ottla.server.quorum.active_controller import Decided
+from ottla.server.quorum.not_controller import NotController
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 _KNOWN = frozenset(FeatureUpgrade)
 _FIRST_WITH_UPGRADE_TYPE = UpdateFeaturesRequest.FeatureUpdateKey.since("upgrade_type")
 
 
-@handles(UpdateFeaturesRequest, on="both", forwarded=True, few=True)
-def update_features(request: UpdateFeaturesRequest, context: Context) -> Answer[UpdateFeaturesResponse]:
+def _refuse(_: UpdateFeaturesRequest, error: ApiError) -> UpdateFeaturesResponse:
+    return UpdateFeaturesResponse(error_code=error.code, error_message=error.text)
+
+
+@handles(UpdateFeaturesRequest, on="both", forwarded=True, few=True, refuse=_refuse)
+def update_features(request: UpdateFeaturesRequest, context: Context) -> Decided[UpdateFeaturesResponse]:
     updates = tuple(
         FeatureUpdate(update.feature, update.max_version_level, _direction(update, context.request_version))
         for update in {update.feature: update for update in request.feature_updates}.values()
     )
     done = UpdateFeaturesResponse.UpdatableFeatureResult
     results = [done(feature=name, error_code=0, error_message="NONE") for name, _, _ in updates]
-    made: Later[UpdateFeaturesResponse] = Later()
+    made: Later[UpdateFeaturesResponse | ApiError] = Later()
     good = UpdateFeaturesResponse(error_code=0, error_message=None, results=results)
 
     def decided(reply: int | ApiError | None) -> None:
         if isinstance(reply, ApiError):
-            made.set(UpdateFeaturesResponse(error_code=reply.code, error_message=reply.text))
+            made.set(reply)
         elif reply is None:
             made.set(good)
         else:  # the quorum's own feature: it has its own records
-            context.services.quorum.upgrade(reply).then(lambda said: made.set(said if said.error_code else good))
+            context.member.quorum.upgrade(reply).then(upgraded)
+
+    def upgraded(answer: UpdateFeaturesResponse) -> None:
+        if answer.error_code == ErrorCode.NOT_CONTROLLER:
+            made.set(NotController(answer.error_message))
+        else:
+            made.set(answer if answer.error_code else good)
 
     context.controller.submit(UpdateFeatures(updates, request.validate_only)).then(decided)
     return made.soonest()

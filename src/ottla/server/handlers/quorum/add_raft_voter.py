@@ -10,4 +10,4 @@ from ottla.wire.messages.quorum.add_raft_voter import AddRaftVoterRequest, AddRa
 
 @handles(AddRaftVoterRequest, on="both", forwarded=True)
 def add_raft_voter(request: AddRaftVoterRequest, context: Context) -> Answer[AddRaftVoterResponse]:
-    return context.services.quorum.ask(request)
+    return context.member.quorum.ask(request)

@@ -10,4 +10,4 @@ from ottla.wire.messages.quorum.begin_quorum_epoch import BeginQuorumEpochReques
 
 @handles(BeginQuorumEpochRequest, on="controller")
 def begin_quorum_epoch(request: BeginQuorumEpochRequest, context: Context) -> Answer[BeginQuorumEpochResponse]:
-    return context.services.quorum.ask(request)
+    return context.member.quorum.ask(request)

@@ -26,7 +26,7 @@ def describe_quorum(request: DescribeQuorumRequest, context: Context) -> Describ
     if asked != [(CLUSTER_METADATA_TOPIC, [0])]:
         # There is one quorum: any other question is answered, partition by partition, with the same error.
         return _refuse(request)
-    quorum = context.services.quorum
+    quorum = context.member.quorum
     found = quorum.describe()
     error = ErrorCode.NONE if found is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
     voters, observers = found if found is not None else ([], [])

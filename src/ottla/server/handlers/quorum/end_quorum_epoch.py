@@ -10,4 +10,4 @@ from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, E
 
 @handles(EndQuorumEpochRequest, on="controller")
 def end_quorum_epoch(request: EndQuorumEpochRequest, context: Context) -> Answer[EndQuorumEpochResponse]:
-    return context.services.quorum.ask(request)
+    return context.member.quorum.ask(request)

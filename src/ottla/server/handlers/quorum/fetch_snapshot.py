@@ -10,4 +10,4 @@ from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotRequest, Fetc
 
 @handles(FetchSnapshotRequest, on="controller")
 def fetch_snapshot(request: FetchSnapshotRequest, context: Context) -> Answer[FetchSnapshotResponse]:
-    return context.services.quorum.ask(request)
+    return context.member.quorum.ask(request)

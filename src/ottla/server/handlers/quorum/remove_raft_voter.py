@@ -10,4 +10,4 @@ from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest,
 
 @handles(RemoveRaftVoterRequest, on="both", forwarded=True)
 def remove_raft_voter(request: RemoveRaftVoterRequest, context: Context) -> Answer[RemoveRaftVoterResponse]:
-    return context.services.quorum.ask(request)
+    return context.member.quorum.ask(request)

@@ -10,4 +10,4 @@ from ottla.wire.messages.quorum.update_raft_voter import UpdateRaftVoterRequest,
 
 @handles(UpdateRaftVoterRequest, on="controller")
 def update_raft_voter(request: UpdateRaftVoterRequest, context: Context) -> Answer[UpdateRaftVoterResponse]:
-    return context.services.quorum.ask(request)
+    return context.member.quorum.ask(request)

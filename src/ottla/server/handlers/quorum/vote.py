@@ -10,4 +10,4 @@ from ottla.wire.messages.quorum.vote import VoteRequest, VoteResponse
 
 @handles(VoteRequest, on="controller")
 def vote(request: VoteRequest, context: Context) -> Answer[VoteResponse]:
-    return context.services.quorum.ask(request)
+    return context.member.quorum.ask(request)

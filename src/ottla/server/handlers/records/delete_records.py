@@ -58,7 +58,7 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[De
         }
         return _when_done(request, answers, lagging, context) if lagging else _respond(request, answers)
 
-    return keep_turn(context, context.services.channel.later(_delete_all(starts, context)), deleted)
+    return keep_turn(context, context.services.runtime.tasks.later(_delete_all(starts, context)), deleted)
 
 
 async def _delete_all(starts: dict[Partition, int], context: Context) -> dict[TopicPartition, PartitionAnswer]:

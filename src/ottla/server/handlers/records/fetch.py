@@ -31,7 +31,7 @@ _SESSION = "the session of a follower"  # what to close with its connection
 def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
     if context.connection.controller:
         context.is_nudged = True
-        return context.services.quorum.ask(request)  # controllers have the metadata journal, and nothing else to read
+        return context.member.quorum.ask(request)  # controllers have the metadata journal, and nothing else to read
     version = context.request_version
     by_id = version >= FIRST_VERSION_BY_ID
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):

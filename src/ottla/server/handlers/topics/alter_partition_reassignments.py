@@ -11,7 +11,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
-from ottla.server.loop.later import Answer
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.topics.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -20,15 +20,20 @@ from ottla.wire.messages.topics.alter_partition_reassignments import (
 _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 
 
+def _refuse(_: AlterPartitionReassignmentsRequest, error: ApiError) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.text, responses=[])
+
+
 @handles(
     AlterPartitionReassignmentsRequest,
     on="both",
     forwarded=True,
     portions=Portions("topics.partitions", "responses.partitions", limits.ITEMS_PER_SLICE),
+    refuse=_refuse,
 )
 def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: Context
-) -> Answer[AlterPartitionReassignmentsResponse]:
+) -> Decided[AlterPartitionReassignmentsResponse]:
     moves = tuple(
         ReplicaAssignment(topic.name, each.partition_index, None if each.replicas is None else tuple(each.replicas))
         for topic in request.topics
@@ -48,10 +53,7 @@ def alter_partition_reassignments(
             responses=topics,
         )
 
-    def refuse(error: ApiError) -> AlterPartitionReassignmentsResponse:
-        return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.text, responses=[])
-
-    return context.controller.ask(Reassign(moves, request.allow_replication_factor_change), respond, refuse)
+    return context.controller.ask(Reassign(moves, request.allow_replication_factor_change), respond)
 
 
 def _answer(outcome: Moved) -> _Topic.ReassignablePartitionResponse:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ottla.cluster.commands.create_partitions import CreatePartitions, Grown, Growth
 from ottla.model import limits
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
-from ottla.server.loop.later import Answer
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
 
@@ -16,13 +16,18 @@ def _weight(topic: CreatePartitionsRequest.Topic) -> int:
     return max(topic.count, 1)
 
 
+def _refuse(request: CreatePartitionsRequest, error: ApiError) -> CreatePartitionsResponse:
+    return _response([Grown(topic.name, error) for topic in request.topics])
+
+
 @handles(
     CreatePartitionsRequest,
     on="both",
     forwarded=True,
     portions=Portions("topics", "results", limits.PARTITIONS_CREATED_PER_SLICE, weigh=_weight),
+    refuse=_refuse,
 )
-def create_partitions(request: CreatePartitionsRequest, context: Context) -> Answer[CreatePartitionsResponse]:
+def create_partitions(request: CreatePartitionsRequest, context: Context) -> Decided[CreatePartitionsResponse]:
     command = CreatePartitions(
         tuple(
             Growth(
@@ -34,9 +39,7 @@ def create_partitions(request: CreatePartitionsRequest, context: Context) -> Ans
         ),
         request.validate_only,
     )
-    return context.controller.ask(
-        command, _response, lambda error: _response([Grown(topic.name, error) for topic in command.topics])
-    )
+    return context.controller.ask(command, _response)
 
 
 def _response(outcomes: list[Grown]) -> CreatePartitionsResponse:

@@ -5,10 +5,7 @@ v4 defaults for partitions and replication factor (-1)   v5 the answer tells the
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
 from ottla.cluster.commands.create_topics import DEFAULT, CreateTopics, NewTopic, TopicOutcome, check_total
-from ottla.machine.stepped import collected
 from ottla.model import limits
 from ottla.model.describe import describe_topic
 from ottla.model.errors import ApiError, ErrorCode
@@ -16,8 +13,8 @@ from ottla.model.node_config import NodeConfig
 from ottla.model.settings.node import NUM_PARTITIONS
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.api.portions import Portions, in_portions
-from ottla.server.loop.later import Answer
+from ottla.server.api.portions import Portions
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 TopicAnswer = CreateTopicsResponse.CreatableTopicResult
@@ -30,26 +27,30 @@ def _weight(topic: CreateTopicsRequest.CreatableTopic) -> int:
     return _TOPIC_WEIGHT + max(topic.num_partitions, len(topic.assignments))
 
 
-@handles(CreateTopicsRequest, on="both", forwarded=True)
-def create_topics(request: CreateTopicsRequest, context: Context) -> Answer[CreateTopicsResponse]:
+def _check(request: CreateTopicsRequest, context: Context) -> None:
+    """Refuses a request for more partitions than one may ask for."""
     default = context.configs.broker[NUM_PARTITIONS]
     counts = (
         len(topic.assignments) or (default if topic.num_partitions == DEFAULT else topic.num_partitions)
         for topic in request.topics
     )
-    try:
-        check_total(counts)
-    except ApiError as error:
-        return context.services.slices.answer(_refused(request, error))
-    return _create_in_portions(request, context)
+    check_total(counts)
 
 
-def _refused(request: CreateTopicsRequest, error: ApiError) -> Generator[None, None, CreateTopicsResponse]:
-    refused = (_answer(TopicOutcome(each.name, error), (), None) for each in request.topics)
-    return CreateTopicsResponse(topics=(yield from collected(refused, limits.PARTITIONS_DESCRIBED_PER_SLICE)))
+def _refuse(request: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return CreateTopicsResponse(topics=[_answer(TopicOutcome(name, error), (), None) for name in names])
 
 
-def _create(request: CreateTopicsRequest, context: Context) -> Answer[CreateTopicsResponse]:
+@handles(
+    CreateTopicsRequest,
+    on="both",
+    forwarded=True,
+    portions=Portions("topics", "topics", limits.PARTITIONS_CREATED_PER_SLICE, weigh=_weight),
+    refuse=_refuse,
+    check=_check,
+)
+def create_topics(request: CreateTopicsRequest, context: Context) -> Decided[CreateTopicsResponse]:
     topics = tuple(
         NewTopic(
             topic.name,
@@ -67,15 +68,7 @@ def _create(request: CreateTopicsRequest, context: Context) -> Answer[CreateTopi
     def respond(outcomes: list[TopicOutcome]) -> CreateTopicsResponse:
         return CreateTopicsResponse(topics=[_answer(outcome, configs[outcome.name], node) for outcome in outcomes])
 
-    def refuse(error: ApiError) -> CreateTopicsResponse:
-        return respond([TopicOutcome(name, error) for name in configs])
-
-    return context.controller.ask(CreateTopics(topics, request.validate_only), respond, refuse)
-
-
-_create_in_portions = in_portions(
-    Portions("topics", "topics", limits.PARTITIONS_CREATED_PER_SLICE, weigh=_weight), _create
-)
+    return context.controller.ask(CreateTopics(topics, request.validate_only), respond)
 
 
 def _answer(outcome: TopicOutcome, configs: tuple[tuple[str, str | None], ...], node: NodeConfig | None) -> TopicAnswer:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from ottla.cluster.commands.delete_topics import DeleteTopics, DoomedTopic, TopicDeletion
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
-from ottla.server.loop.later import Answer
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 _FIRST_WITH_IDS = DeleteTopicsRequest.since("topics")
@@ -16,30 +17,36 @@ _FIRST_WITH_IDS = DeleteTopicsRequest.since("topics")
 _FIRST_WITH_DISABLED = 3
 
 
+def _refuse(request: DeleteTopicsRequest, error: ApiError) -> DeleteTopicsResponse:
+    by_id = [TopicDeletion(topic.name, topic.topic_id, error) for topic in request.topics]
+    return _response(by_id or [TopicDeletion(name, NO_ID, error) for name in request.topic_names])
+
+
 @handles(
     DeleteTopicsRequest,
     on="both",
     forwarded=True,
     portions=Portions(("topics", "topic_names"), ("responses", "responses"), limits.RESOURCES_PER_SLICE),
+    refuse=_refuse,
 )
-def delete_topics(request: DeleteTopicsRequest, context: Context) -> Answer[DeleteTopicsResponse]:
+def delete_topics(request: DeleteTopicsRequest, context: Context) -> Decided[DeleteTopicsResponse]:
     version = context.request_version
     if version >= _FIRST_WITH_IDS:
         doomed = tuple(DoomedTopic(topic.name, topic.topic_id) for topic in request.topics)
     else:
         doomed = tuple(DoomedTopic(name) for name in request.topic_names)
 
-    def refuse(error: ApiError) -> DeleteTopicsResponse:
-        return _response([TopicDeletion(name, id, _for_version(error, version)) for name, id in doomed], version)
+    def decided(reply: list[TopicDeletion] | ApiError) -> DeleteTopicsResponse | ApiError:
+        return _for_version(reply, version) if isinstance(reply, ApiError) else _response(reply)
 
-    return context.controller.ask(DeleteTopics(doomed), lambda deletions: _response(deletions, version), refuse)
+    return context.controller.submit(DeleteTopics(doomed)).map(decided).soonest()
 
 
-def _response(deletions: list[TopicDeletion], version: int) -> DeleteTopicsResponse:
+def _response(deletions: list[TopicDeletion]) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(
         responses=[
             DeleteTopicsResponse.DeletableTopicResult(
-                name=name if version >= _FIRST_WITH_IDS else name or "",
+                name=name,
                 topic_id=id,
                 error_code=error.code if error else ErrorCode.NONE,
                 error_message=error.text if error else None,

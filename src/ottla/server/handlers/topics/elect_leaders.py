@@ -9,16 +9,22 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from ottla.cluster.commands.elect_leaders import ElectionOutcome, ElectLeaders
-from ottla.machine.stepped import collected
+from ottla.machine.stepped import collected, in_one_go
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context, Services
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
-from ottla.server.loop.later import FAILED, Answer, Large, Later
+from ottla.server.loop.later import FAILED, Large, Later
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.topics.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 _Topic = ElectLeadersResponse.ReplicaElectionResult
+
+
+def _refuse(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
+    asked = [(each.topic, index) for each in request.topic_partitions or () for index in each.partitions]
+    return in_one_go(_responding([ElectionOutcome(name, index, error) for name, index in asked], error.code, ()))
 
 
 @handles(
@@ -28,8 +34,9 @@ _Topic = ElectLeadersResponse.ReplicaElectionResult
     portions=Portions(
         "topic_partitions.partitions", "replica_election_results.partition_result", limits.ITEMS_PER_SLICE
     ),
+    refuse=_refuse,
 )
-def elect_leaders(request: ElectLeadersRequest, context: Context) -> Answer[ElectLeadersResponse]:
+def elect_leaders(request: ElectLeadersRequest, context: Context) -> Decided[ElectLeadersResponse]:
     asked = None
     if request.topic_partitions is not None:
         asked = tuple((each.topic, index) for each in request.topic_partitions for index in each.partitions)

@@ -12,8 +12,9 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
-from ottla.server.loop.later import FAILED, Answer, Large, Later
+from ottla.server.loop.later import FAILED, Large, Later
 from ottla.server.loop.slices import Slices
+from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.topics.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -23,13 +24,18 @@ _Response = ListPartitionReassignmentsResponse
 _Topic = _Response.OngoingTopicReassignment
 
 
+def _refuse(_: ListPartitionReassignmentsRequest, error: ApiError) -> _Response:
+    return _Response(error_code=error.code, error_message=error.text, topics=[])
+
+
 @handles(
     ListPartitionReassignmentsRequest,
     on="both",
     forwarded=True,
     portions=Portions("topics.partition_indexes", "topics.partitions", limits.ITEMS_PER_SLICE),
+    refuse=_refuse,
 )
-def list_partition_reassignments(request: ListPartitionReassignmentsRequest, context: Context) -> Answer[_Response]:
+def list_partition_reassignments(request: ListPartitionReassignmentsRequest, context: Context) -> Decided[_Response]:
     asked = None
     if request.topics is not None:
         asked = tuple((topic.name, tuple(topic.partition_indexes)) for topic in request.topics)
@@ -39,10 +45,8 @@ def list_partition_reassignments(request: ListPartitionReassignmentsRequest, con
 async def _answer(reply: Later[Any], slices: Slices) -> Any:
     """All that are on their way may be very many."""
     moving = await reply
-    if moving is FAILED:
-        return FAILED
-    if isinstance(moving, ApiError):
-        return _Response(error_code=moving.code, error_message=moving.text, topics=[])
+    if moving is FAILED or isinstance(moving, ApiError):
+        return moving
     response = await slices.finish(_responding(moving))
     return Large(response) if len(moving) > limits.METADATA_RECORDS_PER_SLICE else response
 

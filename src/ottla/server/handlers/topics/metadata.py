@@ -135,7 +135,7 @@ def _create(names: Iterable[str], context: Context) -> None:
     """Have those created that may be. Why one cannot be made is in the log: nobody is told, as with Kafka."""
     brokers = sum(not broker.fenced for broker in context.metadata.state.brokers.values())
     wanted = (new_topic(name, context.settings, brokers) for name in names if topic_name_problem(name) is None)
-    context.services.channel.create_missing(wanted)
+    context.member.topics.create_missing(wanted)
 
 
 def _missing(code: ErrorCode, name: str | None, *, topic_id: bytes = NO_ID, operations: int = NOT_ASKED) -> TopicAnswer:

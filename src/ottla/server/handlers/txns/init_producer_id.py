@@ -24,7 +24,7 @@ def init_producer_id(request: InitProducerIdRequest, context: Context) -> Answer
         return _refuse(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
         # Without a transactional id there is no fencing: a new id is as good as the old one with a higher epoch.
-        return context.services.channel.producer_ids.ready().map(lambda problem: _next(problem, context)).soonest()
+        return context.member.producer_ids.ready().map(lambda problem: _next(problem, context)).soonest()
     if request.transactional_id == "":
         return _refuse(ErrorCode.INVALID_REQUEST)
     expected = (
@@ -45,9 +45,7 @@ def _next(problem: ApiError | None, context: Context) -> InitProducerIdResponse:
     if problem is not None:  # a new block of ids could not be had
         return _refuse(problem.code)
     try:
-        return _respond(
-            ProducerIdentity(context.services.channel.producer_ids.next_producer_id(), FIRST_PRODUCER_EPOCH)
-        )
+        return _respond(ProducerIdentity(context.member.producer_ids.next_producer_id(), FIRST_PRODUCER_EPOCH))
     except ApiError as error:  # other requests took the ids meanwhile
         return _refuse(error.code)
 

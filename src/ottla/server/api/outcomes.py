@@ -1,0 +1,35 @@
+"""The outcome of a handler's answer, for those who wait for it themselves instead of giving it to a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from ottla.client.errors import ClientError
+from ottla.server.api import dispatch
+from ottla.server.api.api_table import SERVED_TO_CONTROLLERS
+from ottla.server.api.context import Context, Peer, Services
+from ottla.server.loop.later import FAILED, Answer, Large
+from ottla.wire.message import Request
+
+_HERE = ("127.0.0.1", 0)
+
+
+async def outcome_of(answer: Answer[Any]) -> Any:
+    """The response, `NotController` or FAILED."""
+    found: Any = await answer if isinstance(answer, Awaitable) else answer
+    return found.response if isinstance(found, Large) else found
+
+
+async def handle_as_controller(services: Services, request: Request) -> Any:
+    """The response to a request that this node makes to itself as the active controller, or `NotController`."""
+    key = type(request).key
+    version = SERVED_TO_CONTROLLERS[key][1]
+    route = dispatch.controller_route(key, version)
+    assert route is not None, "the table has it"
+    context = Context(services, Peer("", _HERE, _HERE, controller=True))
+    context.request_version = version
+    outcome = await outcome_of(route.endpoint.decide(request, context))
+    if outcome is FAILED:
+        raise ClientError(f"{type(request).name} failed")
+    return outcome

@@ -1,0 +1,110 @@
+"""Refusals: what the active controller refuses as a whole, made into a response of the request's own kind.
+
+A handler that asks the active controller answers with its response, or with the ApiError that refused the request.
+Beside the handler `@handles(…, refuse=…)` declares what that error looks like in the response. Two outcomes are treated
+differently:
+
+- `decide` is for those who can ask another node: an outcome of `NotController` stays as it is, so that the request can
+  be sent to the node that is the controller now. Every other error is a response already.
+- `answer` is for a client that asked this node itself as a controller: it is told NOT_CONTROLLER, too.
+
+A request of very many items is refused in portions, as it would have been handled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
+
+from ottla.model.errors import ApiError
+from ottla.server.api.context import Context
+from ottla.server.api.portions import Portions, in_portions
+from ottla.server.loop.later import Answer, Large, Later, Sliced
+from ottla.server.quorum.not_controller import NotController
+from ottla.wire.message import Request, Response
+
+RequestT = TypeVar("RequestT", bound=Request)
+Handler = Callable[[Any, Context], Answer[Any]]
+
+
+class Refusing(Generic[RequestT]):
+    """A handler that asks the active controller. `check` looks at a whole request before it is divided into portions
+    and raises the ApiError that refuses it."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        refuse: Callable[[RequestT, ApiError], Response],
+        portions: Portions | None,
+        check: Callable[[RequestT, Context], None] | None,
+    ) -> None:
+        self._handler = handler
+        self._refuse = refuse
+        self._portions = portions
+        self._check = check
+        self._divided = self._handle if portions is None else in_portions(portions, self._handle)
+
+    def decide(self, request: RequestT, context: Context) -> Answer[Any]:
+        """The response, or `NotController`."""
+        if self._check is not None:
+            try:
+                self._check(request, context)
+            except ApiError as error:
+                return self.refused(request, context, error)
+        return self._divided(request, context)
+
+    def answer(self, request: RequestT, context: Context) -> Answer[Any]:
+        """The response."""
+        decided = self.decide(request, context)
+        if isinstance(decided, NotController):
+            return self.refused(request, context, decided)
+        if isinstance(decided, Sliced):
+            return Sliced(self._answer_later(decided.making, request, context), changes=decided.changes)
+        return _mapped(decided, lambda outcome: self._refused_by_role(request, outcome))
+
+    def refused(self, request: RequestT, context: Context, error: ApiError) -> Answer[Any]:
+        """The response that says that all of the request was refused."""
+
+        def refuse(some: RequestT, _: Context) -> Response:
+            return self._refuse(some, error)
+
+        return (
+            refuse(request, context)
+            if self._portions is None
+            else in_portions(self._portions, refuse)(request, context)
+        )
+
+    def _handle(self, request: RequestT, context: Context) -> Answer[Any]:
+        return _mapped(self._handler(request, context), lambda outcome: self._refused_by_rule(request, outcome))
+
+    async def _answer_later(self, making: Awaitable[Any], request: RequestT, context: Context) -> Any:
+        outcome = await making
+        if not isinstance(outcome, NotController):
+            return outcome
+        refused: Any = self.refused(request, context, outcome)
+        return await refused if isinstance(refused, Awaitable) else refused
+
+    def _refused_by_role(self, request: RequestT, outcome: Any) -> Any:
+        return self._refuse(request, outcome) if isinstance(outcome, NotController) else outcome
+
+    def _refused_by_rule(self, request: RequestT, outcome: Any) -> Any:
+        if isinstance(outcome, ApiError) and not isinstance(outcome, NotController):
+            return self._refuse(request, outcome)
+        return outcome
+
+
+def _mapped(answer: Any, convert: Callable[[Any], Any]) -> Any:
+    """An answer with `convert` applied to its outcome, whenever that is there."""
+    if answer is None or isinstance(answer, Response | Large):
+        return answer
+    if isinstance(answer, Later):
+        return answer.map(convert)
+    if isinstance(answer, Sliced):
+        return Sliced(_converted(answer.making, convert), changes=answer.changes)
+    if isinstance(answer, Awaitable):
+        return _converted(answer, convert)
+    return convert(answer)
+
+
+async def _converted(answer: Awaitable[Any], convert: Callable[[Any], Any]) -> Any:
+    return convert(await answer)
