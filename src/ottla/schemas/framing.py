@@ -19,6 +19,7 @@ from uuid import UUID
 
 from ottla.model.limits import INT32_MAX, PROTOBUF_DEPTH_MAX, VARINT_BYTES_MAX
 from ottla.schemas.schema import Reference
+from ottla.wire.varint import zigzag_bytes
 
 MAGIC_ID = 0
 MAGIC_GUID = 1
@@ -153,14 +154,7 @@ def _indexes_bytes(indexes: Sequence[int]) -> bytes:
         return b"\x00"
     if not 0 < len(indexes) <= PROTOBUF_DEPTH_MAX or min(indexes) < 0 or max(indexes) > INT32_MAX:
         raise ValueError(f"{list(indexes)} is no path to a message")
-    out = bytearray()
-    for number in (len(indexes), *indexes):
-        rest = number << 1
-        while rest > 0x7F:
-            out.append(rest & 0x7F | 0x80)
-            rest >>= 7
-        out.append(rest)
-    return bytes(out)
+    return b"".join(map(zigzag_bytes, (len(indexes), *indexes)))
 
 
 def _read_indexes(value: bytes | memoryview, at: int) -> tuple[tuple[int, ...], int]:

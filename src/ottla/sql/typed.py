@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,22 +15,11 @@ import pyarrow as pa
 from ottla.client.registry import NOT_FOUND, RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
 from ottla.columns.codec import Decoder, UnsupportedSchema, decode_each
 from ottla.columns.formats import decoder_of
-from ottla.schemas.framing import BadFrame, unframe
+from ottla.columns.schema_ids import PLAIN, SchemaMark, frames
 from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
 from ottla.sql.payloads import Payloads
 
 log = logging.getLogger(__name__)
-
-
-class _Mark(NamedTuple):
-    """What a value says about its schema."""
-
-    schema_id: int | None
-    guid: Any
-    indexes: tuple[int, ...] | None
-
-
-_PLAIN = _Mark(None, None, None)
 
 
 class RegistrySubjects:
@@ -65,51 +53,40 @@ class Typed:
     def __init__(self, registry: SchemaRegistry, reader: SchemaSource) -> None:
         self._registry = registry
         self._reader = reader
-        self._decoders: dict[_Mark, Decoder | None] = {}
-        own = decoder_of(reader, reader)
-        self._decoders[_PLAIN] = own
-        self.type: pa.DataType = own.type
+        self._decoders: dict[SchemaMark, Decoder | None] = {}
+        self._own = decoder_of(reader, reader)
+        self.type: pa.DataType = self._own.type
 
     def decode(self, column: pa.Array) -> pa.Array:
-        marks: dict[_Mark, int] = {}
-        which = np.full(len(column), -1, np.int64)
-        begins = np.zeros(len(column), np.int64)
-        for row, value in enumerate(column):
-            data = value.as_buffer()
-            if data is None:
-                continue
-            try:
-                framed = unframe(memoryview(data), with_indexes=self._reader.type is SchemaType.PROTOBUF)
-                mark, begins[row] = _Mark(framed.schema_id, framed.guid, framed.message_indexes), framed.payload_begin
-            except BadFrame:
-                if self._reader.type is not SchemaType.JSON:
-                    continue
-                mark = _PLAIN
-            which[row] = marks.setdefault(mark, len(marks))
+        kind = self._reader.type
+        found = frames(
+            column,
+            None,
+            of_key=False,
+            with_message=kind is SchemaType.PROTOBUF,
+            plain=kind is SchemaType.JSON,
+        )
+        decoders = [(number, self._decoder(mark)) for number, mark in enumerate(found.marks)]
         parts = [pa.nulls(1, self.type)]
         places = np.zeros(len(column), np.int64)  # where each row is among the parts; 0 is the null
         at = 1
-        for mark, number in marks.items():
-            rows = np.flatnonzero(which == number)
-            decoder = self._decoder(mark)
-            if decoder is None:
+        for number, decoder in [*decoders, (PLAIN, self._own)]:
+            rows = np.flatnonzero(found.which == number)
+            if decoder is None or not len(rows):
                 continue
-            decoded = decode_each(decoder, column.take(pa.array(rows)), begins[rows])
+            decoded = decode_each(decoder, column.take(pa.array(rows)), found.begins[rows])
             parts.append(decoded.columns)
             places[rows] = np.arange(at, at + len(rows))
             at += len(rows)
         return pa.concat_arrays(parts).take(pa.array(places))
 
-    def _decoder(self, mark: _Mark) -> Decoder | None:
+    def _decoder(self, mark: SchemaMark) -> Decoder | None:
         if mark not in self._decoders:
             try:
-                writer = (
-                    self._registry.by_guid(mark.guid)
-                    if mark.schema_id is None
-                    else self._registry.by_id(mark.schema_id)
-                )
-                self._decoders[mark] = decoder_of(writer, self._reader, indexes=mark.indexes or ())
+                schema, registry = mark.schema, self._registry
+                writer = registry.by_id(schema) if isinstance(schema, int) else registry.by_guid(schema)
+                self._decoders[mark] = decoder_of(writer, self._reader, indexes=mark.message)
             except (RegistryError, InvalidSchema, UnsupportedSchema, ValueError) as error:
-                log.warning("values of schema %s are shown as null: %s", mark.schema_id or mark.guid, error)
+                log.warning("values of schema %s are shown as null: %s", mark.schema, error)
                 self._decoders[mark] = None
         return self._decoders[mark]

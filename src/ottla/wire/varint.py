@@ -1,7 +1,7 @@
 """What generated codecs call when the short way does not apply: long varints, tagged fields, errors about lengths.
 
 An unsigned varint carries seven bits a byte, lowest first; the top bit says that more follow. Lengths need at most
-five bytes.
+five bytes. Avro, Protobuf and message indexes write their numbers in the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BYTE = [bytes([value]) for value in range(128)]
 
 
 def uvarint_bytes(value: int) -> bytes:
-    """Encode a number of up to 32 bits."""
+    """Encode a number that is not negative."""
     if value < 128:
         return _BYTE[value]
     out = bytearray()
@@ -26,6 +26,11 @@ def uvarint_bytes(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def zigzag_bytes(value: int) -> bytes:
+    """Encode a signed number of up to 64 bits: 0, -1, 1, -2 … become 0, 1, 2, 3 …"""
+    return uvarint_bytes((value << 1) ^ (value >> 63))
 
 
 def read_uvarint(view: memoryview | bytes, pos: int) -> tuple[int, int]:

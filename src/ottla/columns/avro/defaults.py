@@ -10,6 +10,7 @@ from typing import Any
 
 from ottla.columns.avro.nodes import AvroNode
 from ottla.schemas.schema import InvalidSchema
+from ottla.wire.varint import zigzag_bytes
 
 
 def default_bytes(node: AvroNode, default: Any) -> bytes:
@@ -18,17 +19,6 @@ def default_bytes(node: AvroNode, default: Any) -> bytes:
         return _encode(node, default)
     except (TypeError, ValueError, KeyError, AttributeError, struct.error, OverflowError) as error:
         raise InvalidSchema(f"{default!r} is no default of {node.name or node.kind}") from error
-
-
-def zigzag(value: int) -> bytes:
-    """A number as Avro's variable-length one."""
-    left = (value << 1) ^ (value >> 63)
-    made = bytearray()
-    while left > 127:
-        made.append(left & 127 | 128)
-        left >>= 7
-    made.append(left)
-    return bytes(made)
 
 
 def _encode(node: AvroNode, default: Any) -> bytes:
@@ -40,7 +30,7 @@ def _encode(node: AvroNode, default: Any) -> bytes:
         case "boolean":
             return bytes([{True: 1, False: 0}[default]])
         case "int" | "long":
-            return zigzag(int(default))
+            return zigzag_bytes(int(default))
         case "float":
             return struct.pack("<f", default)
         case "double":
@@ -55,7 +45,7 @@ def _encode(node: AvroNode, default: Any) -> bytes:
                 raise ValueError
             return data
         case "enum":
-            return zigzag(node.symbols.index(default))
+            return zigzag_bytes(node.symbols.index(default))
         case "record":
             return b"".join(_encode(each.node, default.get(each.name, each.default)) for each in node.fields)
         case "array":
@@ -70,15 +60,15 @@ def _union(node: AvroNode, default: Any) -> bytes:
     """As the first branch, which the specification wants; as any that it fits, which newer writers allow."""
     for index, branch in enumerate(node.branches):
         try:
-            return zigzag(index) + _encode(branch, default)
+            return zigzag_bytes(index) + _encode(branch, default)
         except (TypeError, ValueError, KeyError, AttributeError, struct.error, OverflowError):
             continue
     raise ValueError
 
 
 def _sized(data: bytes) -> bytes:
-    return zigzag(len(data)) + data
+    return zigzag_bytes(len(data)) + data
 
 
 def _blocks(items: list[bytes]) -> bytes:
-    return (zigzag(len(items)) + b"".join(items) if items else b"") + b"\0"
+    return (zigzag_bytes(len(items)) + b"".join(items) if items else b"") + b"\0"

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ottla.columns.avro import write_ops as ops
-from ottla.columns.avro.defaults import default_bytes, zigzag
+from ottla.columns.avro.defaults import default_bytes
 from ottla.columns.avro.nodes import AvroNode, AvroNodeField
 from ottla.columns.avro.types import is_members, is_nullable, merged_kind, without_null
 from ottla.columns.avro.write_ops import WriteCode, WriteProgram
@@ -24,6 +24,7 @@ from ottla.columns.intake import Intake
 from ottla.columns.loops import frozen_bytes
 from ottla.columns.names import is_variant
 from ottla.columns.shape import WIDTH_BYTES, kind_of
+from ottla.wire.varint import zigzag_bytes
 
 Take = Callable[[pa.Array, Intake], None]
 
@@ -81,13 +82,13 @@ class _Compiler:
             return self._value(node, of, path, depth)
         members = without_null(node)
         if not members:
-            self._constant(zigzag(0), path)
+            self._constant(zigzag_bytes(0), path)
             return self._value(AvroNode("null"), of, path, depth)
         merged = merged_kind(node)
         if merged and pa.types.is_temporal(of):
             raise refused(of, AvroNode(merged), path)
         chosen = next(each for each in members if merged is None or each.kind == merged)
-        branch = zigzag(node.branches.index(chosen))
+        branch = zigzag_bytes(node.branches.index(chosen))
         if not is_nullable(node):
             self._emit(ops.REQUIRED, column, path)
             self._constant(branch, path)

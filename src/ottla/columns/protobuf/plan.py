@@ -13,6 +13,7 @@ from ottla.columns.protobuf import ops
 from ottla.columns.protobuf.ops import Plan, Tables
 from ottla.columns.protobuf.types import DURATION, TIMESTAMP, WRAPPERS, Outline, is_map
 from ottla.columns.shape import OutputColumn
+from ottla.wire.varint import uvarint_bytes, zigzag_bytes
 
 KINDS = {
     FieldDescriptor.TYPE_DOUBLE: ops.DOUBLE,
@@ -161,19 +162,13 @@ def _can_be_bad(extension: FieldDescriptor) -> bool:
 
 def varint(value: int) -> bytes:
     """A number as Protobuf's variable-length one: 64 bits, two's complement."""
-    left = value & (2**64 - 1)
-    made = bytearray()
-    while left > 127:
-        made.append(left & 127 | 128)
-        left >>= 7
-    made.append(left)
-    return bytes(made)
+    return uvarint_bytes(value & (2**64 - 1))
 
 
 def wire_bytes(kind: int, value: Any) -> bytes:
     """A value as it is behind its tag."""
     if kind in (ops.SINT32, ops.SINT64):
-        return varint((value << 1) ^ (value >> 63))
+        return zigzag_bytes(value)
     if kind <= ops.ENUM:
         return varint(int(value))
     if kind in (ops.STRING, ops.BYTES):

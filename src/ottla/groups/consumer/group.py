@@ -20,7 +20,7 @@ from ottla.groups.consumer.entries import (
 )
 from ottla.groups.consumer.member import ConsumerMember, Owned
 from ottla.groups.group import SINCE_COMMIT, Committer, GroupKind
-from ottla.groups.modern.group import ModernGroup
+from ottla.groups.modern.group import ModernGroup, commits_from_outside, reconciliation_state
 from ottla.machine.keyed import Entry
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -54,19 +54,11 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
 
     @property
     def state_name(self) -> str:
-        if not self.members:
-            return "Empty"
-        if self.epoch > self.assignment_epoch:
-            return "Assigning"
-        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
-            return "Stable"
-        return "Reconciling"
+        return reconciliation_state(self)
 
     def check_commit(self, by: Committer) -> None:
         """A commit with an older epoch is good for partitions that the member has owned since then."""
-        if by.epoch < 0 and not self.members:
-            return
-        if by.transactional and by.epoch == -1 and not by.member_id and by.instance_id is None:
+        if commits_from_outside(self, by):
             return
         member = self.member(by.member_id)
         if not by.transactional and member.classic is None and by.request_version < _OFFSET_COMMIT_BY_EPOCH:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, Protocol, TypeVar
 
+from ottla.groups.group import Committer
+
 
 class MemberState(IntEnum):
     """How far a member has come on the way to its target, by the numbers of Kafka's records."""
@@ -38,7 +40,14 @@ class ModernMember(Protocol):
     def subscribed_topics(self) -> frozenset[str]: ...
 
 
+class ReconciledMember(ModernMember, Protocol):
+    """A member of a kind of group whose members give back before others get."""
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool: ...
+
+
 MemberT = TypeVar("MemberT", bound=ModernMember)
+ReconciledMemberT = TypeVar("ReconciledMemberT", bound=ReconciledMember)
 TargetT = TypeVar("TargetT")
 
 
@@ -92,3 +101,21 @@ class ModernGroup(Generic[MemberT, TargetT]):
     def drop_member(self, member_id: str) -> None:
         self.members.pop(member_id, None)
         self._names = None
+
+
+def reconciliation_state(group: ModernGroup[ReconciledMemberT, TargetT]) -> str:
+    """The name of the state of a consumer or streams group, as Kafka has it."""
+    if not group.members:
+        return "Empty"
+    if group.epoch > group.assignment_epoch:
+        return "Assigning"
+    if all(member.is_reconciled_to(group.assignment_epoch) for member in group.members.values()):
+        return "Stable"
+    return "Reconciling"
+
+
+def commits_from_outside(group: ModernGroup[MemberT, TargetT], by: Committer) -> bool:
+    """Whether a commit is that of nobody in the group, which is allowed if nobody is in it, and in transactions."""
+    if by.epoch < 0 and not group.members:
+        return True
+    return by.transactional and by.epoch == -1 and not by.member_id and by.instance_id is None

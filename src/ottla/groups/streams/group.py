@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ottla.groups.find import find_group
 from ottla.groups.group import SINCE_COMMIT, Committer, GroupKind
-from ottla.groups.modern.group import ModernGroup
+from ottla.groups.modern.group import ModernGroup, commits_from_outside, reconciliation_state
 from ottla.groups.streams.configure import Configured
 from ottla.groups.streams.entries import (
     AssignmentConfigs,
@@ -62,21 +62,12 @@ class StreamsGroup(ModernGroup[StreamsMember, TaskSet]):
 
     @property
     def state_name(self) -> str:
-        if not self.members:
-            return "Empty"
-        if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
-            return "NotReady"
-        if self.epoch > self.assignment_epoch:
-            return "Assigning"
-        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
-            return "Stable"
-        return "Reconciling"
+        is_ready = self.topology is not None and self.topology.epoch == self.validated_topology_epoch
+        return reconciliation_state(self) if is_ready or not self.members else "NotReady"
 
     def check_commit(self, by: Committer) -> None:
         """A commit with an older epoch is good for tasks that the member has owned since then."""
-        if by.epoch < 0 and not self.members:
-            return
-        if by.transactional and by.epoch == -1 and not by.member_id and by.instance_id is None:
+        if commits_from_outside(self, by):
             return
         member = self.member(by.member_id)
         if not by.transactional and by.request_version < _OFFSET_COMMIT_BY_EPOCH:

@@ -19,6 +19,7 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from struct import Struct
+from typing import ClassVar
 
 from ottla.log.files.disk import Directory, File, StorageError
 
@@ -36,36 +37,18 @@ _TIME_ENTRY = Struct(">qI")
 _SWAP_BYTES = sys.byteorder == "little"
 
 
-class OffsetIndex:
-    """Where in the segment's file to start looking for an offset."""
+class SparseIndex:
+    """What both have alike: a file of entries of one size, the last of which may still be in memory only."""
 
-    __slots__ = (
-        "_block_first",
-        "_block_offsets",
-        "_block_positions",
-        "_directory",
-        "_file",
-        "_offsets",
-        "_positions",
-        "_tail_first",
-        "_written",
-        "base_offset",
-        "count",
-        "name",
-    )
+    __slots__ = ("_directory", "_file", "_written", "base_offset", "name")
+    entry_bytes: ClassVar[int]
 
     def __init__(self, directory: Directory, name: str, base_offset: int) -> None:
         self._directory = directory
         self.name = name
         self.base_offset = base_offset
         self._file: File | None = None
-        self.count = 0  # entries in all
-        self._written = 0  # of these, how many the file holds
-        self._tail_first = 0  # number of the first entry in memory
-        self._offsets = array("I")
-        self._positions = array("I")
-        self._block_first = -1
-        self._block_offsets = self._block_positions = array("I")
+        self._written = 0  # how many entries the file holds
 
     def load(self) -> bool:
         """Take over an existing file; False if there is none or its size makes no sense."""
@@ -75,17 +58,84 @@ class OffsetIndex:
             return False
         self._file = file
         size = file.size
-        self.count = self._written = self._tail_first = _without_padding(
-            file, size // OFFSET_ENTRY_BYTES, OFFSET_ENTRY_BYTES
-        )
-        return size % OFFSET_ENTRY_BYTES == 0
+        self._written = _without_padding(file, size // self.entry_bytes, self.entry_bytes)
+        return size % self.entry_bytes == 0
+
+    def reset(self) -> None:
+        self._cut(0)
+
+    def _cut(self, count: int) -> None:
+        """Drop all entries but the first ones."""
+        raise NotImplementedError
+
+    def write_out(self) -> None:
+        """Bring the file up to date (create it if absent, cut any padding)."""
+        raise NotImplementedError
+
+    def _cut_file(self) -> None:
+        """Let the file end behind the entries that it holds."""
+        file = self._file
+        if file is not None and file.size != self._written * self.entry_bytes:
+            file.truncate(self._written * self.entry_bytes)
+
+    def _write_out_now(self) -> bool:
+        """Write out in the middle of an append. A full disk is no reason to fail it, a slow one none to wait.
+
+        The batch is in the log, the entries stay in memory.
+        """
+        if self._directory.disk.slow:
+            return False
+        try:
+            self.write_out()
+        except StorageError:
+            return False
+        return True
+
+    def file(self) -> File | None:
+        """The file if it was ever written or loaded; what a flush has to sync."""
+        return self._file
+
+    def _opened(self, *, create: bool = False) -> File:
+        if self._file is None:
+            self._file = self._directory.open(self.name, create=create)
+        return self._file
+
+
+class OffsetIndex(SparseIndex):
+    """Where in the segment's file to start looking for an offset."""
+
+    __slots__ = (
+        "_block_first",
+        "_block_offsets",
+        "_block_positions",
+        "_offsets",
+        "_positions",
+        "_tail_first",
+        "count",
+    )
+
+    entry_bytes = OFFSET_ENTRY_BYTES
+
+    def __init__(self, directory: Directory, name: str, base_offset: int) -> None:
+        super().__init__(directory, name, base_offset)
+        self.count = 0  # entries in all
+        self._tail_first = 0  # number of the first entry in memory
+        self._offsets = array("I")
+        self._positions = array("I")
+        self._block_first = -1
+        self._block_offsets = self._block_positions = array("I")
+
+    def load(self) -> bool:
+        makes_sense = super().load()
+        self.count = self._tail_first = self._written
+        return makes_sense
 
     def append(self, offset: int, position: int) -> None:
         offsets = self._offsets
         offsets.append(offset - self.base_offset)
         self._positions.append(position)
         self.count += 1
-        if len(offsets) >= _TAIL_MAX and _written(self):
+        if len(offsets) >= _TAIL_MAX and self._write_out_now():
             drop = len(offsets) - _TAIL_KEPT
             del offsets[:drop], self._positions[:drop]
             self._tail_first += drop
@@ -153,14 +203,9 @@ class OffsetIndex:
         self.count = count
         self._written = min(self._written, count)
         self.forget()
-        if self._file is not None and self._file.size != self._written * OFFSET_ENTRY_BYTES:
-            self._file.truncate(self._written * OFFSET_ENTRY_BYTES)
-
-    def reset(self) -> None:
-        self._cut(0)
+        self._cut_file()
 
     def write_out(self) -> None:
-        """Bring the file up to date (create it if absent, cut any padding)."""
         file = self._opened(create=True)
         if self._written < self.count:
             first = self._written - self._tail_first
@@ -171,8 +216,7 @@ class OffsetIndex:
                 values.byteswap()
             file.write(self._written * OFFSET_ENTRY_BYTES, values.tobytes())
             self._written = self.count
-        if file.size != self.count * OFFSET_ENTRY_BYTES:
-            file.truncate(self.count * OFFSET_ENTRY_BYTES)
+        self._cut_file()
 
     @property
     def complete(self) -> bool:
@@ -191,43 +235,21 @@ class OffsetIndex:
         self._block_first = -1
         self._block_offsets = self._block_positions = array("I")
 
-    def file(self) -> File | None:
-        """The file if it was ever written or loaded; what a flush has to sync."""
-        return self._file
 
-    def _opened(self, *, create: bool = False) -> File:
-        if self._file is None:
-            self._file = self._directory.open(self.name, create=create)
-        return self._file
-
-
-class TimeIndex:
+class TimeIndex(SparseIndex):
     """Largest timestamp so far -> offset; consulted by ListOffsets and retention only, so it is kept simple."""
 
-    __slots__ = ("_directory", "_file", "_last", "_pending", "_written", "base_offset", "name")
+    __slots__ = ("_last", "_pending")
+    entry_bytes = TIME_ENTRY_BYTES
 
     def __init__(self, directory: Directory, name: str, base_offset: int) -> None:
-        self._directory = directory
-        self.name = name
-        self.base_offset = base_offset
-        self._file: File | None = None
-        self._written = 0
+        super().__init__(directory, name, base_offset)
         self._pending = bytearray()
         self._last: tuple[int, int] | None = None
 
     @property
     def count(self) -> int:
         return self._written + len(self._pending) // TIME_ENTRY_BYTES
-
-    def load(self) -> bool:
-        try:
-            file = self._directory.open(self.name)
-        except FileNotFoundError:
-            return False
-        self._file = file
-        size = file.size
-        self._written = _without_padding(file, size // TIME_ENTRY_BYTES, TIME_ENTRY_BYTES)
-        return size % TIME_ENTRY_BYTES == 0
 
     def append(self, timestamp: int, offset: int) -> None:
         """Note a new maximum; ignored when it is none (entries are strictly ascending)."""
@@ -236,7 +258,7 @@ class TimeIndex:
         self._pending += _TIME_ENTRY.pack(timestamp, offset - self.base_offset)
         self._last = (timestamp, offset)
         if len(self._pending) >= _TAIL_MAX * TIME_ENTRY_BYTES:
-            _written(self)
+            self._write_out_now()
 
     def entry(self, number: int) -> tuple[int, int]:
         """(timestamp, offset) of one entry."""
@@ -270,11 +292,7 @@ class TimeIndex:
         else:
             del self._pending[(count - self._written) * TIME_ENTRY_BYTES :]
         self._last = None
-        if self._file is not None and self._file.size != self._written * TIME_ENTRY_BYTES:
-            self._file.truncate(self._written * TIME_ENTRY_BYTES)
-
-    def reset(self) -> None:
-        self._cut(0)
+        self._cut_file()
 
     def write_out(self) -> None:
         file = self._opened(create=True)
@@ -282,8 +300,7 @@ class TimeIndex:
             file.write(self._written * TIME_ENTRY_BYTES, self._pending)
             self._written = self.count
             self._pending = bytearray()
-        if file.size != self._written * TIME_ENTRY_BYTES:
-            file.truncate(self._written * TIME_ENTRY_BYTES)
+        self._cut_file()
 
     @property
     def complete(self) -> bool:
@@ -292,28 +309,6 @@ class TimeIndex:
     def retire(self) -> None:
         self.write_out()
         self._opened().close()
-
-    def file(self) -> File | None:
-        return self._file
-
-    def _opened(self, *, create: bool = False) -> File:
-        if self._file is None:
-            self._file = self._directory.open(self.name, create=create)
-        return self._file
-
-
-def _written(index: OffsetIndex | TimeIndex) -> bool:
-    """Write out in the middle of an append. A full disk is no reason to fail it, a slow one none to wait.
-
-    The batch is in the log, the entries stay in memory.
-    """
-    if index._directory.disk.slow:
-        return False
-    try:
-        index.write_out()
-    except StorageError:
-        return False
-    return True
 
 
 def _without_padding(file: File, count: int, entry_bytes: int) -> int:

@@ -19,6 +19,7 @@ from ottla.schemas.avro.types import Array, AvroRecord, AvroType, Enum, Fixed, M
 from ottla.schemas.jackson import Json
 from ottla.schemas.readable_avro import AvroPayloads
 from ottla.schemas.schema import SchemaSource
+from ottla.wire.varint import zigzag_bytes
 
 _INT_MIN, _INT_MAX, _LONG_MIN, _LONG_MAX = -(1 << 31), (1 << 31) - 1, -(1 << 63), (1 << 63) - 1
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -59,7 +60,7 @@ def _encode(schema: AvroType, value: Json, out: bytearray, path: str) -> None:
         case Enum():
             if value not in schema.symbols:
                 raise ValueError(f"{path}: {_shown(value)} is none of {', '.join(schema.symbols)}")
-            _put_long(out, schema.symbols.index(value))
+            out += zigzag_bytes(schema.symbols.index(value))
         case Fixed():
             data = _bytes_of(value, path)
             if len(data) != schema.size:
@@ -113,7 +114,7 @@ def _encode_union(schema: Union, value: Json, out: bytearray, path: str) -> None
             if names[number] != "null":
                 reasons.append(str(error))
             continue
-        _put_long(out, number)
+        out += zigzag_bytes(number)
         out += trial
         return
     # The first reason is that of the type with the tag, or of the only type there is.
@@ -130,7 +131,7 @@ def _encode_primitive(name: str, value: Json, out: bytearray, path: str) -> None
         low, high = (_INT_MIN, _INT_MAX) if name == "int" else (_LONG_MIN, _LONG_MAX)
         if not low <= value <= high:
             raise ValueError(f"{path}: {value} is no {name}: it has more bits")
-        _put_long(out, value)
+        out += zigzag_bytes(value)
     elif name in ("float", "double") and (number := _float_of(value)) is not None:
         try:
             out += struct.pack("<f" if name == "float" else "<d", number)
@@ -138,11 +139,11 @@ def _encode_primitive(name: str, value: Json, out: bytearray, path: str) -> None
             raise ValueError(f"{path}: {value} is no {name}: it is too large") from None
     elif name == "string" and isinstance(value, str):
         data = value.encode("utf-8", "surrogatepass")
-        _put_long(out, len(data))
+        out += zigzag_bytes(len(data))
         out += data
     elif name == "bytes":
         data = _bytes_of(value, path)
-        _put_long(out, len(data))
+        out += zigzag_bytes(len(data))
         out += data
     else:
         raise ValueError(f"{path}: {_shown(value)} is no {name}")
@@ -174,16 +175,8 @@ def _begin_block(
     """The count of the only block. Of no items it is 0, which ends them."""
     if not isinstance(value, kind):
         raise ValueError(f"{path}: {_shown(value)} is not {noun}")
-    _put_long(out, len(value))
+    out += zigzag_bytes(len(value))
     return value
-
-
-def _put_long(out: bytearray, number: int) -> None:
-    rest = (number << 1) ^ (number >> 63)
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
 
 
 def _shown(value: Json) -> str:

@@ -21,10 +21,10 @@ import pyarrow as pa
 from ottla.client.registry import RegistryError, SchemaRegistry
 from ottla.columns.codec import DecodedColumns, Decoder, UnsupportedSchema, decode_each
 from ottla.columns.formats import decoder_of
+from ottla.columns.schema_ids import NULL, PLAIN, Frames, SchemaMark, frames
 from ottla.columns.text import TextDecoder
 from ottla.model.limits import DECODERS_KEPT_MAX
 from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
-from ottla.spark.typed.schema_ids import NULL, PLAIN, Frames, SchemaMark, frames
 
 
 @dataclass
