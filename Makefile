@@ -8,7 +8,7 @@ WORKERS ?= 3
 SUPERVISED := $(BIN)/python -m tests.support.supervised
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-quick check bench bench-full bench-spark bench-cluster chaos torture sim docs clean
+.PHONY: help run test test-quick test-pythons check bench bench-full bench-spark bench-cluster chaos torture sim docs clean
 
 help:            ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -35,6 +35,9 @@ test:            ## everything: checks, unit tests, simulator, real clients; WOR
 
 test-quick: $(VENV)/.dev  ## the inner loop: all tests that need no JVM, no Spark and no minutes
 	@$(SUPERVISED) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --quick
+
+test-pythons:    ## a sample of the unit tests with each Python from 3.11 on that is installed here
+	@WORKERS=$(WORKERS) scripts/test-pythons
 
 check: $(VENV)/.dev   ## ruff, mypy --strict, import contracts (< 60 s)
 	@$(BIN)/ruff check src tests scripts bench examples
