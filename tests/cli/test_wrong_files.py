@@ -47,8 +47,9 @@ def test_what_keeps_a_node_from_starting_is_not_called_without_effect(
 ) -> None:
     options = ["--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0", "--set", "authorizer.class.name=A"]
     assert start.main([*options, "--set", "metric.reporters=B"]) == 1
-    (error,) = capsys.readouterr().err.splitlines()
+    error, hint = capsys.readouterr().err.splitlines()
     assert error.startswith("error: authorizer.class.name is set, but access control is not there yet")
+    assert hint.startswith("hint: docs/settings.md")
 
 
 @pytest.mark.parametrize("kind", ["directory", "missing", "empty name", "unreadable"])

@@ -59,7 +59,7 @@ class _Guarded(TyperGroup):
 
             if not isinstance(error, EXPECTED):
                 raise
-            raise typer.Exit(report(error)) from error
+            raise typer.Exit(report(error, _help_of(f"{ctx.command_path} {ctx.invoked_subcommand}"))) from error
 
 
 def _misused(error: Any, root: Any) -> Any:
@@ -67,8 +67,12 @@ def _misused(error: Any, root: Any) -> Any:
     if type(error).__name__ == "NoArgsIsHelpError":
         return error  # its message is the help
     command = error.ctx.command_path if error.ctx else f"{root.command_path} {root.invoked_subcommand}"
-    print_error(error.format_message(), f"`{command} --help` shows how it is used")
+    print_error(error.format_message(), _help_of(command))
     return typer.Exit(error.exit_code)
+
+
+def _help_of(command: str) -> str:
+    return f"`{command} --help` shows how it is used"
 
 
 def _check_written() -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_pairs
+from ottla.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    Append,
+    Bootstrap,
+    Json,
+    Settings,
+    Subtract,
+    Unset,
+    parse_pairs,
+    with_admin,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,14 +99,12 @@ def get(
     """Show settings, and where their values come from."""
     from ottla.cli.terminal.output import note, print_json, print_table
     from ottla.cli.terminal.plain import CommandError
-    from ottla.client.admin import Admin
 
-    async def run() -> list[ConfigEntry]:
-        async with Admin(client_options(bootstrap)) as admin:
-            await _check_there(admin, _resource(kind, name))
-            return await admin.configs.describe(_resource(kind, name), keys or None, documentation=docs)
+    async def work(admin: Admin) -> list[ConfigEntry]:
+        await _check_there(admin, _resource(kind, name))
+        return await admin.configs.describe(_resource(kind, name), keys or None, documentation=docs)
 
-    entries = asyncio.run(run())
+    entries = with_admin(bootstrap, work)
     missing = sorted(set(keys or []) - {each.name for each in entries})
     if missing:
         raise CommandError(f"{kind.value} {name} has no setting {', '.join(missing)}", "`--all` lists them")
@@ -119,17 +126,10 @@ def get(
 def set_values(
     kind: KindArgument,
     name: NameArgument,
-    settings: Annotated[list[str] | None, typer.Argument(help="Settings, NAME=VALUE.", show_default=False)] = None,
-    unset: Annotated[
-        list[str],
-        typer.Option("--unset", "-u", help="Remove this setting, so that the default counts; may be repeated."),
-    ] = [],  # noqa: B006
-    append: Annotated[
-        list[str], typer.Option("--append", help="Add VALUE to a list, NAME=VALUE; may be repeated.")
-    ] = [],  # noqa: B006
-    subtract: Annotated[
-        list[str], typer.Option("--subtract", help="Remove VALUE from a list, NAME=VALUE; may be repeated.")
-    ] = [],  # noqa: B006
+    settings: Settings = None,
+    unset: Unset = [],  # noqa: B006
+    append: Append = [],  # noqa: B006
+    subtract: Subtract = [],  # noqa: B006
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Change settings; the others stay as they are."""
@@ -146,7 +146,6 @@ def apply_changes(
 ) -> None:
     """Alter a resource's settings; shared with `ottla topic alter`."""
     from ottla.cli.terminal.output import done
-    from ottla.client.admin import Admin
     from ottla.client.admin.configs import Change, Operation
     from ottla.model.resources import ResourceType
 
@@ -157,15 +156,14 @@ def apply_changes(
     if not changes:
         raise typer.BadParameter("nothing to change: give NAME=VALUE, --unset, --append or --subtract")
 
-    async def run() -> None:
-        async with Admin(client_options(bootstrap)) as admin:
-            await _check_there(admin, resource)
-            await admin.configs.alter(resource, changes)
+    async def work(admin: Admin) -> None:
+        await _check_there(admin, resource)
+        await admin.configs.alter(resource, changes)
 
     if resource.type == ResourceType.BROKER:
         _warn_of_unknown(changes)
 
-    asyncio.run(run())
+    with_admin(bootstrap, work)
     done(f"changed {', '.join(each.name for each in changes)} of {resource}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,9 +10,9 @@ from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     Bootstrap,
     Json,
-    client_options,
     parse_duration_ms,
     parse_timestamp_ms,
+    with_admin,
 )
 from ottla.cli.terminal.plain import CommandError
 
@@ -67,22 +66,20 @@ def list_groups(
         strange = [each for each in words if each.lower() not in (every.lower() for every in known)]
         if strange:
             raise typer.BadParameter(f"{strange[0]!r} is none of {', '.join(known)}", param_hint=option)
-    from ottla.client.admin import Admin
 
-    async def run() -> tuple[list[dict[str, Any]], Outcomes[int, list[GroupListing]]]:
-        async with Admin(client_options(bootstrap)) as admin:
-            listed = await admin.groups.all_each(state, kind)
-            groups = {each.group_id: each for found in listed.found.values() for each in found}
-            rows: list[dict[str, Any]] = [
-                {"group": each.group_id, "type": each.kind, "state": each.state, "protocol": each.protocol_type}
-                for _, each in sorted(groups.items())
-            ]
-            for row in rows if lag else ():
-                row.update(_total((await admin.groups.lag_each(row["group"])).found.values()))
-            return rows, listed
+    async def work(admin: Admin) -> tuple[list[dict[str, Any]], Outcomes[int, list[GroupListing]]]:
+        listed = await admin.groups.all_each(state, kind)
+        groups = {each.group_id: each for found in listed.found.values() for each in found}
+        rows: list[dict[str, Any]] = [
+            {"group": each.group_id, "type": each.kind, "state": each.state, "protocol": each.protocol_type}
+            for _, each in sorted(groups.items())
+        ]
+        for row in rows if lag else ():
+            row.update(_total((await admin.groups.lag_each(row["group"])).found.values()))
+        return rows, listed
 
     columns = ["group", "type", "state", "protocol", *(["lag", "lag_seconds"] if lag else [])]
-    rows, listed = asyncio.run(run())
+    rows, listed = with_admin(bootstrap, work)
     print_rows(rows, columns, as_json=as_json, right=["lag", "lag_seconds"])
     end_with(listed, "broker", " (the groups that it coordinates are missing)")
 
@@ -104,13 +101,8 @@ def describe(group: Group, as_json: Json = False, bootstrap: Bootstrap = DEFAULT
     Of a share group: all records before `start` are finished; the lag counts the unfinished ones from there on.
     """
     from ottla.cli.terminal.output import out, print_json, print_table
-    from ottla.client.admin import Admin
 
-    async def run() -> dict[str, Any]:
-        async with Admin(client_options(bootstrap)) as admin:
-            return await _describe(admin, group)
-
-    found = asyncio.run(run())
+    found = with_admin(bootstrap, lambda admin: _describe(admin, group))
     if as_json:
         print_json(found)
         return
@@ -192,7 +184,6 @@ def reset_offsets(
     from ottla.cli.terminal.each import end_with
     from ottla.cli.terminal.output import done, note, print_rows
     from ottla.cli.terminal.plain import print_warning
-    from ottla.client.admin import Admin
     from ottla.client.outcomes import Outcomes
 
     chosen = [option for option in (to, to_time, back, shift) if option is not None]
@@ -205,23 +196,22 @@ def reset_offsets(
         shift,
     )
 
-    async def run() -> tuple[list[Move], Outcomes[TopicPartition, Any]]:
-        async with Admin(client_options(bootstrap)) as admin:
-            share = await _is_share(admin, group)
-            rows = await new_offsets(admin, group, topic, target, share=share)
-            if not rows:
-                raise CommandError(f"group {group} has no offsets to reset", "name topics with --topic")
-            stored: Outcomes[TopicPartition, Any] = Outcomes()
-            if execute:
-                offsets = {row.partition: row.new for row in rows}
-                stored = await (admin.shares.move_each if share else admin.groups.set_offsets_each)(group, offsets)
-            for row in rows:
-                if row.new != row.wanted:
-                    edge = "ends" if row.wanted > row.new else "begins"
-                    print_warning(f"{row.partition} {edge} at {row.new}: there is no offset {row.wanted}")
-            return [row for row in rows if row.partition not in stored.failed], stored
+    async def work(admin: Admin) -> tuple[list[Move], Outcomes[TopicPartition, Any]]:
+        share = await _is_share(admin, group)
+        rows = await new_offsets(admin, group, topic, target, share=share)
+        if not rows:
+            raise CommandError(f"group {group} has no offsets to reset", "name topics with --topic")
+        stored: Outcomes[TopicPartition, Any] = Outcomes()
+        if execute:
+            offsets = {row.partition: row.new for row in rows}
+            stored = await (admin.shares.move_each if share else admin.groups.set_offsets_each)(group, offsets)
+        for row in rows:
+            if row.new != row.wanted:
+                edge = "ends" if row.wanted > row.new else "begins"
+                print_warning(f"{row.partition} {edge} at {row.new}: there is no offset {row.wanted}")
+        return [row for row in rows if row.partition not in stored.failed], stored
 
-    moves, stored = asyncio.run(run())
+    moves, stored = with_admin(bootstrap, work)
     rows = [
         {"topic": each.partition.topic, "partition": each.partition.partition, "from": each.old, "to": each.new}
         for each in moves
@@ -241,13 +231,12 @@ def delete(
 ) -> None:
     """Delete groups that have no members, and their offsets."""
     from ottla.cli.terminal.each import tell
-    from ottla.client.admin import Admin
 
-    async def run() -> Outcomes[str, None]:
-        async with Admin(client_options(bootstrap)) as admin:
-            return await admin.groups.delete_each(groups)
-
-    tell(asyncio.run(run()), lambda name: f"deleted group {name}", "group")
+    tell(
+        with_admin(bootstrap, lambda admin: admin.groups.delete_each(groups)),
+        lambda name: f"deleted group {name}",
+        "group",
+    )
 
 
 @app.command("delete-offsets")
@@ -259,15 +248,13 @@ def delete_offsets(
     """Delete the offsets of a group for topics that none of its members reads."""
     from ottla.cli.reset import chosen_partitions
     from ottla.cli.terminal.each import tell
-    from ottla.client.admin import Admin
 
-    async def run() -> Outcomes[str, None] | Outcomes[TopicPartition, None]:
-        async with Admin(client_options(bootstrap)) as admin:
-            if await _is_share(admin, group):
-                return await admin.shares.forget_each(group, topic)
-            return await admin.groups.delete_offsets_each(group, await chosen_partitions(admin, topic))
+    async def work(admin: Admin) -> Outcomes[str, None] | Outcomes[TopicPartition, None]:
+        if await _is_share(admin, group):
+            return await admin.shares.forget_each(group, topic)
+        return await admin.groups.delete_offsets_each(group, await chosen_partitions(admin, topic))
 
-    tell(asyncio.run(run()), lambda part: f"group {group} has forgotten {part}")
+    tell(with_admin(bootstrap, work), lambda part: f"group {group} has forgotten {part}")
 
 
 async def _is_share(admin: Admin, group: str) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from ottla.model.limits import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
+    from ottla.client.admin import Admin
     from ottla.client.options import ClientOptions
 
+T = TypeVar("T")
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
 
@@ -26,6 +28,15 @@ Topic = Annotated[str, typer.Argument(help="The topic.", callback=_named)]
 Bootstrap = Annotated[
     str,
     typer.Option("--bootstrap", "-b", envvar="OTTLA_BOOTSTRAP", help="Broker address: HOST:PORT[,HOST:PORT...]."),
+]
+Settings = Annotated[list[str] | None, typer.Argument(help="Settings, NAME=VALUE.", show_default=False)]
+Unset = Annotated[
+    list[str],
+    typer.Option("--unset", "-u", help="Remove this setting, so that the default counts; may be repeated."),
+]
+Append = Annotated[list[str], typer.Option("--append", help="Add VALUE to a list, NAME=VALUE; may be repeated.")]
+Subtract = Annotated[
+    list[str], typer.Option("--subtract", help="Remove VALUE from a list, NAME=VALUE; may be repeated.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -50,6 +61,19 @@ def client_options(bootstrap: str) -> ClientOptions:
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
     return ClientOptions(addresses, client_id="ottla-cli", connect_timeout_ms=5_000, api_timeout_ms=30_000)
+
+
+def with_admin(bootstrap: str, work: Callable[[Admin], Awaitable[T]]) -> T:
+    """Do some work with an admin client, which is closed afterwards."""
+    import asyncio
+
+    from ottla.client.admin import Admin
+
+    async def run() -> T:
+        async with Admin(client_options(bootstrap)) as admin:
+            return await work(admin)
+
+    return asyncio.run(run())
 
 
 def parse_pairs(texts: Iterable[str], what: str = "setting") -> dict[str, str]:

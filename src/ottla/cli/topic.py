@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_pairs, parse_timestamp_ms
+from ottla.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    Append,
+    Bootstrap,
+    Json,
+    Settings,
+    Subtract,
+    Unset,
+    parse_pairs,
+    parse_timestamp_ms,
+    with_admin,
+)
 from ottla.cli.terminal import consent
 from ottla.model.limits import INT16_MAX, INT32_MAX, INT64_MAX
 
@@ -48,21 +58,19 @@ def create(
 ) -> None:
     """Create a topic."""
     from ottla.cli.terminal.output import done
-    from ottla.client.admin import Admin
     from ottla.model.errors import ApiError, ErrorCode
 
-    async def run() -> None:
-        async with Admin(client_options(bootstrap)) as admin:
-            try:
-                made = await admin.topics.create(name, partitions, replication_factor, parse_pairs(config, "--config"))
-            except ApiError as error:
-                if if_not_exists and error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
-                    done(f"topic {name} exists already")
-                    return
-                raise
-            done(f"created topic {name} with {_count(made.partitions, 'partition')}")
+    async def work(admin: Admin) -> None:
+        try:
+            made = await admin.topics.create(name, partitions, replication_factor, parse_pairs(config, "--config"))
+        except ApiError as error:
+            if if_not_exists and error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
+                done(f"topic {name} exists already")
+                return
+            raise
+        done(f"created topic {name} with {_count(made.partitions, 'partition')}")
 
-    asyncio.run(run())
+    with_admin(bootstrap, work)
 
 
 @app.command("list")
@@ -73,12 +81,7 @@ def list_topics(
 ) -> None:
     """List topics."""
     from ottla.cli.terminal.output import print_rows
-    from ottla.client.admin import Admin
     from ottla.model.ids import uuid_text
-
-    async def run() -> list[TopicInfo]:
-        async with Admin(client_options(bootstrap)) as admin:
-            return await admin.topics.all()
 
     rows = [
         {
@@ -88,7 +91,7 @@ def list_topics(
             "id": uuid_text(topic.topic_id),
             "internal": topic.is_internal,
         }
-        for topic in asyncio.run(run())
+        for topic in with_admin(bootstrap, lambda admin: admin.topics.all())
         if internal or not topic.name.startswith(_INTERNAL_PREFIX)
     ]
     print_rows(rows, ["topic", "partitions", "replicas", "id"], as_json=as_json, right=["partitions", "replicas"])
@@ -103,14 +106,12 @@ def describe(
     """Show partitions, offsets, sizes and settings of topics."""
     from ottla.cli.terminal.each import end_with
     from ottla.cli.terminal.output import out, print_json, print_table, size_text
-    from ottla.client.admin import Admin
 
-    async def run() -> tuple[Outcomes[str, TopicInfo], list[dict[str, Any]]]:
-        async with Admin(client_options(bootstrap)) as admin:
-            topics = await admin.topics.describe_each(names)
-            return topics, await _describe(admin, topics.found) if topics.found else []
+    async def work(admin: Admin) -> tuple[Outcomes[str, TopicInfo], list[dict[str, Any]]]:
+        topics = await admin.topics.describe_each(names)
+        return topics, await _describe(admin, topics.found) if topics.found else []
 
-    topics, found = asyncio.run(run())
+    topics, found = with_admin(bootstrap, work)
     if as_json:
         print_json(found)
     for topic in found if not as_json else ():
@@ -181,17 +182,10 @@ async def _describe(admin: Admin, topics: Mapping[str, TopicInfo]) -> list[dict[
 @app.command()
 def alter(
     name: Name,
-    settings: Annotated[list[str] | None, typer.Argument(help="Settings, NAME=VALUE.", show_default=False)] = None,
-    unset: Annotated[
-        list[str],
-        typer.Option("--unset", "-u", help="Remove this setting, so that the default counts; may be repeated."),
-    ] = [],  # noqa: B006
-    append: Annotated[
-        list[str], typer.Option("--append", help="Add VALUE to a list, NAME=VALUE; may be repeated.")
-    ] = [],  # noqa: B006
-    subtract: Annotated[
-        list[str], typer.Option("--subtract", help="Remove VALUE from a list, NAME=VALUE; may be repeated.")
-    ] = [],  # noqa: B006
+    settings: Settings = None,
+    unset: Unset = [],  # noqa: B006
+    append: Append = [],  # noqa: B006
+    subtract: Subtract = [],  # noqa: B006
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Change settings of a topic."""
@@ -213,7 +207,6 @@ def delete(
     Asks before it deletes. Where standard input is not a terminal, --yes is required.
     """
     from ottla.cli.terminal.each import tell
-    from ottla.client.admin import Admin
 
     kept = [name for name in names if name.startswith(_INTERNAL_PREFIX) or name == _SCHEMAS]
     if kept and not internal:
@@ -222,11 +215,11 @@ def delete(
         )
     consent.ask(f"Delete {', '.join(names)} with all records?", yes=yes)
 
-    async def run() -> Outcomes[str, None]:
-        async with Admin(client_options(bootstrap)) as admin:
-            return await admin.topics.delete_each(names)
-
-    tell(asyncio.run(run()), lambda name: f"deleted topic {name}", "topic")
+    tell(
+        with_admin(bootstrap, lambda admin: admin.topics.delete_each(names)),
+        lambda name: f"deleted topic {name}",
+        "topic",
+    )
 
 
 @app.command("add-partitions")
@@ -237,13 +230,8 @@ def add_partitions(
 ) -> None:
     """Add partitions to a topic. Keys are distributed anew: older records of a key stay in their partition."""
     from ottla.cli.terminal.output import done
-    from ottla.client.admin import Admin
 
-    async def run() -> None:
-        async with Admin(client_options(bootstrap)) as admin:
-            await admin.topics.add_partitions(name, total)
-
-    asyncio.run(run())
+    with_admin(bootstrap, lambda admin: admin.topics.add_partitions(name, total))
     done(f"topic {name} now has {_count(total, 'partition')}")
 
 
@@ -269,7 +257,6 @@ def delete_records(
     """Delete the records before an offset or a time."""
     from ottla.cli.terminal.each import end_with
     from ottla.cli.terminal.output import print_rows
-    from ottla.client.admin import Admin
     from ottla.client.admin.topics import ALL_RECORDS
     from ottla.client.consumer.offsets import NOT_FOUND, Time
     from ottla.client.outcomes import Outcomes
@@ -279,19 +266,18 @@ def delete_records(
         raise typer.BadParameter("give one of --before-offset, --before-time and --all")
     time_ms = None if before_time is None else parse_timestamp_ms(before_time, "--before-time")
 
-    async def run() -> Outcomes[TopicPartition, int]:
-        async with Admin(client_options(bootstrap)) as admin:
-            indexes = [each.index for each in (await admin.topics.describe(name)).partitions]
-            wanted = [TopicPartition(name, each) for each in (indexes if partition is None else [partition])]
-            if time_ms is None:
-                before = dict.fromkeys(wanted, ALL_RECORDS if before_offset is None else before_offset)
-                return await admin.topics.delete_records_each(before)
-            times = await admin.topics.offsets_each(dict.fromkeys(wanted, Time(time_ms)))
-            before = {at: ALL_RECORDS if each.offset == NOT_FOUND else each.offset for at, each in times.found.items()}
-            deleted = await admin.topics.delete_records_each(before)
-            return Outcomes(deleted.found, times.failed | deleted.failed)
+    async def work(admin: Admin) -> Outcomes[TopicPartition, int]:
+        indexes = [each.index for each in (await admin.topics.describe(name)).partitions]
+        wanted = [TopicPartition(name, each) for each in (indexes if partition is None else [partition])]
+        if time_ms is None:
+            before = dict.fromkeys(wanted, ALL_RECORDS if before_offset is None else before_offset)
+            return await admin.topics.delete_records_each(before)
+        times = await admin.topics.offsets_each(dict.fromkeys(wanted, Time(time_ms)))
+        before = {at: ALL_RECORDS if each.offset == NOT_FOUND else each.offset for at, each in times.found.items()}
+        deleted = await admin.topics.delete_records_each(before)
+        return Outcomes(deleted.found, times.failed | deleted.failed)
 
-    outcomes = asyncio.run(run())
+    outcomes = with_admin(bootstrap, work)
     rows = [{"partition": at.partition, "start": offset} for at, offset in sorted(outcomes.found.items())]
     if rows or as_json:
         print_rows(rows, ["partition", "start"], as_json=as_json, right=["partition", "start"])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_duration_ms, parse_index
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, parse_index, with_admin
 from ottla.model.limits import INT64_MAX
 
 if TYPE_CHECKING:
-    from ottla.client.admin.transactions import TransactionListing
-    from ottla.client.outcomes import Outcomes
+    from ottla.client.admin import Admin
 
 app = typer.Typer(help="Show transactions, and abort those that hang.", no_args_is_help=True)
 
@@ -32,15 +30,10 @@ def list_transactions(
     """List transactional ids."""
     from ottla.cli.terminal.each import end_with
     from ottla.cli.terminal.output import print_rows
-    from ottla.client.admin import Admin
 
     running_ms = -1 if running is None else parse_duration_ms(running, "--running")
 
-    async def run() -> Outcomes[int, list[TransactionListing]]:
-        async with Admin(client_options(bootstrap)) as admin:
-            return await admin.transactions.all_each(state, running_ms=running_ms)
-
-    listed = asyncio.run(run())
+    listed = with_admin(bootstrap, lambda admin: admin.transactions.all_each(state, running_ms=running_ms))
     found = sorted(each for ids in listed.found.values() for each in ids)
     if running is not None:  # by Kafka's rule an id that has no transaction at all has been open for ever
         found = [each for each in found if each.state in _OPEN]
@@ -57,24 +50,22 @@ def describe(
 ) -> None:
     """Show the state of a transactional id and the partitions of its transaction."""
     from ottla.cli.terminal.output import print_json, print_table, time_text
-    from ottla.client.admin import Admin
 
-    async def run() -> dict[str, Any]:
-        async with Admin(client_options(bootstrap)) as admin:
-            found = await admin.transactions.describe(transactional_id)
-            now_ms = admin.cluster.options.now_ms()
-            return {
-                "id": found.transactional_id,
-                "state": found.state,
-                "producer": found.producer_id,
-                "epoch": found.producer_epoch,
-                "timeout_ms": found.timeout_ms,
-                "started_ms": found.started_ms,
-                "running_seconds": None if found.started_ms is None else max(now_ms - found.started_ms, 0) / 1000,
-                "partitions": [f"{each.topic}-{each.partition}" for each in found.partitions],
-            }
+    async def work(admin: Admin) -> dict[str, Any]:
+        found = await admin.transactions.describe(transactional_id)
+        now_ms = admin.cluster.options.now_ms()
+        return {
+            "id": found.transactional_id,
+            "state": found.state,
+            "producer": found.producer_id,
+            "epoch": found.producer_epoch,
+            "timeout_ms": found.timeout_ms,
+            "started_ms": found.started_ms,
+            "running_seconds": None if found.started_ms is None else max(now_ms - found.started_ms, 0) / 1000,
+            "partitions": [f"{each.topic}-{each.partition}" for each in found.partitions],
+        }
 
-    row = asyncio.run(run())
+    row = with_admin(bootstrap, work)
     if as_json:
         print_json(row)
         return
@@ -99,22 +90,20 @@ def abort(
     --partition and --start-offset abort a transaction that hangs in a partition and is unknown to its coordinator.
     """
     from ottla.cli.terminal.output import done
-    from ottla.client.admin import Admin
 
     if (transactional_id is None) == (partition is None or start_offset is None):
         raise typer.BadParameter("give a transactional id, or --partition and --start-offset")
 
-    async def run() -> None:
-        async with Admin(client_options(bootstrap)) as admin:
-            if transactional_id is not None:
-                await admin.transactions.abort(transactional_id)
-                done(f"{transactional_id} has no open transaction any more")
-            else:
-                assert partition is not None and start_offset is not None, "checked above"
-                producer = await admin.transactions.abort_in(_partition(partition), start_offset)
-                done(f"the transaction of producer {producer.producer_id} in {partition} is aborted")
+    async def work(admin: Admin) -> None:
+        if transactional_id is not None:
+            await admin.transactions.abort(transactional_id)
+            done(f"{transactional_id} has no open transaction any more")
+        else:
+            assert partition is not None and start_offset is not None, "checked above"
+            producer = await admin.transactions.abort_in(_partition(partition), start_offset)
+            done(f"the transaction of producer {producer.producer_id} in {partition} is aborted")
 
-    asyncio.run(run())
+    with_admin(bootstrap, work)
 
 
 def _partition(text: str) -> Any:

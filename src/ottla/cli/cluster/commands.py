@@ -105,6 +105,7 @@ def elect(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Make the preferred replica (the first of the list) the leader again, wherever it is in sync."""
+    from ottla.cli.terminal.failures import hint_for
     from ottla.cli.terminal.output import done
     from ottla.cli.terminal.plain import print_error
     from ottla.client.admin.replicas import Election
@@ -115,7 +116,7 @@ def elect(
     kind = Election.UNCLEAN if unclean else Election.PREFERRED
     outcomes = run(bootstrap, lambda admin: admin.replicas.elect_each(wanted, kind))
     for at, error in list(outcomes.failed.items())[:_SHOWN_PROBLEMS]:
-        print_error(f"{at}: {error}")
+        print_error(f"{at}: {error}", hint_for(error) or "`ottla cluster status` shows partitions with problems")
     elected = sum(outcomes.found.values())
     if outcomes.found:
         done(f"{elected} elected, {len(outcomes.found) - elected} needed no election")

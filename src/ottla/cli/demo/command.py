@@ -16,6 +16,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.nodes.addresses import host_and_port
 from ottla.cli.nodes.commands import DEFAULT_LISTEN
 
 
@@ -44,6 +45,9 @@ def demo(
     ] = False,
 ) -> None:
     """Run a shop whose orders a Spark pipeline processes, kill the pipeline once, and check every total."""
+    for given in (listen, registry):
+        if given is not None:
+            _check_address(given)
     _need_spark()
     from ottla.cli.demo.running import Demo
 
@@ -55,6 +59,13 @@ def demo(
     else:
         with tempfile.TemporaryDirectory(prefix="ottla-demo-") as directory:
             Demo(Path(directory), *places, orders, seed).run(stay)
+
+
+def _check_address(text: str) -> None:
+    try:
+        host_and_port(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _need_spark() -> None:

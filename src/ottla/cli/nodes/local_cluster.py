@@ -275,7 +275,7 @@ def _replace(path: Path, lines: Sequence[str]) -> None:
 def _pair(setting: str) -> tuple[str, str]:
     name, equals, value = setting.partition("=")
     if not equals:
-        raise CommandError(f"--set takes NAME=VALUE, not {setting!r}")
+        raise CommandError(f"--set takes NAME=VALUE, not {setting!r}", "num.partitions=3 is one, for instance")
     return name.strip(), value
 
 

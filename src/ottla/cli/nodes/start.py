@@ -198,22 +198,23 @@ def serve(
         print_error(str(error), error.hint)
         return 1
     except ApiError as error:
-        print_error(error.text)
+        print_error(error.text, "docs/settings.md says what each setting means and which values it takes")
         return 1
     except OSError as error:
         taken = error.errno == errno.EADDRINUSE
         print_error(
-            str(error), "is another node running here? --listen HOST:PORT takes another address" if taken else None
+            str(error),
+            "is another node running here? --listen HOST:PORT takes another address" if taken else _ELSEWHERE,
         )
         return 1
     except IdentityError as error:
         print_error(str(error), error.hint)
         return 1
     except StorageError as error:
-        print_error(_unusable(Configs(values).log_dirs()) or str(error), _DISK_HINTS.get(error.errno))
+        print_error(_unusable(Configs(values).log_dirs()) or str(error), _DISK_HINTS.get(error.errno, _ELSEWHERE))
         return 1
     except (JournalError, CheckpointError, SnapshotError) as error:
-        print_error(str(error))
+        print_error(str(error), "`ottla log verify DIR` looks at all files of the data directory")
         return 1
     finally:
         logs.tear_down(handler)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ottla.client.outcomes import Outcomes
 
 
+_HINT = "the others are done, if there are any; the same command can be repeated for this one"
+
+
 def tell(outcomes: Outcomes[Any, Any], said: Callable[[Any], str], noun: str = "") -> None:
     """A line for each: what is `said` of those that went well, and why the others failed."""
     for part in outcomes.found:
@@ -28,6 +31,6 @@ def tell(outcomes: Outcomes[Any, Any], said: Callable[[Any], str], noun: str = "
 def end_with(outcomes: Outcomes[Any, Any], noun: str = "", consequence: str = "") -> None:
     """Tell what failed, after everything else was shown; ends the command if something did."""
     for part, error in outcomes.failed.items():
-        print_error(f"{noun} {part}: {error}{consequence}".strip(), hint_for(error))
+        print_error(f"{noun} {part}: {error}{consequence}".strip(), hint_for(error) or _HINT)
     if outcomes.failed:
         raise typer.Exit(1)

@@ -24,7 +24,23 @@ _HINTS = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "`ottla topic describe` shows it, `ottla topic alter` changes it",
     ErrorCode.INVALID_CONFIG: "`ottla config get` lists the settings and their values",
     ErrorCode.KAFKA_STORAGE_ERROR: "the broker cannot write to its disk: is it full? Its log says more",
+    ErrorCode.GROUP_ID_NOT_FOUND: "`ottla group list` shows the groups",
+    ErrorCode.INVALID_PARTITIONS: "`ottla topic describe` shows how many partitions the topic has",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "`ottla cluster status` shows the brokers that replicas could be on",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "a topic's name is 1 to 249 ASCII letters, digits, '.', '_' and '-'",
+    ErrorCode.INVALID_UPDATE_VERSION: "`ottla cluster features` shows the features and their levels",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "`ottla topic describe` shows the offsets that there are",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`ottla txn list` shows the transactional ids",
     ErrorCode.MESSAGE_TOO_LARGE: "raise max.message.bytes of the topic with `ottla topic alter`",
+}
+
+
+_PATH_HINTS: dict[type[OSError], str] = {
+    FileNotFoundError: "is the path right? It is read from the directory that the command runs in",
+    FileExistsError: "that is a file: give a directory, or a path where nothing is yet",
+    IsADirectoryError: "that is a directory: give a file",
+    NotADirectoryError: "a part of the path is a file: give a directory",
+    PermissionError: "this user may not do that there: give another path",
 }
 
 
@@ -42,12 +58,14 @@ def hint_for(error: BaseException) -> str | None:
         return _HINTS.get(error.code)
     if isinstance(error, DeliveryFailed) and error.__cause__ is not None:
         return hint_for(error.__cause__)
+    if isinstance(error, OSError):
+        return _PATH_HINTS.get(type(error))
     return None
 
 
-def report(error: BaseException) -> int:
-    """Print the error to stderr and return the exit code."""
-    print_error(message_of(error), hint_for(error))
+def report(error: BaseException, usual_hint: str) -> int:
+    """Print the error to stderr, with a hint of its own or the usual one, and return the exit code."""
+    print_error(message_of(error), hint_for(error) or usual_hint)
     return error.exit_code if isinstance(error, CommandError) else 1
 
 
