@@ -104,7 +104,7 @@ def test_absurd_requests_hurt_no_cluster(tmp_path: Path, caplog: pytest.LogCaptu
             frames = await asyncio.to_thread(valid_frames, absurd.rng)
             for node in nodes.values():
                 for listener, names in (("CONTROLLER", TO_CONTROLLERS), ("PLAINTEXT", TO_BROKERS)):
-                    end = next(each for each in node._endpoints if each.name == listener)
+                    end = next(each for each in node._addresses if each.name == listener)
                     for name in names:
                         await asyncio.to_thread(storm, f"{end.host}:{end.port}", name, absurd)
                     await asyncio.to_thread(fuzz, (end.host, end.port), frames, absurd.rng)

@@ -1,4 +1,4 @@
-"""Node: a broker, a controller or both in one process, composed from its parts; the only place that knows them all.
+"""Node: a broker, a controller or both in one process, its rooms (`rooms.py`) started and stopped in order.
 
 Start: data directories, the metadata journal, its place in the quorum, the partitions (recovered if the last stop was
 not clean), then the listeners; only then is the node ready. A node that is the only voter has decided everything it
@@ -10,61 +10,38 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
-from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Future
-from functools import cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
 
 from ottla.cluster.entities import TopicDeleted
-from ottla.log.files.disk import StorageError
 from ottla.machine.stepped import in_one_go
 from ottla.model.settings.log import NUM_RECOVERY_THREADS_PER_DATA_DIR
 from ottla.model.settings.node import PROCESS_ROLES
 from ottla.model.settings.own import OTTLA_STALL_LIMIT_MS
-from ottla.replica.partition import Partition
 from ottla.server.api import dispatch
-from ottla.server.api.context import ClientConnection, Context, Peer, Services
 from ottla.server.api.dispatcher import Dispatcher, Intercept
 from ottla.server.api.forwarding import Forwarding
-from ottla.server.api.outcomes import handle_as_controller
-from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
-from ottla.server.fetch.fetches import Fetches
-from ottla.server.groups.outside_commits import OutsideCommits
 from ottla.server.loop.periodic_jobs import PeriodicJobs
-from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.slices import Steps
+from ottla.server.loop.stages import Stage, Stages
 from ottla.server.loop.stalls import Stalls
-from ottla.server.loop.workers import in_worker
-from ottla.server.net.connection_limits import ConnectionLimits
 from ottla.server.net.listener import Listener
 from ottla.server.net.request_in_frame import request_in_frame
-from ottla.server.peers.peer_requests import PeerRequests
-from ottla.server.peers.peers import Peers
 from ottla.server.ports.ports import Ports
-from ottla.server.quorum.broker_lifecycle import Lifecycle
-from ottla.server.quorum.quorum_member import NOT_CLEAN, QuorumMember
-from ottla.server.replication.replication import Replication
-from ottla.server.schemas.contracts import Contracts
+from ottla.server.quorum.quorum_member import NOT_CLEAN
+from ottla.server.rooms import Rooms
 from ottla.server.settings.configs import Configs
-from ottla.server.settings.endpoints import controller_names, inter_broker_listener, registered_endpoints
-from ottla.server.settings.listeners import ListenerAddress, advertised, listened
+from ottla.server.settings.endpoints import controller_names, registered_endpoints
+from ottla.server.settings.listeners import ListenerAddress, listened
 from ottla.server.settings.start_refusals import check_start
 from ottla.server.storage.directories import DataDirectory, open_directories
 from ottla.server.storage.recovery import Watch, recover
-from ottla.server.storage.storage import Storage
 from ottla.server.storage.vacancy import check_vacant
-
-if TYPE_CHECKING:
-    from ottla.server.coordinators.all_coordinators import AllCoordinators
-    from ottla.server.dead_letters.dead_letters import DeadLetters
 
 log = logging.getLogger(__name__)
 
-# Imported when they are first needed.
-_COORDINATORS = "ottla.server.coordinators.all_coordinators"
-
+_BOOTSTRAP = "controller.quorum.bootstrap.servers"
 TIDY_MS = 1_000
 METADATA_MS = 10_000
 
@@ -87,30 +64,109 @@ class Node:
         self.addresses: list[tuple[str, int]] = []
         self._client_listeners = 0
         self._stop_requested: asyncio.Event | None = None
-        self.lifecycle: Lifecycle | None = None
         self.storage_lost = False  # why it asked for its own stop
         self._is_recovering = False
         self._loaded = False  # whether partitions were opened, so that closing them is what makes the stop clean
+        self._locks: dict[str, Callable[[], None]] = {}
         self._sockets: dict[ListenerAddress, Any] = {}  # bound, but nobody is let in yet
-        self._steps_back: list[Callable[[], Awaitable[None] | None]] = []  # how to undo the start, the last step last
+        self._listeners: dict[ListenerAddress, Listener] = {}
+        self._stop_watching: Callable[[], None] | None = None
+        self._stages = Stages()
 
     async def start(self) -> None:
         """Returns when clients may connect. A start that fails leaves everything as it was."""
         try:
-            loop = asyncio.get_running_loop()
-            self.runtime = self.ports.runtime(loop)
-            check_vacant(Configs(self.values).log_dirs(), self.ports.disk)
-            if "controller.quorum.bootstrap.servers" in self.values:
-                await self._find_cluster()
-            self._open()
-            self._compose(loop)
-            if self.is_broker and self.is_controller and self.member.alone:
-                self._start_alone(loop)
-            else:
-                await self._join(loop)
+            await self._stages.run(self._start())
         except BaseException:
             await self.stop()
             raise
+
+    async def stop(self) -> None:
+        """A clean stop: nothing is accepted any more, everything is on disk."""
+        await self._stages.undo()
+
+    # --- the start, from top to bottom; a stop undoes it from the bottom to the top
+
+    def _start(self) -> Iterator[Stage]:
+        yield Stage("look for files of somebody else", self._check_vacant)
+        if _BOOTSTRAP in self.values:
+            yield Stage("find the cluster to join", self._find_cluster)
+        yield Stage("read the settings", self._read_settings, self._end_workers)
+        for path in self.configs.log_dirs():
+            yield Stage(f"lock {path}", partial(self._lock, path), partial(self._unlock, path))
+        yield Stage("open the data directories", self._open_directories, self._close_disks)
+        if _BOOTSTRAP in self.values:
+            yield Stage("begin a cluster, if it is the first node", self._begin_cluster)
+        yield Stage("read the journal, compose the rooms", self._compose, self._close_storage)
+        yield from self.rooms.stages()
+        is_alone = self.is_broker and self.is_controller and self.member.alone
+        yield from self._start_alone() if is_alone else self._start_with_others()
+
+    def _start_alone(self) -> Iterator[Stage]:
+        """All of it in one turn of the loop."""
+        quorum = self.member.quorum
+        yield Stage("lead the quorum and register", self.member.start_alone, quorum.stop)
+        yield Stage("take on the settings of the metadata", self._follow_configs)
+        yield Stage("begin the life of a broker", self._begin_lifecycle)
+        yield Stage("load the partitions", self._load_partitions)
+        yield Stage("recover logs", self._recover_logs)
+        for address in self._addresses:
+            yield self._bind(address)
+            yield self._listen(address)
+        yield from self._start_to_run()
+        yield Stage("take part as a broker", self._registered_alone, self.lifecycle.leave)
+        yield Stage("decide", self.member.controller.begin_to_serve)
+
+    def _start_with_others(self) -> Iterator[Stage]:
+        """The quorum forms through the controllers' listeners, so those come first."""
+        names = controller_names(self.configs.broker)
+        theirs = [address for address in self._addresses if address.name in names]
+        ours = [address for address in self._addresses if address.name not in names]
+        for address in theirs:
+            yield self._bind(address)
+            yield self._listen(address)
+        for address in ours:
+            yield self._bind(address)
+        yield Stage("take part in the quorum", self.member.quorum.start, self.member.quorum.stop)
+        yield Stage("decide when it leads", self._begin_to_decide)
+        yield Stage("take on the settings of the metadata", self._follow_configs)
+        if not self.is_broker:  # a broker waits until it is registered, and not for ever
+            yield Stage("wait for a leader of the quorum", self._until_led)
+        if self.is_controller:
+            yield Stage("register the controller", self._register_controller)
+        if self.is_broker:
+            yield Stage("begin the life of a broker", self._begin_lifecycle)
+            yield Stage("send heartbeats", undo=self.lifecycle.stop)
+            yield Stage("register the broker", self.lifecycle.register)
+            # Now everything is known that was decided before, so what has no place in the metadata has none at all.
+            yield Stage("take on the settings of the metadata", self._follow_configs)
+            yield Stage("load the partitions", self._load_partitions)
+            yield Stage("recover logs in a worker", self._recover)
+            for address in ours:
+                yield self._listen(address)
+        else:
+            yield Stage("there are no partitions", self._no_partitions)
+        yield from self._start_to_run()
+        if self.is_broker:
+            yield Stage("catch up with what changed meanwhile", lambda: in_one_go(self.metadata.changes.release()))
+            yield Stage("unfence the broker", self.lifecycle.unfence, self.lifecycle.leave)
+
+    def _start_to_run(self) -> Iterator[Stage]:
+        """Everything that goes on by itself."""
+        yield Stage("watch the event loop", self._watch, self._unwatch)
+        yield Stage("upkeep of the storage", self.storage.start, self.storage.upkeep.stop)
+        yield Stage("other upkeep", self._begin_jobs, lambda: self._jobs.stop())
+        yield Stage("timers of the controller", self.member.controller.start_timers)
+        if self.is_broker:
+            yield Stage("follow the metadata", self._follow_metadata)
+
+    # --- stages
+
+    def _check_vacant(self) -> None:
+        self._stop_requested = self._stop_requested or asyncio.Event()
+        self.runtime = self.ports.runtime(asyncio.get_running_loop())
+        self._jobs = PeriodicJobs(self.runtime.loop)
+        check_vacant(Configs(self.values).log_dirs(), self.ports.disk)
 
     async def _find_cluster(self) -> None:
         """A fresh node that joins others is of their cluster."""
@@ -120,225 +176,95 @@ class Node:
         if cluster_id is not None:
             self.values["ottla.cluster.id"] = cluster_id
 
-    # --- the parts
-
-    def _open(self) -> None:
-        """From the settings to the metadata journal."""
-        ports = self.ports
-        self._stop_requested = self._stop_requested or asyncio.Event()
+    def _read_settings(self) -> None:
         self.configs = Configs(self.values)
         settings = self.configs.broker
         roles = settings[PROCESS_ROLES]
         self.is_broker, self.is_controller = "broker" in roles, "controller" in roles
-        self._endpoints = listened(settings)
-        check_start(self.configs, self._endpoints)
-        self._steps_back.append(self._end_workers)
-        for path in self.configs.log_dirs():
-            self._steps_back.append(ports.lock(path))
-        self.directories = open_directories(self.configs.log_dirs(), ports.disk)
-        self._steps_back.append(self._close_disks)
-        if "controller.quorum.bootstrap.servers" in self.values:
-            from ottla.server.quorum.joining import begin_cluster
+        self._addresses = listened(settings)
+        check_start(self.configs, self._addresses)
 
-            begin_cluster(self.configs, self.directories, ports.now_ms(), ports.rng)
-        self.peers = Peers(f"node-{self.configs.node_id}")
-        self.member = QuorumMember(
-            self.runtime,
-            self.configs,
-            self.directories,
-            self.peers,
-            handle_here=lambda request: handle_as_controller(self.services, request),
-        )
-        self.metadata = self.member.metadata
+    def _end_workers(self) -> None:
+        if self.ports.executor is not None:
+            self.ports.executor.shutdown(wait=True)
+
+    def _lock(self, path: str) -> None:
+        self._locks[path] = self.ports.lock(path)
+
+    def _unlock(self, path: str) -> None:
+        self._locks.pop(path)()
+
+    def _open_directories(self) -> None:
+        self.directories = open_directories(self.configs.log_dirs(), self.ports.disk)
+
+    def _close_disks(self) -> None:
         for directory in self.directories:
-            directory.disk.keep_reserve()
-        self._memory = RequestMemory.of(settings)
-        self.storage = Storage(
+            directory.disk.close()
+
+    def _begin_cluster(self) -> None:
+        from ottla.server.quorum.joining import begin_cluster
+
+        begin_cluster(self.configs, self.directories, self.ports.now_ms(), self.ports.rng)
+
+    def _compose(self) -> None:
+        self.rooms = rooms = Rooms(
             self.runtime,
             self.configs,
-            self._memory,
             self.directories,
-            self.metadata.node_id,
-            isr_may_change=self._isr_may_change,
+            is_broker=self.is_broker,
+            connections_max=self.ports.connections_max,
             directory_lost=self._directory_lost,
         )
-        self.partitions = self.storage.partitions
-        self._steps_back.append(self._close_storage)
-        self._steps_back.append(self.peers.close)
-
-    def _compose(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.services = self._services(loop)
-        self._steps_back.append(self.runtime.tasks.close)
-        self._steps_back.append(self.member.liveness.close)
-        self._steps_back.append(self.storage.finish_work)
-        self._steps_back.append(self.services.peer_requests.close)
-        self._steps_back.append(self.services.coordinators.close)
-        self._steps_back.append(self.runtime.slices.close)
-        if self.is_broker:
-            self._replicate(loop)
+        self.member, self.metadata, self.storage = rooms.member, rooms.metadata, rooms.storage
+        self.partitions, self.connections, self.services = rooms.storage.partitions, rooms.connections, rooms.services
         self.metadata.changes.add(self._settings_changed)
         self.metadata.reloads.add(self._reloaded)
         self.metadata.failures.add(self.request_stop)
-        self.connections = ConnectionLimits(self.configs.broker, self._memory, self.ports.connections_max)
-        self._steps_back.append(self.connections.close)
 
-    def _services(self, loop: asyncio.AbstractEventLoop) -> Services:
-        settings = self.configs.broker
-        runtime, storage = self.runtime, self.storage
-        addresses = {endpoint.name: (endpoint.host, endpoint.port) for endpoint in advertised(settings)}
-        peer_requests = PeerRequests(self.peers, lambda: self.metadata.state, inter_broker_listener(settings))
-        contracts = Contracts(
-            runtime, storage, self.metadata, peer_requests, dead_letters=lambda: self._dead_letters, load=self._load
-        )
-        return Services(
-            node_id=self.metadata.node_id,
-            cluster_id=self.metadata.cluster_id,
-            configs=self.configs,
-            metadata=self.metadata,
-            quorum=self.member.quorum,
-            controller=self.member.controller,
-            member=self.member,
-            liveness=self.member.liveness,
-            peers=self.peers,
-            peer_requests=peer_requests,
-            inter_broker_listener=inter_broker_listener(settings),
-            runtime=runtime,
-            storage=storage,
-            partitions=storage.partitions,
-            waiters=storage.waiters,
-            executor=runtime.executor,
-            cold=storage.cold,
-            writer=storage.writer,
-            syncer=storage.syncer,
-            looking=storage.looking,
-            contracts=contracts,
-            clocks=runtime.clocks,
-            now_ms=runtime.now_ms,
-            steady_ms=runtime.steady_ms,
-            clock_s=runtime.clock_s,
-            rng=runtime.rng,
-            advertised=addresses.get,
-            coordinators=CoordinatorsOnDemand(self._coordinators, lambda: self._load(_COORDINATORS)),
-            slices=runtime.slices,
-        )
+    def _close_storage(self) -> None:
+        self.member.close()
+        broker = self.metadata.state.brokers.get(self.metadata.node_id)
+        if self._loaded:
+            for directory in self.directories:
+                directory.broker_epoch = broker.epoch if broker is not None else NOT_CLEAN
+            self.storage.close()  # ends with the mark of a clean stop, which vouches for the metadata too
+            return
+        for directory in self.directories:  # nothing was touched: what was closed cleanly still is
+            if directory.clean:
+                directory.mark_clean()
 
-    def _replicate(self, loop: asyncio.AbstractEventLoop) -> None:
-        """How other brokers read this one's partitions, and this one theirs."""
-        replication = self.services.replication = Replication(loop, self.services, self.ports.executor)
-        self._steps_back.append(replication.close)
-        services = self.services
-        commits = OutsideCommits(lambda: services.groups, services.peer_requests, lambda: self.metadata.state)
-        services.fetches = Fetches(
-            self.runtime,
-            self.configs,
-            self.storage,
-            state=lambda: self.metadata.state,
-            quota=replication.quotas.leader,
-            commit=commits.commit,
-        )
-
-    def _load(self, module: str) -> Future[Any] | None:
-        """A worker imports what will soon be needed here, which takes a tenth of a second. None: it is there."""
-        if self.ports.executor is None or module in sys.modules:
-            return None
-        return self.ports.executor.submit(import_module, module)
-
-    def _coordinators(self) -> AllCoordinators:
-        from ottla.server.coordination.runtime import CoordinatorRuntime
-        from ottla.server.coordinators.all_coordinators import AllCoordinators
-
-        services = self.services
-        return AllCoordinators(
-            CoordinatorRuntime(self.runtime, self.storage, self.metadata, self.member.create_topic),
-            self.configs,
-            services.peer_requests,
-            self.member.producer_ids,
-            self.member.create_topics,
-            self._dead_letters,
-        )
-
-    @cached_property
-    def _dead_letters(self) -> DeadLetters:
-        from ottla.server.dead_letters.dead_letters import DeadLetters
-
-        return DeadLetters(
-            self.runtime,
-            self.configs,
-            self.storage,
-            self.metadata,
-            self.services.peer_requests,
-            create_topics=self.member.create_topics,
-        )
-
-    # --- starting alone: all of it in one turn of the loop
-
-    def _start_alone(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.member.start_alone()
-        self._steps_back.append(self.member.quorum.stop)
-        self._follow_configs()
-        self._loaded = True
-        in_one_go(self.storage.changes.loading(self.metadata.state))
-        self._recover_logs()
-        for endpoint in self._endpoints:
-            self._listen(endpoint, loop)
-        self.lifecycle = self.member.lifecycle(self.partitions, self.member.broker)
-        self._begin(loop)
-        self.lifecycle.registered(self.metadata.state.brokers[self.metadata.node_id].epoch)
-        self._steps_back.append(self.lifecycle.leave)
-        self.member.controller.begin_to_serve()
-
-    # --- starting with others
-
-    async def _join(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The quorum forms through the controllers' listeners, so those come first."""
-        names = controller_names(self.configs.broker)
-        theirs = [endpoint for endpoint in self._endpoints if endpoint.name in names]
-        ours = [endpoint for endpoint in self._endpoints if endpoint.name not in names]
-        for endpoint in theirs:
-            self._listen(endpoint, loop)
-        for endpoint in ours:
-            self._bind(endpoint)
-        member = self.member
-        member.quorum.start()
-        self._steps_back.append(member.quorum.stop)
-        member.controller.begin_to_serve()
-        member.controller.start_timers()
-        self._follow_configs()
-        if not self.is_broker:  # a broker waits for whoever registers it, and not for ever
-            await self.metadata.until(lambda: member.quorum.leader_id >= 0)
-        if self.is_controller:
-            self.runtime.tasks.spawn(member.register_controller())
-        if self.is_broker:
-            await self._join_as_broker(loop, ours)
-        else:
-            self._loaded = True
-            self._begin(loop)
-
-    async def _join_as_broker(self, loop: asyncio.AbstractEventLoop, endpoints: list[ListenerAddress]) -> None:
-        ports = {endpoint.name: sock.getsockname()[1] for endpoint, sock in self._sockets.items()}
+    def _begin_lifecycle(self) -> None:
+        ports = {address.name: sock.getsockname()[1] for address, sock in self._sockets.items()}
         broker = self.member.broker
         broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
         self.lifecycle = self.member.lifecycle(self.partitions, broker)
-        self._steps_back.append(self.lifecycle.stop)
-        await self.lifecycle.register()
-        # Now everything is known that was decided before, so what has no place in the metadata has none at all.
-        self._follow_configs()
+
+    def _registered_alone(self) -> None:
+        self.lifecycle.registered(self.metadata.state.brokers[self.metadata.node_id].epoch)
+
+    def _begin_to_decide(self) -> None:
+        self.member.controller.begin_to_serve()
+        self.member.controller.start_timers()
+
+    async def _until_led(self) -> None:
+        await self.metadata.until(lambda: self.member.quorum.leader_id >= 0)
+
+    def _register_controller(self) -> None:
+        self.runtime.tasks.spawn(self.member.register_controller())
+
+    def _load_partitions(self) -> None:
         self._loaded = True
         in_one_go(self.storage.changes.loading(self.metadata.state))
-        await self._recover(loop)
-        for endpoint in endpoints:
-            self._listen(endpoint, loop)
-        self._begin(loop)
-        in_one_go(self.metadata.changes.release())
-        await self.lifecycle.unfence()
-        self._steps_back.append(self.lifecycle.leave)
 
-    async def _recover(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _no_partitions(self) -> None:
+        self._loaded = True
+
+    async def _recover(self) -> None:
         """In a worker, which must be alone with the partitions: they hear what changes meanwhile afterwards."""
         loaded = self.metadata.state
         self.metadata.changes.hold()
         self._is_recovering = True
-        await in_worker(loop, self.ports.executor, self._recover_logs)
+        await self.runtime.in_worker(self._recover_logs)
         self._is_recovering = False
         if self.metadata.state is not loaded:  # a snapshot took its place
             self.metadata.changes.drop_held()
@@ -349,69 +275,71 @@ class Node:
         threads = self.configs.broker[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         recover(self.partitions, self.ports.threads, threads, now_ms=self.ports.now_ms, watch=self._on_recovery)
 
-    # --- running
+    def _bind(self, address: ListenerAddress) -> Stage:
+        def bind() -> None:
+            self._sockets[address] = self.ports.net.listen(address.host, address.port)
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Everything that goes on by itself."""
+        return Stage(f"bind {address.name}", bind, lambda: self._sockets.pop(address).close())
+
+    def _listen(self, address: ListenerAddress) -> Stage:
+        return Stage(
+            f"listen on {address.name}", lambda: self._let_in(address), lambda: self._listeners.pop(address).close()
+        )
+
+    def _let_in(self, address: ListenerAddress) -> None:
+        controller = address.name in controller_names(self.configs.broker)
+        if controller:
+            dispatcher = Dispatcher(dispatch.controller_route, None, self._intercept)
+        else:
+            dispatcher = Dispatcher(dispatch.route, Forwarding(self.member.link, self.rooms.peers), self._intercept)
+        listener = self._listeners[address] = Listener(
+            address,
+            self._sockets[address],
+            self.runtime,
+            self.storage.cold,
+            self.connections,
+            dispatcher,
+            self.rooms.new_context,
+            controller=controller,
+        )
+        # Those for clients come first: they are what is told to people.
+        self.addresses.insert(len(self.addresses) if controller else self._client_listeners, listener.address)
+        self._client_listeners += not controller
+
+    def _watch(self) -> None:
         limit_ms = self.configs.broker[OTTLA_STALL_LIMIT_MS]
         if self.ports.watch is not None and limit_ms:
-            self._steps_back.append(self.ports.watch(loop, self.stalls, limit_ms, request_in_frame))
-        self.storage.start()
-        self._steps_back.append(self.storage.upkeep.stop)
-        self._begin_jobs(loop)
-        self.member.controller.start_timers()
-        if self.services.replication is not None:
-            assert self.lifecycle is not None, "a broker has one"
-            for follow in (
-                self.storage.changes.following,
-                self.services.replication.following,
-                self.storage.upkeep.follow,
-                self.services.coordinators.tell,
-                self.services.contracts.follow,
-                self.lifecycle.follow,
-            ):
-                self.metadata.changes.add(follow)
-            self.services.replication.start(self.metadata.state)
-            self.services.coordinators.start(self.metadata.state)
+            self._stop_watching = self.ports.watch(self.runtime.loop, self.stalls, limit_ms, request_in_frame)
 
-    def _begin_jobs(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _unwatch(self) -> None:
+        if self._stop_watching is not None:
+            self._stop_watching()
+
+    def _begin_jobs(self) -> None:
         """What is done by the clock, beside the upkeep of the storage."""
-        jobs = PeriodicJobs(loop)
-        self._steps_back.append(jobs.stop)
+        jobs, loop = self._jobs, self.runtime.loop
         if self.services.fetches is not None:
             jobs.every("spark readers", TIDY_MS, self.services.fetches.spark_readers.commit)
         jobs.every("connections", TIDY_MS, lambda: self.connections.tidy(loop, self.runtime.slices))
         jobs.every("metadata", METADATA_MS, lambda: self.member.snapshots.upkeep(self.runtime.now_ms()))
 
-    def _bind(self, endpoint: ListenerAddress) -> Any:
-        sock = self._sockets[endpoint] = self.ports.net.listen(endpoint.host, endpoint.port)
-        self._steps_back.append(sock.close)
-        return sock
+    def _follow_metadata(self) -> None:
+        """Who hears of changes of the cluster, in this order."""
+        services = self.services
+        assert services.replication is not None, "it is a broker"
+        for follow in (
+            self.storage.changes.following,
+            services.replication.following,
+            self.storage.upkeep.follow,
+            services.coordinators.tell,
+            services.contracts.follow,
+            self.lifecycle.follow,
+        ):
+            self.metadata.changes.add(follow)
+        services.replication.start(self.metadata.state)
+        services.coordinators.start(self.metadata.state)
 
-    def _listen(self, endpoint: ListenerAddress, loop: asyncio.AbstractEventLoop) -> None:
-        sock = self._sockets.get(endpoint) or self._bind(endpoint)
-        controller = endpoint.name in controller_names(self.configs.broker)
-        if controller:
-            dispatcher = Dispatcher(dispatch.controller_route, None, self._intercept)
-        else:
-            dispatcher = Dispatcher(dispatch.route, Forwarding(self.member.link, self.peers), self._intercept)
-        listener = Listener(
-            endpoint,
-            sock,
-            self.runtime,
-            self.storage.cold,
-            self.connections,
-            dispatcher,
-            self._new_context,
-            controller=controller,
-        )
-        self._steps_back.append(listener.close)
-        # Those for clients come first: they are what is told to people.
-        self.addresses.insert(len(self.addresses) if controller else self._client_listeners, listener.address)
-        self._client_listeners += not controller
-
-    def _new_context(self, peer: Peer, client: ClientConnection) -> Context:
-        return Context(self.services, peer, client)
+    # --- running
 
     def _follow_configs(self) -> None:
         """Settings come from the state that there is now."""
@@ -436,15 +364,7 @@ class Node:
             yield from self.services.replication.reloading(state)
             self.services.coordinators.reload(state)
 
-    # --- stopping
-
-    def _isr_may_change(self, partition: Partition) -> None:
-        assert self.services.replication is not None, "it is a broker"
-        self.services.replication.consider(partition)
-
     def _directory_lost(self, _: DataDirectory) -> None:
-        if self.lifecycle is None:
-            return  # a node that is alone recovers
         self.lifecycle.hurry()
         if all(directory.offline for directory in self.directories):
             log.error("no data directory of this node works any more: it leaves the cluster until one does")
@@ -461,35 +381,3 @@ class Node:
         assert self._stop_requested is not None, "the node was not started"
         await self._stop_requested.wait()
         await self.stop()
-
-    async def stop(self) -> None:
-        """A clean stop: nothing is accepted any more, everything is on disk."""
-        while self._steps_back:
-            try:
-                waiting = self._steps_back.pop()()
-                if waiting is not None:
-                    await waiting
-            except StorageError as error:
-                log.error("the stop goes on, but the next start will have to recover: %s", error)
-            except Exception:
-                log.exception("the stop goes on, but the next start will have to recover")
-
-    def _close_storage(self) -> None:
-        self.member.close()
-        broker = self.metadata.state.brokers.get(self.metadata.node_id)
-        if self._loaded:
-            for directory in self.directories:
-                directory.broker_epoch = broker.epoch if broker is not None else NOT_CLEAN
-            self.storage.close()  # ends with the mark of a clean stop, which vouches for the metadata too
-            return
-        for directory in self.directories:  # nothing was touched: what was closed cleanly still is
-            if directory.clean:
-                directory.mark_clean()
-
-    def _close_disks(self) -> None:
-        for directory in self.directories:
-            directory.disk.close()
-
-    def _end_workers(self) -> None:
-        if self.ports.executor is not None:
-            self.ports.executor.shutdown(wait=True)

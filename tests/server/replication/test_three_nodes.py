@@ -84,7 +84,7 @@ async def running(values: list[dict[str, str]]) -> AsyncIterator[dict[int, Node]
 
 async def ask(node: Node, request: Request, listener: str = "PLAINTEXT") -> Any:
     """As a client of this node's listener."""
-    endpoint = next(each for each in node._endpoints if each.name == listener)
+    endpoint = next(each for each in node._addresses if each.name == listener)
     connection = await Connection.open(Address(endpoint.host, endpoint.port))
     try:
         return await connection.request(request, api.response_class(type(request).key))
@@ -307,7 +307,7 @@ def test_controllers_answer_on_their_own_listener(tmp_path: Path) -> None:
             assert described.controller_id == leader.metadata.node_id
             assert sorted(each.broker_id for each in described.brokers) == [1, 2, 3]
             assert {each.port for each in described.brokers} == {
-                each.port for node in nodes.values() for each in node._endpoints if each.name == "CONTROLLER"
+                each.port for node in nodes.values() for each in node._addresses if each.name == "CONTROLLER"
             }
             mismatched = await ask(leader, want)
             assert mismatched.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
@@ -321,8 +321,8 @@ def test_controllers_answer_on_their_own_listener(tmp_path: Path) -> None:
             many = [ElectLeadersRequest.TopicPartitions(topic="", partitions=[])] * (REQUEST_ELEMENTS_MAX + 1)
             absurd = ElectLeadersRequest(election_type=0, topic_partitions=many, timeout_ms=30_000)
             lost: list[int] = []
-            end = next(each for each in leader._endpoints if each.name == "CONTROLLER")
-            other.peers.on_lost(Address(end.host, end.port), lambda: lost.append(1))
+            end = next(each for each in leader._addresses if each.name == "CONTROLLER")
+            other.rooms.peers.on_lost(Address(end.host, end.port), lambda: lost.append(1))
             with pytest.raises(ConnectionLost):
                 await ask(other, absurd)
             assert not lost
@@ -419,8 +419,8 @@ def test_a_client_in_a_hurry_takes_the_controllers_answer_from_nobody_else(tmp_p
             other = next(node for node in nodes.values() if node is not leader)
             await create(other, "before")  # so that there is a connection
             lost: list[int] = []
-            end = next(each for each in leader._endpoints if each.name == "CONTROLLER")
-            other.peers.on_lost(Address(end.host, end.port), lambda: lost.append(1))
+            end = next(each for each in leader._addresses if each.name == "CONTROLLER")
+            other.rooms.peers.on_lost(Address(end.host, end.port), lambda: lost.append(1))
             controller = leader.member.controller
             submit = controller.submit
 
