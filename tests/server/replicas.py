@@ -82,11 +82,12 @@ class Side:
             Quotas(self.configs, now_ms, lambda topic, index: True).leader,
             _no_commit,
         )
+        metadata = SimpleNamespace(state=state, node_id=node_id)
         self.services: Any = SimpleNamespace(
             node_id=node_id,
             cluster_id="",
             configs=self.configs,
-            metadata=SimpleNamespace(state=state),
+            metadata=metadata,
             partitions=self.partitions,
             waiters=self.waiters,
             runtime=self.runtime,
@@ -100,12 +101,18 @@ class Side:
             advertised=lambda listener: None,
             inter_broker_listener=LISTENER,
             controller=None,
-            member=SimpleNamespace(link=None),
+            member=SimpleNamespace(
+                link=None, metadata=metadata, liveness=SimpleNamespace(look_at=lambda broker_id: None)
+            ),
             executor=None,
             replication=None,
             peers=None,
-            liveness=SimpleNamespace(look_at=lambda broker_id: None),
         )
+
+    def replicate(self) -> Replication:
+        services = self.services
+        services.replication = Replication(self.runtime, self.configs, self.storage, services.peers, services.member)
+        return services.replication
 
     def handle(self, request: Request, version: int) -> Any:
         context = Context(self.services, Peer(LISTENER, ("127.0.0.1", 1), ("127.0.0.1", 2)))
@@ -229,8 +236,7 @@ class Pair:
         self.channel = Channel()
         services = self.follower.services
         services.peers, services.member.link = self.wire, self.channel
-        services.replication = Replication(asyncio.get_running_loop(), services, None)
-        self.replication: Replication = services.replication
+        self.replication: Replication = self.follower.replicate()
         self.replication.start(self.state)
 
     def apply(self, *records: Any) -> None:

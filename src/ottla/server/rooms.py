@@ -139,7 +139,9 @@ class Rooms:
 
     def _replicate(self) -> None:
         """How other brokers read this one's partitions, and this one theirs."""
-        replication = self.services.replication = Replication(self.runtime.loop, self.services, self.runtime.executor)
+        replication = self.services.replication = Replication(
+            self.runtime, self.configs, self.storage, self.peers, self.member
+        )
         services = self.services
         commits = OutsideCommits(lambda: services.groups, services.peer_requests, lambda: self.metadata.state)
         services.fetches = Fetches(

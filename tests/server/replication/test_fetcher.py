@@ -18,7 +18,7 @@ from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.replica.partition import Partition
 from ottla.replica.terms import Terms
-from ottla.server.replication import fetcher
+from ottla.server.replication.out_of_range import RangeFinder
 from ottla.wire.journal import cluster_metadata as journal
 
 
@@ -193,14 +193,14 @@ def test_a_follower_begins_anew_where_its_leader_has_deleted_more_than_it_has(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also if the first attempt fails for a reason that nobody thought of."""
-    find_range, failures = fetcher.find_range, iter([RuntimeError("oh")])
+    move_end, failures = RangeFinder.move_end, iter([RuntimeError("oh")])
 
     async def not_at_first(*args: Any) -> None:
         for failure in failures:
             raise failure
-        await find_range(*args)
+        await move_end(*args)
 
-    monkeypatch.setattr(fetcher, "find_range", not_at_first)
+    monkeypatch.setattr(RangeFinder, "move_end", not_at_first)
 
     async def test(pair: Pair) -> None:
         pair.create()
@@ -229,7 +229,7 @@ def test_work_on_a_partition_that_is_no_longer_followed_is_not_begun(monkeypatch
     async def find_range(*args: Any) -> None:
         asked.append("begun")
 
-    monkeypatch.setattr(fetcher, "find_range", find_range)
+    monkeypatch.setattr(RangeFinder, "move_end", find_range)
 
     async def test(pair: Pair) -> None:
         pair.create()

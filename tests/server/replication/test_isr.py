@@ -13,7 +13,6 @@ from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ErrorCode
 from ottla.replica.partition import Partition
 from ottla.server.replication.isr_changes import IsrChanges
-from ottla.server.replication.replication import Replication
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.messages.cluster.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ottla.wire.messages.cluster.assign_replicas_to_dirs import (
@@ -57,7 +56,8 @@ class Leading:
         self.pair.create("t", partitions)
         services = self.pair.leader.services
         self.channel = services.member.link = Channel()
-        self.changes = IsrChanges(asyncio.get_running_loop(), services)
+        side = self.pair.leader
+        self.changes = IsrChanges(side.runtime, side.configs, side.partitions, services.metadata, services.member.link)
         self.changes.start()
         self.asked: list[AlterPartitionRequest] = self.channel.asked
 
@@ -115,7 +115,7 @@ def test_a_follower_joins_when_a_snapshot_tells_that_its_broker_is_back() -> Non
         assert partition.in_sync is not None
         follower = partition.in_sync.followers[FOLLOWER]
         await eventually(lambda: follower.end == partition.log.next_offset, "the follower has everything")
-        replication = Replication(asyncio.get_running_loop(), pair.leader.services, None)
+        replication = pair.leader.replicate()
         replication.start(pair.state)
         assert leading.isr() == (LEADER,)
         pair.state.apply(journal.BrokerRegistrationChangeRecord(broker_id=FOLLOWER, broker_epoch=12, fenced=-1))

@@ -20,7 +20,6 @@ from ottla.records.build import build_batch
 from ottla.server.handlers.topics.alter_replica_log_dirs import alter_replica_log_dirs
 from ottla.server.handlers.topics.describe_log_dirs import describe_log_dirs
 from ottla.server.replication.log_dirs import LogDirs
-from ottla.server.replication.replication import Replication
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.messages.topics.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest
@@ -259,7 +258,7 @@ def test_a_move_of_a_topic_that_is_gone_is_not_gone_on_with_by_its_namesake(monk
         pair.follower = Side(FOLLOWER, pair.state, pair.follower.disks, {"replica.fetch.wait.max.ms": "60000"})
         services = pair.follower.services
         services.peers, services.member.link = pair.wire, pair.channel
-        pair.replication = services.replication = Replication(asyncio.get_running_loop(), services, None)
+        pair.replication = pair.follower.replicate()
         monkeypatch.setattr(LogDirs, "_make", in_turn)
         pair.replication.start(pair.state)
         await pair.same()

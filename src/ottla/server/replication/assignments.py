@@ -13,7 +13,8 @@ from itertools import islice
 from ottla.client.errors import ClientError, error_code
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
-from ottla.server.api.context import Services
+from ottla.server.quorum.controller_link import ControllerLink
+from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.replication.session import Key
 from ottla.wire.messages.cluster.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -28,9 +29,10 @@ _GONE = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Error
 
 
 class Assignments:
-    def __init__(self, loop: asyncio.AbstractEventLoop, services: Services) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, metadata: MetadataHost, link: ControllerLink) -> None:
         self._loop = loop
-        self._services = services
+        self._metadata = metadata
+        self._link = link
         self._due: dict[Key, bytes] = {}  # → the directory's id
         self._waiting: dict[Key, asyncio.Future[bool]] = {}
         self._sending: asyncio.Task[None] | None = None
@@ -81,13 +83,13 @@ class Assignments:
 
     async def _send(self, told: dict[Key, bytes]) -> bool:
         """Whether all of it is settled."""
-        services = self._services
+        node_id = self._metadata.node_id
         request = AssignReplicasToDirsRequest(
-            broker_id=services.node_id,
-            broker_epoch=services.metadata.state.broker_epoch(services.node_id),
+            broker_id=node_id,
+            broker_epoch=self._metadata.state.broker_epoch(node_id),
             directories=_directories(told),
         )
-        answer: AssignReplicasToDirsResponse = await services.member.link.ask(request)
+        answer: AssignReplicasToDirsResponse = await self._link.ask(request)
         if answer.error_code:
             log.info("AssignReplicasToDirs was refused: %s", error_code(answer.error_code).name)
             return False

@@ -33,12 +33,16 @@ from ottla.model.settings.replication import (
     REPLICA_SOCKET_TIMEOUT_MS,
 )
 from ottla.replica.partition import Partition
-from ottla.server.api.context import Services
 from ottla.server.loop.later import Later
+from ottla.server.loop.runtime import Runtime
+from ottla.server.peers.peers import Peers
+from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.replication.cutting import cut_long, cut_now, is_long_cut
-from ottla.server.replication.out_of_range import find_range
+from ottla.server.replication.out_of_range import RangeFinder
 from ottla.server.replication.quotas import FollowerQuota
 from ottla.server.replication.session import Followed, Key, SessionWithLeader
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.storage import Storage
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 log = logging.getLogger(__name__)
@@ -66,15 +70,27 @@ class Fetcher:
     def __init__(
         self,
         leader_id: int,
-        loop: asyncio.AbstractEventLoop,
-        services: Services,
+        runtime: Runtime,
+        configs: Configs,
+        storage: Storage,
+        peers: Peers,
+        metadata: MetadataHost,
         quota: FollowerQuota,
         address_of: Callable[[int], Address | None],
+        leader_lost: Callable[[int], None],
     ) -> None:
+        """`address_of` gives a broker's address; `leader_lost` hears that the connection to the leader broke."""
         self.leader_id = leader_id
         self.session = SessionWithLeader()
-        self._loop = loop
-        self._services = services
+        self._loop = runtime.loop
+        self._runtime = runtime
+        self._configs = configs
+        self._storage = storage
+        self._partitions = storage.partitions
+        self._peers = peers
+        self._metadata = metadata
+        self._ranges = RangeFinder(runtime, configs, storage, peers)
+        self._leader_lost = leader_lost
         self._quota = quota
         self._address_of = address_of
         self._connection: Connection | None = None
@@ -156,13 +172,13 @@ class Fetcher:
                 self._lost(error)
 
     async def _connect(self) -> None:
-        settings = self._services.configs.broker
+        settings = self._configs.broker
         try:
             address = self._address_of(self.leader_id)
             if address is None:
                 raise NotConnected(f"broker {self.leader_id} has no address")
             timeout_ms = settings[REPLICA_SOCKET_TIMEOUT_MS]
-            connection = await self._services.peers.connect(address, timeout_ms=timeout_ms, purpose=PURPOSE)
+            connection = await self._peers.connect(address, timeout_ms=timeout_ms, purpose=PURPOSE)
             self._version = connection.version_of(FetchRequest)
             if self._version < _FIRST_VERSION_BY_ID:
                 raise NotConnected(f"{address} does not know topics by their ids")
@@ -181,7 +197,7 @@ class Fetcher:
         self._pump()
 
     def _send(self, connection: Connection) -> None:
-        settings = self._services.configs.broker
+        settings = self._configs.broker
         session = self.session
         opening = session.id == 0
         request = session.request(settings[REPLICA_FETCH_MAX_BYTES])
@@ -189,9 +205,9 @@ class Fetcher:
         request.max_wait_ms = 0 if opening and not session.is_refused else settings[REPLICA_FETCH_WAIT_MAX_MS]
         request.min_bytes = settings[REPLICA_FETCH_MIN_BYTES]
         request.max_bytes = settings[REPLICA_FETCH_RESPONSE_MAX_BYTES]
-        node_id = self._services.node_id
+        node_id = self._metadata.node_id
         request.replica_id = request.replica_state.replica_id = node_id
-        request.replica_state.replica_epoch = self._services.metadata.state.broker_epoch(node_id)
+        request.replica_state.replica_epoch = self._metadata.state.broker_epoch(node_id)
         timeout_ms = request.max_wait_ms + settings[REPLICA_SOCKET_TIMEOUT_MS]
         then = partial(self._answered, connection, session.number - 1, opening)
         connection.call_now(request, FetchResponse, then, version=self._version, timeout_ms=timeout_ms)
@@ -204,8 +220,7 @@ class Fetcher:
         self._connection = None
         self.session.reset()
         self._rest()
-        # Where the controller is, that may be the first sign that a broker is gone.
-        self._services.liveness.look_at(self.leader_id)
+        self._leader_lost(self.leader_id)
 
     def _rest(self) -> None:
         if self._closed or self._retry is not None:
@@ -218,7 +233,7 @@ class Fetcher:
         self._pump()
 
     def _pause_ms(self, failures: int) -> int:
-        longest = self._services.configs.broker[REPLICA_FETCH_BACKOFF_MS]
+        longest = self._configs.broker[REPLICA_FETCH_BACKOFF_MS]
         return min(limits.REPLICA_RETRY_MS << min(failures, 10), longest)
 
     # --- answers
@@ -276,7 +291,7 @@ class Fetcher:
     def _take(self, followed: Followed, data: _PartitionData) -> None:
         """What one partition got; nothing that goes wrong here touches the others."""
         partition = followed.partition
-        if not self._services.partitions.holds(partition):
+        if not self._partitions.holds(partition):
             self.session.remove(followed.key)  # its directory failed
             return
         try:
@@ -294,7 +309,7 @@ class Fetcher:
             if self._quota.holds_back(partition.topic, partition.index):
                 self._put_off(followed, self._quota.pause_ms())
         except StorageError as error:
-            self._services.partitions.storage_failed(partition, error)
+            self._partitions.storage_failed(partition, error)
             self._fail(followed, str(error))
         except ApiError as error:
             self._fail(followed, error.message or error.code.name)
@@ -306,7 +321,7 @@ class Fetcher:
         partition = followed.partition
         if data.diverging_epoch.epoch >= 0:
             return  # it was cut, and nothing came with that
-        now_ms = self._services.now_ms()
+        now_ms = self._runtime.now_ms()
         taken_bytes = partition.append_fetched(
             data.records or b"", data.high_watermark, data.log_start_offset, now_ms=now_ms
         )
@@ -320,9 +335,9 @@ class Fetcher:
         partition, epoch, end_offset = followed.partition, diverging.epoch, diverging.end_offset
         log.info("%s diverges at epoch %d, offset %d", partition.name, epoch, end_offset)
         if is_long_cut(partition, epoch, end_offset):
-            self._set_aside(followed, partial(cut_long, partition, epoch, end_offset, self._services))
+            self._set_aside(followed, partial(cut_long, partition, epoch, end_offset, self._runtime, self._storage))
             return False
-        cut_now(partition, epoch, end_offset, self._services)
+        cut_now(partition, epoch, end_offset, self._runtime, self._storage)
         return True
 
     # --- syncing
@@ -330,16 +345,16 @@ class Fetcher:
     def _sync(self, followed: Followed) -> None:
         """`ottla.fsync.before.ack`: the leader hears of the records when they are on disk here."""
         partition = followed.partition
-        self._services.syncer.request(partition)
-        if partition.tells is None and self._services.partitions.holds(partition):
+        self._storage.syncer.request(partition)
+        if partition.tells is None and self._partitions.holds(partition):
             self._syncing += 1
-            timeout_ms = self._services.configs.broker[REPLICA_SOCKET_TIMEOUT_MS]
-            self._services.waiters.watch(Later(), (partition,), partial(self._synced, followed), timeout_ms)
+            timeout_ms = self._configs.broker[REPLICA_SOCKET_TIMEOUT_MS]
+            self._storage.waiters.watch(Later(), (partition,), partial(self._synced, followed), timeout_ms)
 
     def _synced(self, followed: Followed, changed: object) -> bool:
         """A sync that failed has cut the end off: then there is nothing to wait for either."""
         partition = followed.partition
-        if changed is not None and partition.tells is None and self._services.partitions.holds(partition):
+        if changed is not None and partition.tells is None and self._partitions.holds(partition):
             return False
         self._syncing -= 1
         if self.session.followed.get(followed.key) is followed:
@@ -351,21 +366,21 @@ class Fetcher:
     def _wait_for_disk(self, followed: Followed) -> None:
         """The leader must not hear of what is not written here; other partitions go on."""
         if followed.partition.needs_sync:
-            self._services.syncer.request(followed.partition)
+            self._storage.syncer.request(followed.partition)
         self._set_aside(followed, partial(self._written, followed.partition))
 
     async def _written(self, partition: Partition) -> None:
         done = self._loop.create_future()
 
         def settle(changed: object) -> bool:
-            waits = changed is not None and partition.tells is None and self._services.partitions.holds(partition)
+            waits = changed is not None and partition.tells is None and self._partitions.holds(partition)
             if not waits and not done.done():
                 done.set_result(None)
             return not waits
 
         if not settle(partition):
-            timeout_ms = self._services.configs.broker[REPLICA_SOCKET_TIMEOUT_MS]
-            self._services.waiters.watch(Later(), (partition,), settle, timeout_ms)
+            timeout_ms = self._configs.broker[REPLICA_SOCKET_TIMEOUT_MS]
+            self._storage.waiters.watch(Later(), (partition,), settle, timeout_ms)
         await done
 
     # --- what goes wrong with a partition
@@ -373,7 +388,7 @@ class Fetcher:
     def _refused(self, followed: Followed, code: int) -> None:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             address = self._address_of(self.leader_id)
-            self._set_aside(followed, partial(find_range, followed.partition, address, self._services))
+            self._set_aside(followed, partial(self._ranges.move_end, followed.partition, address))
             return
         self._fail(followed, _name(code), quietly=code in _PASSING)
 
@@ -391,7 +406,7 @@ class Fetcher:
 
     def _again(self, followed: Followed) -> None:
         self._resting.pop(followed.key, None)
-        if not self._closed and self._services.partitions.holds(followed.partition):
+        if not self._closed and self._partitions.holds(followed.partition):
             self._join(followed)
             self._soon()
 
@@ -421,7 +436,7 @@ class Fetcher:
         except (ClientError, ApiError) as error:
             why = str(error)
         except StorageError as error:
-            self._services.partitions.storage_failed(partition, error)
+            self._partitions.storage_failed(partition, error)
             why = str(error)
         except Exception:
             log.exception("%s cannot be followed", partition.name)

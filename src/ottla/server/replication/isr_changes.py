@@ -19,8 +19,12 @@ from ottla.model.errors import ErrorCode
 from ottla.model.settings.replication import REPLICA_LAG_TIME_MAX_MS
 from ottla.replica.partition import Partition
 from ottla.replica.terms import Proposal, Terms
-from ottla.server.api.context import Services
+from ottla.server.loop.runtime import Runtime
+from ottla.server.quorum.controller_link import ControllerLink
+from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.replication.session import Key
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.partitions import Partitions
 from ottla.wire.messages.cluster.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 log = logging.getLogger(__name__)
@@ -32,9 +36,20 @@ _Proposed = Mapping[Key, tuple[Partition, Proposal]]
 
 
 class IsrChanges:
-    def __init__(self, loop: asyncio.AbstractEventLoop, services: Services) -> None:
-        self._loop = loop
-        self._services = services
+    def __init__(
+        self,
+        runtime: Runtime,
+        configs: Configs,
+        partitions: Partitions,
+        metadata: MetadataHost,
+        link: ControllerLink,
+    ) -> None:
+        self._loop = runtime.loop
+        self._steady_ms = runtime.steady_ms
+        self._configs = configs
+        self._partitions = partitions
+        self._metadata = metadata
+        self._link = link
         self._due: dict[Partition, None] = {}
         self._sending: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -58,12 +73,11 @@ class IsrChanges:
 
     async def _look_for_laggards(self) -> None:
         """Kafka's pace: a follower is out of the ISR at most 1.5 times replica.lag.time.max.ms after it stopped."""
-        services = self._services
         while True:
-            await asyncio.sleep(services.configs.broker[REPLICA_LAG_TIME_MAX_MS] / 2000)
-            for number, partition in enumerate(tuple(services.partitions.opened()), start=1):
+            await asyncio.sleep(self._configs.broker[REPLICA_LAG_TIME_MAX_MS] / 2000)
+            for number, partition in enumerate(tuple(self._partitions.opened()), start=1):
                 if partition.in_sync is not None and partition.in_sync.pending is None:
-                    end, now_ms = partition.log.written_offset, services.steady_ms()
+                    end, now_ms = partition.log.written_offset, self._steady_ms()
                     if partition.in_sync.lagging(end, now_ms, partition.neighbours.lag_ms_max):
                         self.consider(partition)
                 if number % limits.PARTITIONS_VISITED_PER_TURN == 0:
@@ -87,13 +101,13 @@ class IsrChanges:
             self._sending = None
 
     def _take_proposals(self, had: int = 0) -> _Proposed:
-        partitions = self._services.partitions
+        partitions = self._partitions
         found: dict[Key, tuple[Partition, Proposal]] = {}
         for partition in tuple(islice(self._due, max(0, limits.ISR_CHANGES_PER_REQUEST_MAX - had))):
             del self._due[partition]
             topic_id = partitions.topic_id(partition.topic)
             if topic_id is not None and partitions.holds(partition):
-                proposal = partition.isr_proposal(self._services.steady_ms())
+                proposal = partition.isr_proposal(self._steady_ms())
                 if proposal is not None:
                     found[Key(topic_id, partition.index)] = partition, proposal
         return found
@@ -109,17 +123,17 @@ class IsrChanges:
 
     def _is_pending(self, partition: Partition, proposal: Proposal) -> bool:
         in_sync = partition.in_sync
-        return in_sync is not None and in_sync.pending is proposal and self._services.partitions.holds(partition)
+        return in_sync is not None and in_sync.pending is proposal and self._partitions.holds(partition)
 
     async def _ask(self, proposed: _Proposed) -> _Proposed:
         """Asks the controller; what it has to be asked again."""
-        services = self._services
+        node_id = self._metadata.node_id
         request = AlterPartitionRequest(
-            broker_id=services.node_id,
-            broker_epoch=services.metadata.state.broker_epoch(services.node_id),
+            broker_id=node_id,
+            broker_epoch=self._metadata.state.broker_epoch(node_id),
             topics=_topics(proposed),
         )
-        answer: AlterPartitionResponse = await services.member.link.ask(request, errors=_errors)
+        answer: AlterPartitionResponse = await self._link.ask(request, errors=_errors)
         if answer.error_code:
             log.info("AlterPartition was refused: %s", error_code(answer.error_code).name)
             return proposed
@@ -137,12 +151,12 @@ class IsrChanges:
         error = error_code(data.error_code)
         if error != ErrorCode.NONE:
             log.info("another ISR of %s was refused: %s", partition.name, error.name)
-            return partition.proposal_refused(error, self._services.steady_ms())
+            return partition.proposal_refused(error, self._steady_ms())
         in_sync = partition.in_sync
         assert in_sync is not None, "it is pending"
         replicas = (partition.node_id, *in_sync.followers)
         terms = Terms(data.leader_id, data.leader_epoch, data.partition_epoch, replicas, tuple(data.isr))
-        partition.proposal_accepted(terms, self._services.steady_ms())
+        partition.proposal_accepted(terms, self._steady_ms())
         return False
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from concurrent.futures import Executor
 from contextlib import contextmanager
 
 from ottla.log.files.disk import Directory, StorageError
@@ -24,14 +23,14 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
-from ottla.server.api.context import Services
-from ottla.server.loop.workers import in_worker
+from ottla.server.loop.runtime import Runtime
 from ottla.server.replication.assignments import Assignments
 from ottla.server.replication.quotas import Quota
 from ottla.server.replication.session import Key
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.directory_choice import identity_of
 from ottla.server.storage.removal import Doomed, mark_deleted
+from ottla.server.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 
@@ -84,15 +83,15 @@ class Move:
 class LogDirs:
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
-        services: Services,
-        executor: Executor | None,
+        runtime: Runtime,
+        storage: Storage,
         assignments: Assignments,
         quota: Quota,
     ) -> None:
-        self._loop = loop
-        self._services = services
-        self._executor = executor
+        self._loop = runtime.loop
+        self._runtime = runtime
+        self._partitions = storage.partitions
+        self._syncer = storage.syncer
         self._assignments = assignments
         self._quota = quota
         self._moves: dict[TopicPartition, Move] = {}
@@ -102,11 +101,11 @@ class LogDirs:
 
     def start(self) -> None:
         """Goes on with what the last run began."""
-        for directory in self._services.partitions.directories:
+        for directory in self._partitions.directories:
             for name, path in directory.futures.items():
                 home = Directory(directory.disk, path)
-                partition = self._services.partitions.get(*name)
-                topic_id = self._services.partitions.topic_id(name.topic)
+                partition = self._partitions.get(*name)
+                topic_id = self._partitions.topic_id(name.topic)
                 if (
                     partition is None
                     or topic_id is None
@@ -115,17 +114,17 @@ class LogDirs:
                     # Of a topic that was made anew under the same name, nothing else tells its records from this one's.
                     or (identity_of(home) or _id_in(path)) != topic_id
                 ):
-                    self._services.partitions.removal.add(0, Doomed(home))
+                    self._partitions.removal.add(0, Doomed(home))
                     continue
                 try:
                     self._begin(name, partition, directory, path)
                 except StorageError as error:
-                    self._services.partitions.directory_failed(directory, error)
+                    self._partitions.directory_failed(directory, error)
             directory.futures.clear()
 
     def move(self, name: TopicPartition, path: str) -> ErrorCode:
         """Begins to move a replica to the directory at `path`, or ends a move that is under way to another one."""
-        partitions = self._services.partitions
+        partitions = self._partitions
         target = next((each for each in partitions.directories if each.path == path), None)
         if len(f"{name}.{'0' * 32}{FUTURE_DIRECTORY}") > _NAME_CHARS_MAX:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -186,20 +185,20 @@ class LogDirs:
     # --- moving
 
     def _is_in(self, name: TopicPartition, directory: DataDirectory) -> bool:
-        return self._services.partitions.directory_of(name) is directory
+        return self._partitions.directory_of(name) is directory
 
     def _begin(self, name: TopicPartition, partition: Partition, target: DataDirectory, path: str) -> None:
-        topic_id = self._services.partitions.topic_id(name.topic)
+        topic_id = self._partitions.topic_id(name.topic)
         assert topic_id is not None, "it exists"
-        source = self._services.partitions.directory_of(name)
+        source = self._partitions.directory_of(name)
         assert source is not None, "it is here"
-        present, now_ms = partition.log, self._services.now_ms()
+        present, now_ms = partition.log, self._runtime.now_ms()
         start = present.log_start_offset
         copy = Log.open(
             target.disk, path, present.config, now_ms=now_ms, log_start_offset=start, clean=False, topic_id=topic_id
         )
         self._moves[name] = Move(name, Key(topic_id, name.partition), partition, source, target, copy)
-        self._services.partitions.moving.add(name)
+        self._partitions.moving.add(name)
         log.info("%s moves to %s", name, target.path)
         if self._task is None:
             self._task = self._loop.create_task(self._make_moves())
@@ -208,16 +207,16 @@ class LogDirs:
         if self._moves.get(move.name) is not move:
             return
         del self._moves[move.name]
-        self._services.partitions.moving.discard(move.name)
+        self._partitions.moving.discard(move.name)
         try:
             mark_deleted(move.copy.directory, move.key.topic_id)
         except StorageError as error:
             log.warning("%s", error)
         delay_ms = move.copy.config.file_delete_delay_ms
         doomed = Doomed(move.copy.directory, move.copy)
-        self._services.partitions.removal.add(self._services.steady_ms() + delay_ms, doomed)
+        self._partitions.removal.add(self._runtime.steady_ms() + delay_ms, doomed)
         if move.is_leaving:
-            here = self._services.partitions.directory_of(move.name)
+            here = self._partitions.directory_of(move.name)
             if here is not None:
                 self._assignments.tell(move.key, here.id)
 
@@ -229,10 +228,10 @@ class LogDirs:
                     await self._make(move)
                 except _SourceError as failed:
                     self._abandon(move)
-                    self._services.partitions.directory_failed(move.source, failed.error)
+                    self._partitions.directory_failed(move.source, failed.error)
                 except StorageError as error:
                     self._abandon(move)
-                    self._services.partitions.directory_failed(move.target, error)
+                    self._partitions.directory_failed(move.target, error)
                 except Exception:
                     log.exception("%s cannot be moved to %s", move.name, move.target.path)
                     self._abandon(move)
@@ -240,7 +239,7 @@ class LogDirs:
             self._task = None
 
     def _is_on(self, move: Move) -> bool:
-        return self._moves.get(move.name) is move and self._services.partitions.holds(move.partition)
+        return self._moves.get(move.name) is move and self._partitions.holds(move.partition)
 
     async def _make(self, move: Move) -> None:
         while await self._copy_some(move):
@@ -254,7 +253,7 @@ class LogDirs:
         while self._is_on(move):
             while await self._copy_some(move):
                 pass
-            await in_worker(self._loop, self._executor, move.copy.flush)
+            await self._runtime.in_worker(move.copy.flush)
             if await self._finish(move):
                 return
             await asyncio.sleep(_PAUSE_MS / 1000)
@@ -265,19 +264,19 @@ class LogDirs:
         Meanwhile nothing is synced where it lies: what counts as synced there would have to be on disk here, too.
         """
         partition = move.partition
-        if not self._services.syncer.hold(partition):
+        if not self._syncer.hold(partition):
             return False
         try:
             while self._is_on(move) and _is_less_durable(move.copy, partition.log):
                 await self._copy_piece(move)
-                await in_worker(self._loop, self._executor, move.copy.flush)
+                await self._runtime.in_worker(move.copy.flush)
             if not self._is_on(move) or not self._take_place(move):
                 return False
         finally:
-            self._services.syncer.let_go(partition)
+            self._syncer.let_go(partition)
         with _at_source():
-            await in_worker(self._loop, self._executor, move.source.disk.sync_directory, "")
-        await in_worker(self._loop, self._executor, move.target.disk.sync_directory, "")
+            await self._runtime.in_worker(move.source.disk.sync_directory, "")
+        await self._runtime.in_worker(move.target.disk.sync_directory, "")
         return True
 
     async def _copy_some(self, move: Move) -> bool:
@@ -294,8 +293,8 @@ class LogDirs:
         if not data or not self._is_on(move):
             return False
         if move.cuts == move.partition.cuts:
-            now_ms = self._services.now_ms()
-            await in_worker(self._loop, self._executor, move.copy.append_replicated, data, limits.INT32_MAX, now_ms)
+            now_ms = self._runtime.now_ms()
+            await self._runtime.in_worker(move.copy.append_replicated, data, limits.INT32_MAX, now_ms)
             self._quota.used(len(data))
         return True
 
@@ -306,12 +305,12 @@ class LogDirs:
             fetched = source.read(copy.next_offset, limits.LOG_DIR_COPY_BYTES, max_offset=source.next_offset)
             if fetched.slice is None:
                 return b""
-            return await in_worker(self._loop, self._executor, fetched.slice.read)
+            return await self._runtime.in_worker(fetched.slice.read)
 
     def _follow_cuts(self, move: Move) -> None:
         """Makes the copy end where the source has the same."""
         partition, copy = move.partition, move.copy
-        source, now_ms = partition.log, self._services.now_ms()
+        source, now_ms = partition.log, self._runtime.now_ms()
         if move.cuts != partition.cuts:
             move.cuts = partition.cuts
             copy.truncate_to(min(move.safe_offset, source.next_offset, copy.next_offset), now_ms=now_ms)
@@ -339,13 +338,13 @@ class LogDirs:
                 records = b"" if fetched.slice is None else fetched.slice.read()
             if not records:
                 break
-            copy.append_replicated(records, limits.INT32_MAX, self._services.now_ms())
+            copy.append_replicated(records, limits.INT32_MAX, self._runtime.now_ms())
         if _is_less_durable(copy, source):
             return False
         copy.next_offset = source.next_offset
-        self._services.partitions.move(partition, move.target, copy)
+        self._partitions.move(partition, move.target, copy)
         del self._moves[move.name]
-        self._services.partitions.moving.discard(move.name)
+        self._partitions.moving.discard(move.name)
         log.info("%s is in %s now", move.name, move.target.path)
         return True
 

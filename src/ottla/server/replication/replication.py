@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -34,12 +33,16 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
-from ottla.server.api.context import Services
+from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.slices import Steps, Tally
-from ottla.server.peers.peers import broker_address
+from ottla.server.peers.peers import Peers, broker_address
+from ottla.server.quorum.quorum_member import QuorumMember
 from ottla.server.replication.quotas import Quotas
 from ottla.server.replication.session import Key
+from ottla.server.settings.configs import Configs
+from ottla.server.settings.endpoints import inter_broker_listener
 from ottla.server.storage.directory_choice import assigned_directory
+from ottla.server.storage.storage import Storage
 
 if TYPE_CHECKING:
     from ottla.server.replication.assignments import Assignments
@@ -53,21 +56,31 @@ _GONE = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Error
 
 
 class Replication:
-    def __init__(self, loop: asyncio.AbstractEventLoop, services: Services, executor: Executor | None) -> None:
-        self._loop = loop
-        self._services = services
-        self._node_id = services.node_id
-        self._partitions = services.partitions
+    """`quotas` bound how fast replicas are copied. `log_dirs` moves replicas between the data directories of this node;
+    it is made when it is first needed."""
+
+    def __init__(
+        self, runtime: Runtime, configs: Configs, storage: Storage, peers: Peers, member: QuorumMember
+    ) -> None:
+        self._runtime = runtime
+        self._loop = runtime.loop
+        self._configs = configs
+        self._storage = storage
+        self._partitions = storage.partitions
+        self._peers = peers
+        self._member = member
+        self._metadata = member.metadata
+        self._node_id = member.metadata.node_id
+        self._listener = inter_broker_listener(configs.broker)
         self._fetchers: dict[int, Fetcher] = {}  # by leader
         self._leader_of: dict[Key, int] = {}  # of what is followed
         self._unopened: dict[Key, int] = {}  # → leader
         self._opening: asyncio.Task[None] | None = None
         self._slice = Tally(limits.METADATA_RECORDS_PER_SLICE)
-        self._executor = executor
         self._isr_changes: IsrChanges | None = None
         self._assignments: Assignments | None = None
         self._log_dirs: LogDirs | None = None
-        self.quotas = Quotas(services.configs, services.steady_ms, self._is_in_sync)
+        self.quotas = Quotas(configs, runtime.steady_ms, self._is_in_sync)
 
     # --- parts
 
@@ -76,7 +89,9 @@ class Replication:
         if self._isr_changes is None:
             from ottla.server.replication.isr_changes import IsrChanges
 
-            self._isr_changes = IsrChanges(self._loop, self._services)
+            self._isr_changes = IsrChanges(
+                self._runtime, self._configs, self._partitions, self._metadata, self._member.link
+            )
         return self._isr_changes
 
     @property
@@ -84,7 +99,7 @@ class Replication:
         if self._assignments is None:
             from ottla.server.replication.assignments import Assignments
 
-            self._assignments = Assignments(self._loop, self._services)
+            self._assignments = Assignments(self._loop, self._metadata, self._member.link)
         return self._assignments
 
     @property
@@ -92,7 +107,7 @@ class Replication:
         if self._log_dirs is None:
             from ottla.server.replication.log_dirs import LogDirs
 
-            self._log_dirs = LogDirs(self._loop, self._services, self._executor, self.assignments, self.quotas.log_dirs)
+            self._log_dirs = LogDirs(self._runtime, self._storage, self.assignments, self.quotas.log_dirs)
         return self._log_dirs
 
     @property
@@ -160,10 +175,10 @@ class Replication:
 
     def _may_have_left(self, broker_id: int) -> None:
         """Idle followers do not make leaders look at their partitions: nobody else would see that one need not wait."""
-        broker = self._services.metadata.state.brokers.get(broker_id)
+        broker = self._metadata.state.brokers.get(broker_id)
         if broker is None or not broker.active:
             for partition in self._partitions.opened():
-                partition.broker_left(broker_id, self._services.steady_ms())
+                partition.broker_left(broker_id, self._runtime.steady_ms())
 
     # --- roles
 
@@ -214,7 +229,18 @@ class Replication:
         if fetcher is None:
             from ottla.server.replication.fetcher import Fetcher
 
-            fetcher = Fetcher(leader_id, self._loop, self._services, self.quotas.follower, self._address_of)
+            fetcher = Fetcher(
+                leader_id,
+                self._runtime,
+                self._configs,
+                self._storage,
+                self._peers,
+                self._metadata,
+                self.quotas.follower,
+                self._address_of,
+                # Where the controller is, a broken connection may be the first sign that a broker is gone.
+                self._member.liveness.look_at,
+            )
             self._fetchers[leader_id] = fetcher
         self._leader_of[key] = leader_id
         fetcher.add(key, partition)
@@ -272,17 +298,16 @@ class Replication:
                 continue
             for broker_id in tuple(in_sync.followers):
                 if broker_id not in active:
-                    partition.broker_left(broker_id, self._services.steady_ms())
+                    partition.broker_left(broker_id, self._runtime.steady_ms())
                 elif broker_id not in in_sync.isr:
                     self.consider(partition)
 
     # --- what fetchers ask
 
     def _address_of(self, broker_id: int) -> Address | None:
-        services = self._services
-        return broker_address(services.metadata.state, broker_id, services.inter_broker_listener)
+        return broker_address(self._metadata.state, broker_id, self._listener)
 
     def _is_in_sync(self, topic: str, index: int) -> bool:
         """Whether this node's replica is."""
-        found = self._services.metadata.state.topics.get(topic)
+        found = self._metadata.state.topics.get(topic)
         return found is None or index >= len(found.partitions) or self._node_id in found.partitions[index].isr
