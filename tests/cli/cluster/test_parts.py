@@ -160,6 +160,8 @@ def test_one_more_broker_and_one_less(tmp_path: Path) -> None:
     assert "broker.rack" not in found_nodes(tmp_path)[0].values
     with pytest.raises(CommandError, match="a node 4 already"):
         define_broker(tmp_path, node_id=4)
+    with pytest.raises(CommandError, match="a node 9 already"):
+        define_broker(tmp_path, node_id=9, taken={9})  # on another machine: it has no file here
     # Everybody is told where controllers are; the rest of a file is its owner's.
     assert all(node.controller_address in each.values[CONTROLLERS_AT] for each in found_nodes(tmp_path))
     assert retire(found_nodes(tmp_path)[1]).name == "node-2.removed"
