@@ -20,7 +20,7 @@ from ottla.records.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES, headers, pa
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
 from ottla.records.record import NO_OFFSET, Record, records
-from ottla.server.shares.share_reading import _notices, _Place
+from ottla.server.shares.record_acquisition import _notices, _Place
 from ottla.testing.broker import Broker
 
 

@@ -11,12 +11,15 @@ import pytest
 from tests.server.share_talk import ACCEPT, REJECT, RELEASE, RENEW, SMALL, Queue
 from tests.server.talk import Pipeline, delete, eventually, produce
 from tests.support.raw import RawConnection
+from tests.support.waiting import until
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import uuid_text
 from ottla.records.record import NO_OFFSET, Record
 from ottla.replica.terms import sole
 from ottla.server.loop.later import Later
 from ottla.testing.broker import Broker
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.records.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.shares.initialize_share_group_state import InitializeShareGroupStateRequest
 from ottla.wire.messages.shares.read_share_group_state import ReadShareGroupStateRequest
@@ -287,6 +290,9 @@ def test_who_wants_no_bytes_is_answered_at_once(queue: Queue) -> None:
 def test_a_group_that_nobody_joined_has_no_state(queue: Queue) -> None:
     """A member that never sends a heartbeat is told why it gets nothing, and served as soon as there is a state."""
     queue.put(b"one")
+    # Whoever looks for a share coordinator has its topic created.
+    find = FindCoordinatorRequest(key_type=2, coordinator_keys=[f"{queue.group}:{uuid_text(queue.topic_id)}:0"])
+    until(lambda: queue.connection.call(find, 6).coordinators[0].error_code, lambda code: code == ErrorCode.NONE)
     early = queue.join("early", joins=False)
     (data,) = early.fetch(max_wait_ms=600_000).responses[0].partitions
     assert data.error_code == ErrorCode.UNKNOWN_SERVER_ERROR and "uninitialized" in data.error_message, data

@@ -20,9 +20,9 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name, is_internal
 from ottla.model.settings.node import AUTO_CREATE_TOPICS_ENABLE
 from ottla.replica.partition import ACKS_ALL, Partition
-from ottla.server.dead_letters.given_up import Burial
 from ottla.server.dead_letters.letters import Letters
 from ottla.server.dead_letters.remote_letters import RemoteLetters, RemotePartition
+from ottla.server.dead_letters.share_group_letters import ShareGroupLetters
 from ottla.server.loop.later import Later, gather, settled
 from ottla.server.quorum.internal_topics import created, new_topic
 from ottla.shares.partition.terms import Dead
@@ -85,7 +85,7 @@ class DeadLetters:
             if error is not None:
                 outcome.set(error)
             else:
-                Burial(source, group_id, dead, make, place, placed).go_on(self._looking)
+                ShareGroupLetters(source, group_id, dead, make, place, placed).go_on(self._looking)
 
         self._ensure(topic, source).then(ready)
         return outcome

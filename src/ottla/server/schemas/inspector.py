@@ -105,7 +105,7 @@ class ContractInspector:
             return None
         findings = _Faulty(self._shared, self._partition, begun, _doubts(topic, faults))
         if letters is not None and letters.size_bytes <= letters_bytes_max:
-            findings.bury(self._letters_topic, letters)
+            findings.send_to(self._letters_topic, letters)
         elif letters is not None:
             findings.refusal = too_many_letters(header, topic, len(faults), letters_bytes_max)
         elif self._action == "reject":
@@ -141,8 +141,8 @@ class _Faulty:
         self.refusal: ApiError | None = None
         self.replaced: bytearray | None = None
 
-    def bury(self, topic: str, letters: Letters) -> None:
-        """The records go to this dead-letter topic."""
+    def send_to(self, topic: str, letters: Letters) -> None:
+        """The records go to this dead-letter topic, as these letters."""
         self._letters_topic = topic
         self._letters = letters
         self._letter_batches = letters.batches()

@@ -9,7 +9,7 @@ from ottla.machine.kit import ClockSteps
 from ottla.model.errors import ApiError
 from ottla.replica.partition import Partition
 from ottla.server.loop.runtime import Runtime
-from ottla.server.shares.group_settings import GroupRules, ShareRules
+from ottla.server.shares.share_rules import GroupRules, ShareRules
 from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.terms import Rules, Transition
 from ottla.shares.state.partition import SharePartitionId
@@ -79,7 +79,7 @@ class LivePartition:
         """At the latest then locks and delays are looked at."""
         if deadline_ms is None or self.closed:
             return
-        # A timer that is overdue and still runs says that the clock was set forward: it is too late for anybody.
+        # A timer that is overdue and has not fired yet means that the clock was set forward: it would fire too late.
         now_ms = self._runtime.now_ms()
         if self._timer is not None and now_ms < self._timer_ms <= deadline_ms:
             return

@@ -18,8 +18,8 @@ from ottla.server.loop.later import Later, settled
 from ottla.server.loop.runtime import Runtime
 from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.settings.configs import Configs
-from ottla.server.shares.group_settings import ShareRules, first_offset
 from ottla.server.shares.live_partition import LivePartition
+from ottla.server.shares.share_rules import ShareRules, first_offset
 from ottla.server.shares.share_states import ShareStates
 from ottla.server.shares.stored_changes import StoredChanges, meaning
 from ottla.server.storage.storage import Storage

@@ -18,8 +18,8 @@ from ottla.server.fetch.engine import Fetch, FetchEngine, Reads
 from ottla.server.fetch.share_sessions import Named, ShareSession
 from ottla.server.loop.later import Later, settled
 from ottla.server.shares.live_partition import LivePartition
+from ottla.server.shares.record_acquisition import NOTHING, Taken, missing, take, waiting_bytes
 from ottla.server.shares.share_partitions import SharePartitions
-from ottla.server.shares.share_reading import NOTHING, Taken, missing, take, waiting_bytes
 from ottla.shares.partition.terms import Want
 from ottla.shares.state.partition import SharePartitionId
 from ottla.wire.messages.shares.share_fetch import ShareFetchRequest

@@ -3,7 +3,7 @@
 v2 isolation level    v4 leader epochs    v7 max timestamp (-3)    v8 earliest local (-4)    v9 latest tiered (-5)
 v10 a timeout for remote look-ups    v11 earliest pending upload (-6)
 
-A search for a record by its time may have to unpack a batch. A worker does that (`server/api/time_searches.py`), and
+A search for a record by its time may have to unpack a batch. A worker does that (`server/storage/time_searches.py`);
 the connection waits for it; when the client leaves, the search ends. The connection also waits where an index has to be
 read from the disk first (`server/storage/cold_reads.py`).
 """

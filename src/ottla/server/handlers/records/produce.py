@@ -8,7 +8,7 @@ wait, and names the leader (KIP-951). With acks=0 there is no answer; an error t
 does.
 
 A transactional batch is appended when the gate has admitted it (`server/txns/gate.py`), and one that must be looked
-into when that is done (`server/api/unlooked_batches.py`). Mostly both are at once. A request that names very many
+into when that is done (`server/api/produce_looks.py`). Mostly both are at once. A request that names very many
 partitions is handled in portions (`server/api/wide_produce.py`).
 """
 
@@ -26,8 +26,8 @@ from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.api.acknowledging import Pending, name_produce_leaders, turn_into_error, wait_for_placed, when_durable
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.produce_looks import LookNeeded, ProduceLooks, first_look, name_dated
 from ottla.server.api.turns import keep_turn
-from ottla.server.api.unlooked_batches import Rest, Unlooked, first_look, name_dated
 from ottla.server.api.unwritten_records import held_until_written
 from ottla.server.api.wide_produce import is_wide, produce_in_portions, without_duplicates
 from ottla.server.loop.later import Answer, Disconnect, Later
@@ -109,12 +109,12 @@ def _find(topic: TopicData, index: int, context: Context, version: int) -> Parti
 
 def _produce(request: ProduceRequest, context: Context, version: int, verdict: Verdict) -> Answer[ProduceResponse]:
     pending: list[Pending] = []
-    unlooked: list[Unlooked] = []
-    topics, failed = _append_all(request.topic_data, request.acks, context, version, verdict, pending, unlooked)
-    if not unlooked:
+    to_look_into: list[LookNeeded] = []
+    topics, failed = _append_all(request.topic_data, request.acks, context, version, verdict, pending, to_look_into)
+    if not to_look_into:
         return _answer(topics, failed, pending, request, context, version)
     rest = _LookedInto(request, context, version, topics, pending)
-    return keep_turn(context, Rest(unlooked, context, rest).begin(), rest.answer)
+    return keep_turn(context, ProduceLooks(to_look_into, context, rest).begin(), rest.answer)
 
 
 class _LookedInto:
@@ -138,7 +138,7 @@ class _LookedInto:
         """Asks again, so that no marker comes between the coordinator's answer and the append."""
         return _ask_gate(self._request, [topic], self._context, self._version)
 
-    def append(self, topic: TopicData, verdict: Verdict, look: Look, again: list[Unlooked]) -> PartitionResponse:
+    def append(self, topic: TopicData, verdict: Verdict, look: Look, again: list[LookNeeded]) -> PartitionResponse:
         acks, context, version = self._request.acks, self._context, self._version
         (alone,), _ = _append_all([topic], acks, context, version, verdict, self._pending, again, look)
         return alone.partition_responses[0]
@@ -155,7 +155,7 @@ def _append_all(
     version: int,
     verdict: Verdict,
     pending: list[Pending],
-    unlooked: list[Unlooked],
+    to_look_into: list[LookNeeded],
     look: Look | None = None,
 ) -> tuple[list[TopicResponse], bool]:
     """What there is to say of each batch, and whether one was refused; `look` is what was found in the only one."""
@@ -181,7 +181,7 @@ def _append_all(
                     assert data.records is not None, "check_request refuses null records"
                     ready, found = first_look(partition, data.records, header, context)
                     if not ready:
-                        unlooked.append(Unlooked(partition, header, topic, data, answers, len(answers)))
+                        to_look_into.append(LookNeeded(partition, header, topic, data, answers, len(answers)))
                         answers.append(PartitionResponse(index=data.index, error_code=0, base_offset=-1))
                         continue
                 answer = _append(partition, data.records, acks, context, pending, transaction, found)

@@ -18,7 +18,7 @@ from ottla.server.api.leader_hints import name_share_leaders
 from ottla.server.fetch.share_sessions import Named, ShareSession
 from ottla.server.loop.later import Answer, Later, gather
 from ottla.server.shares.acknowledgements import acknowledge, check_member
-from ottla.server.shares.share_reading import NOTHING, Taken
+from ottla.server.shares.record_acquisition import NOTHING, Taken
 from ottla.server.shares.share_reads import ShareFound, read_shares
 from ottla.wire.messages.shares.share_fetch import ShareFetchRequest, ShareFetchResponse
 

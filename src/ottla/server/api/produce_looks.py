@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Unlooked(NamedTuple):
+class LookNeeded(NamedTuple):
     """A batch that is to be looked into."""
 
     partition: Partition
@@ -57,7 +57,7 @@ class Produce(Protocol):
     def admit(self, topic: TopicData) -> Later[Verdict]:
         """Whether the transactional batch may be appended."""
 
-    def append(self, topic: TopicData, verdict: Verdict, look: Look, again: list[Unlooked]) -> PartitionResponse:
+    def append(self, topic: TopicData, verdict: Verdict, look: Look, again: list[LookNeeded]) -> PartitionResponse:
         """Append the batch with what was found in it. If it needs another look it is put into `again`."""
 
 
@@ -97,10 +97,10 @@ def name_dated(error: ApiError, partition: Partition, records: memoryview, now_m
     return ApiError(error.code, TIME_REFUSED, tuple(found)) if found else error
 
 
-class Rest:
-    """The unlooked batches of one request, one after the other. `done` when the last is appended or refused."""
+class ProduceLooks:
+    """Has the batches of one request looked into, one after the other. `done` when the last is appended or refused."""
 
-    def __init__(self, waiting: list[Unlooked], context: Context, produce: Produce) -> None:
+    def __init__(self, waiting: list[LookNeeded], context: Context, produce: Produce) -> None:
         self.done: Later[None] = Later()
         self._waiting = deque(waiting)
         self._context = context
@@ -121,7 +121,7 @@ class Rest:
             self._turn_away(each)
         self.done.set(None)
 
-    def _look(self, each: Unlooked) -> None:
+    def _look(self, each: LookNeeded) -> None:
         packed = each.header.attributes & CODEC_MASK
         alone_bytes = unpacked_bytes_max(each.header.size_bytes)
         limit_bytes = min(alone_bytes, self._left_bytes) if packed else alone_bytes
@@ -150,7 +150,7 @@ class Rest:
         else:
             self._context.contracts.inspector(each.partition, config.contract).then(self._surely(look))
 
-    def _turn_away(self, each: Unlooked) -> None:
+    def _turn_away(self, each: LookNeeded) -> None:
         if each.header.producer_id >= 0:
             each.partition.log.producers.turned_away(each.header)
         answer = each.answers[each.at]
@@ -158,7 +158,7 @@ class Rest:
         answer.error_message = "The request's other batches hold too many records; send this one again."
         self._waiting.popleft()
 
-    def _admit(self, each: Unlooked, look: Look) -> None:
+    def _admit(self, each: LookNeeded, look: Look) -> None:
         alone = TopicData(name=each.topic.name, topic_id=each.topic.topic_id, partition_data=[each.data])
         settle = self._surely(partial(self._settle, each, alone, look))
         if each.header.is_transactional:
@@ -166,8 +166,8 @@ class Rest:
         else:
             settle(WITHOUT_ID)
 
-    def _settle(self, each: Unlooked, alone: TopicData, look: Look, verdict: Verdict) -> None:
-        again: list[Unlooked] = []
+    def _settle(self, each: LookNeeded, alone: TopicData, look: Look, verdict: Verdict) -> None:
+        again: list[LookNeeded] = []
         each.answers[each.at] = self._produce.append(alone, verdict, look, again)
         if again:  # its topic has other settings by now
             self._waiting[0] = again[0]._replace(answers=each.answers, at=each.at)

@@ -1,4 +1,4 @@
-"""Burial: makes the dead letters of records that a share group gives up.
+"""ShareGroupLetters: makes the dead letters of records that a share group gives up.
 
 The batches of these records are on disk, compressed as their producers chose. They are read, and letters made of them,
 in steps: the first few on the loop, the others by a worker (`server/storage/batch_looks.py`). The log is read slice by
@@ -29,7 +29,7 @@ _STEPS_HERE = 8
 _REASONS = {GiveUpReason.REJECTED: b"rejected", GiveUpReason.DELIVERY_LIMIT: b"delivery-limit"}
 
 
-class Burial:
+class ShareGroupLetters:
     """The records `dead` of one partition, which one group gives up. `place` is given the batches of letters, slice by
     slice, and may raise ApiError; `done` is called with None when all are placed, or with the reason why not."""
 

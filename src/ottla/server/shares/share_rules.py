@@ -1,4 +1,4 @@
-"""What a share group's settings say about its share partitions, read once per change."""
+"""The rules of share groups: what their settings say about their share partitions, read once per change."""
 
 from __future__ import annotations
 
