@@ -22,7 +22,6 @@ PYTHON = sorted([*MODULES, *(path for part in ("tests", "bench", "scripts") for 
 
 MODULE_LINES_MAX = 500
 FOLDER_MODULES_MAX = 25
-LARGE_FOLDERS = {"src/ottla/raft"}
 STILL_IN_CYCLES = "ottla.server."
 SHARED_NAMES = {"Delivery", "LeaderQuota", "Session"}
 FUNCTION_LINES_MAX = 60
@@ -46,11 +45,7 @@ def test_no_module_is_too_long() -> None:
 
 def test_no_folder_has_too_many_modules() -> None:
     modules = Counter(path.parent for path in MODULES if path.name != "__init__.py")
-    assert not {
-        name_of(folder): count
-        for folder, count in modules.items()
-        if count > FOLDER_MODULES_MAX and name_of(folder) not in LARGE_FOLDERS
-    }
+    assert not {name_of(folder): count for folder, count in modules.items() if count > FOLDER_MODULES_MAX}
 
 
 def test_no_import_cycle() -> None:

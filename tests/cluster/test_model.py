@@ -20,7 +20,7 @@ from ottla.cluster.commands.elect_leaders import PREFERRED, UNCLEAN, ElectLeader
 from ottla.cluster.commands.fence import UnregisterBroker
 from ottla.cluster.commands.reassign import Reassign, ReplicaAssignment
 from ottla.cluster.entities import NO_LEADER, PartitionChanged, PartitionState
-from ottla.cluster.index import Index
+from ottla.cluster.partition_index import Index
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState
 from ottla.model.errors import ApiError

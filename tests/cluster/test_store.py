@@ -1,4 +1,4 @@
-"""Store: the metadata journal on a disk that fails, tears and loses power."""
+"""MetadataStore: the metadata journal on a disk that fails, tears and loses power."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ottla.cluster.election_file import read_election
 from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState, JournalError
-from ottla.cluster.store import DIRECTORY, Store, StoreConfig
+from ottla.cluster.store import DIRECTORY, MetadataStore, StoreConfig
 from ottla.log.files.disk import Directory, StorageError, read_all
 from ottla.raft.config import RaftConfig
 from ottla.raft.effects import Committed, Flush
@@ -44,7 +44,7 @@ class Run:
 
     def __init__(self, disk: SimDisk, *, clean: bool = False, config: StoreConfig = CONFIG) -> None:
         self.state = ClusterState()
-        self.store = Store.open(disk, config, now_ms=1_000, clean=clean)
+        self.store = MetadataStore.open(disk, config, now_ms=1_000, clean=clean)
         self.store.now_ms = lambda: 2_000
         self.store.load()
         self.applied = 0
@@ -150,7 +150,7 @@ def test_damage_is_noticed_after_a_clean_stop_too() -> None:
         file.truncate(0)
         file.append(flipped)
         with pytest.raises(JournalError, match="damaged"):
-            Store.open(disk, CONFIG, now_ms=0, clean=True).load()
+            MetadataStore.open(disk, CONFIG, now_ms=0, clean=True).load()
 
 
 def two_snapshots() -> SimDisk:
@@ -172,7 +172,7 @@ def two_snapshots() -> SimDisk:
     return disk
 
 
-def batches(store: Store) -> dict[int, bytes]:
+def batches(store: MetadataStore) -> dict[int, bytes]:
     """All that the log gives away, by where it begins."""
     found = {}
     offset = store.start_offset
@@ -188,7 +188,7 @@ def batches(store: Store) -> dict[int, bytes]:
 def test_no_bit_of_the_log_can_change_unseen(clean: bool) -> None:
     """Wherever it lies: below a snapshot, too, is what followers are given."""
     disk = two_snapshots()
-    whole = Store.open(disk, CONFIG, now_ms=0, clean=True)
+    whole = MetadataStore.open(disk, CONFIG, now_ms=0, clean=True)
     whole.load()
     sound = batches(whole)
     whole.close()
@@ -208,7 +208,7 @@ def test_no_bit_of_the_log_can_change_unseen(clean: bool) -> None:
             file.truncate(0)
             file.append(flipped)
             try:
-                store = Store.open(struck, CONFIG, now_ms=0, clean=clean)
+                store = MetadataStore.open(struck, CONFIG, now_ms=0, clean=clean)
                 store.load()
             except JournalError:
                 outcomes.add("refused")

@@ -15,7 +15,7 @@ from tests.columns.json_texts import source
 from ottla.columns.codec import UnsupportedSchema
 from ottla.columns.json.decoder import decoder
 from ottla.columns.json.derive import derive_json
-from ottla.columns.json.encoder import Mismatch, encoder
+from ottla.columns.json.encoder import JsonMismatch, encoder
 from ottla.schemas.readable import reader_of
 
 AT = dt.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=dt.UTC)
@@ -109,7 +109,7 @@ def test_every_type_into_every_schema(kind: str) -> None:
         if name not in TAKES[kind].split():
             if name == "text" and kind in ("time", "day", "bytes"):
                 continue
-            with pytest.raises(Mismatch, match=r"^f is .*, but the schema says"):
+            with pytest.raises(JsonMismatch, match=r"^f is .*, but the schema says"):
                 encoder(schema).fits(column)
             continue
         (payload,) = encoder(schema).encode(pa.array([{"f": value}], column)).to_pylist()
@@ -130,7 +130,7 @@ def test_text_goes_into_times_and_bytes_if_it_is_some() -> None:
         (payload,) = made.encode(pa.array([{"f": good}], column)).to_pylist()
         assert json.loads(payload) == {"f": good}
         for text in (pa.string(), pa.large_string()):
-            with pytest.raises(Mismatch, match="row 2: f is no "):
+            with pytest.raises(JsonMismatch, match="row 2: f is no "):
                 made.encode(pa.array([{"f": good}, {"f": None}, {"f": bad}], pa.struct([("f", text)])))
 
 
@@ -166,14 +166,14 @@ def test_decimals_that_are_no_integers_of_64_bits() -> None:
     made, of = encoder(source({"type": "integer"})), pa.decimal128(20, 0)
     numbers = [2**63 - 1, -(2**63), None]
     assert made.encode(pa.array(numbers, of)).to_pylist() == [b"9223372036854775807", b"-9223372036854775808", None]
-    with pytest.raises(Mismatch, match="row 3: the value does not fit 64 bits"):
+    with pytest.raises(JsonMismatch, match="row 3: the value does not fit 64 bits"):
         made.encode(pa.array([*numbers, 2**63], of))
 
 
 @pytest.mark.parametrize("micros", [253402300800000000, -62135596800000001])
 def test_times_that_json_has_no_text_for(micros: int) -> None:
     column = pa.array([0, micros], pa.int64()).view(pa.timestamp("us", "UTC"))
-    with pytest.raises(Mismatch, match="row 1: the value lies outside of the years 1 to 9999"):
+    with pytest.raises(JsonMismatch, match="row 1: the value lies outside of the years 1 to 9999"):
         encoder(source(TIME)).encode(column)
 
 

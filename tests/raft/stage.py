@@ -160,6 +160,6 @@ class RaftStage:
             "start": lambda node: self.world.start(int(node)),
             "lose_disk": lambda node: self.world.lose_disk(int(node)),
             "snapshot": lambda node: self.world.take_snapshot(int(node)),
-            "stop": lambda node: self.world.step(int(node), events.Stop()),
+            "stop": lambda node: self.world.step(int(node), events.StopAsked()),
             "fail_disk": lambda node: self.world.step(int(node), events.JournalFailed()),
         }

@@ -11,7 +11,7 @@ from tests.raft.memory import Batch
 from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.journal import Control, snapshot_batches
 from ottla.cluster.snapshot_files import SnapshotFiles
-from ottla.cluster.store import DIRECTORY, DOUBT, Store, StoreConfig
+from ottla.cluster.store import DIRECTORY, DOUBT, MetadataStore, StoreConfig
 from ottla.log.files.disk import Directory, replace_file
 from ottla.raft.journal import OffsetAndEpoch
 from ottla.records.batch import headers
@@ -33,7 +33,7 @@ class StoredJournal:
         self._open()
 
     def _open(self) -> None:
-        self.store = Store.open(self._disk, CONFIG, now_ms=0, clean=False)
+        self.store = MetadataStore.open(self._disk, CONFIG, now_ms=0, clean=False)
         self.store.load()
 
     def __getattr__(self, name: str) -> Any:

@@ -127,7 +127,7 @@ def test_a_leader_that_stops_hands_over_at_once() -> None:
     world = elected()
     old = world.leader
     assert old is not None
-    world.step(old.me.id, events.Stop())
+    world.step(old.me.id, events.StopAsked())
     assert old.role is Role.RESIGNED
     world.run(FAST_MS)
     assert world.leader is not None and world.leader is not old

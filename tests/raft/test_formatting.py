@@ -15,12 +15,12 @@ from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.features import DEFAULT_LEVELS, ELR_VERSION
 from ottla.cluster.journal import snapshot_items
 from ottla.cluster.state import JournalError
-from ottla.cluster.store import DIRECTORY, DOUBT, Store, StoreConfig
+from ottla.cluster.store import DIRECTORY, DOUBT, MetadataStore, StoreConfig
 from ottla.log.files.checkpoint import read_meta_properties
 from ottla.log.files.disk import Directory, read_all
 from ottla.model.ids import uuid_text
 from ottla.raft.journal import ElectionState, ReplicaKey
-from ottla.raft.voters import VoterEndpoint, VoterHistory, VoterSet
+from ottla.raft.voters import QuorumEndpoint, VoterHistory, VoterSet
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.formatting import format_directories, initial_levels, parse_controllers
 from ottla.server.storage.identity import BOOTSTRAP, IdentityError, identify
@@ -52,7 +52,7 @@ def formatted(disks: list[SimDisk], *, node_id: int = 1, ignore_formatted: bool 
 def test_controllers_are_written_as_kafka_wants_them() -> None:
     voters = controllers()
     assert voters[1].directory == DISK_ID
-    assert voters[2].endpoints == (VoterEndpoint("CONTROLLER", "::1", 9094),)
+    assert voters[2].endpoints == (QuorumEndpoint("CONTROLLER", "::1", 9094),)
     for wrong in ("1@h:9093", "h:9093:x", f"1@h:port:{uuid_text(DISK_ID)}", "1@h:9093:tooshort"):
         with pytest.raises(ValueError, match=r"form|UUID"):
             parse_controllers(wrong, "CONTROLLER")
@@ -64,7 +64,7 @@ def test_a_first_voter_has_the_voters_before_its_first_record() -> None:
     properties = read_meta_properties(disk)
     assert properties is not None and properties["directory.id"] == uuid_text(DISK_ID)
     assert disk.exists(BOOTSTRAP) and not other.exists(BOOTSTRAP) and not other.exists(DIRECTORY)
-    store = Store.open(disk, CONFIG, now_ms=5, clean=False)
+    store = MetadataStore.open(disk, CONFIG, now_ms=5, clean=False)
     store.load()
     history = VoterHistory(VoterSet())
     history.load(store.quorum_records())
@@ -201,7 +201,7 @@ def test_a_voter_of_several_that_formats_itself_is_in_doubt(voters: list[str], n
     assert disk.exists(DOUBT) is doubted
     disk = disk.crash(Crash.POWER)
     assert disk.exists(DOUBT) is doubted, "the mark is there before the directory counts as formatted"
-    store = Store.open(disk, CONFIG, now_ms=5, clean=False)
+    store = MetadataStore.open(disk, CONFIG, now_ms=5, clean=False)
     assert store.in_doubt is doubted
     store.end_doubt()
     assert not store.in_doubt

@@ -11,7 +11,7 @@ from ottla.model.errors import ErrorCode
 from ottla.raft import events
 from ottla.raft.lost_disk import may_stand
 from ottla.raft.node import RaftNode
-from ottla.raft.voters import VoterEndpoint, VoterSet, encode_kraft_version
+from ottla.raft.voters import QuorumEndpoint, VoterSet, encode_kraft_version
 from ottla.wire.messages.quorum.add_raft_voter import AddRaftVoterRequest
 from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest
 from ottla.wire.messages.quorum.update_raft_voter import UpdateRaftVoterRequest
@@ -141,7 +141,7 @@ def test_the_last_voter_stays() -> None:
 def test_a_voter_tells_where_it_is_now() -> None:
     world, leader = elected()
     follower = next(node for node in world.nodes.values() if not node.is_leader)
-    moved = VoterEndpoint("CONTROLLER", "elsewhere", endpoint(follower.me.id).port)
+    moved = QuorumEndpoint("CONTROLLER", "elsewhere", endpoint(follower.me.id).port)
     follower.endpoints = (moved,)
     world.run(world.config.update_voter_interval_ms * 2)
     assert leader.voters[follower.me.id].endpoints == (moved,)

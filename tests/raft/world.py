@@ -15,7 +15,7 @@ from ottla.raft import effects, events
 from ottla.raft.config import RaftConfig
 from ottla.raft.journal import ReplicaKey
 from ottla.raft.node import RaftNode
-from ottla.raft.voters import Voter, VoterEndpoint, VoterSet, encode_kraft_version
+from ottla.raft.voters import QuorumEndpoint, Voter, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
 from ottla.wire.message import Request
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -25,8 +25,8 @@ CLUSTER = "cluster"
 CONFIG = RaftConfig(fetch_max_bytes=400, fetch_snapshot_max_bytes=100)
 
 
-def endpoint(node_id: int) -> VoterEndpoint:
-    return VoterEndpoint("CONTROLLER", f"node{node_id}", 9000 + node_id)
+def endpoint(node_id: int) -> QuorumEndpoint:
+    return QuorumEndpoint("CONTROLLER", f"node{node_id}", 9000 + node_id)
 
 
 def voter(node_id: int, *, directory: bytes | None = None) -> Voter:

@@ -17,7 +17,7 @@ from tests.support.registry import ask, record, until
 from tests.support.waiting import WAIT_S
 
 from ottla.model import limits
-from ottla.registry.identity import Identity, read_elected, read_identity
+from ottla.registry.identity import RegistryIdentity, read_elected, read_identity
 from ottla.registry.leader import ElectionOptions, Verdict
 from ottla.registry.store import StoreOptions
 from ottla.testing.broker import Broker
@@ -35,7 +35,7 @@ class Stranger:
         self.sent_bytes = 0
         self._answer, self._endless, self._silent = answer, endless, silent
         self._listening = socket.create_server(("127.0.0.1", 0))
-        self.identity = Identity("127.0.0.1", self._listening.getsockname()[1])
+        self.identity = RegistryIdentity("127.0.0.1", self._listening.getsockname()[1])
         self._open: list[socket.socket] = []
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -90,7 +90,7 @@ def start(broker: Broker) -> Iterator[Start]:
         registry.stop()
 
 
-def follow(registry: Registry, leader: Identity) -> None:
+def follow(registry: Registry, leader: RegistryIdentity) -> None:
     """The group says that this one leads."""
     service: Any = registry.service
     election = service._running.election
@@ -216,7 +216,7 @@ def test_a_leader_is_in_the_topic_before_it_is_asked(start: Start) -> None:
 )
 def test_what_can_be_no_address_counts_as_not_said(fields: dict[str, object]) -> None:
     good = {"version": 1, "host": "registry-1.example.com", "port": 8081, "master_eligibility": True, "scheme": "http"}
-    assert read_identity(json.dumps(good).encode()) == Identity("registry-1.example.com", 8081)
+    assert read_identity(json.dumps(good).encode()) == RegistryIdentity("registry-1.example.com", 8081)
     for host in ("::1", "fe80::1%eth0", "10.0.0.1", "my_host"):
         assert read_identity(json.dumps({**good, "host": host}).encode()) is not None
     bad = {**good, **fields}

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.registry.identity import (
     Elected,
-    Identity,
+    RegistryIdentity,
     choose,
     read_elected,
     read_identity,
@@ -14,8 +14,8 @@ from ottla.registry.identity import (
     write_identity,
 )
 
-A, B, C = (Identity("host", port) for port in (1, 2, 3))
-SHY = Identity("host", 0, eligible=False)
+A, B, C = (RegistryIdentity("host", port) for port in (1, 2, 3))
+SHY = RegistryIdentity("host", 0, eligible=False)
 
 
 def test_as_other_registries_write_it() -> None:
@@ -28,11 +28,11 @@ def test_as_other_registries_write_it() -> None:
     }
     assert read_identity(write_identity(SHY)) == SHY
     theirs = b'{"host":"h","port":8081,"master_eligibility":false,"scheme":"https","version":1,"more":[1]}'
-    assert read_identity(theirs) == Identity("h", 8081, "https", eligible=False)
+    assert read_identity(theirs) == RegistryIdentity("h", 8081, "https", eligible=False)
     elected = Elected("member", A)
     assert read_elected(write_elected(elected)) == elected
     assert json.loads(write_elected(Elected(None, None, failed=True)))["error"] == 1
-    assert Identity("::1", 8081).url == "http://[::1]:8081"
+    assert RegistryIdentity("::1", 8081).url == "http://[::1]:8081"
 
 
 @pytest.mark.parametrize("blob", [b"", b"[]", b"null", b'{"host":"h"}', b'{"host":"h","port":"1"}', b"\xff"])

@@ -4,7 +4,7 @@ import random
 
 from ottla.raft.journal import ReplicaKey
 from ottla.raft.voters import Voter, VoterSet
-from ottla.sim.cluster import Machine
+from ottla.sim.cluster import SimMachine
 from ottla.sim.replicated.committed_batches import CommittedBatch
 from ottla.sim.replicated.log_invariants import Ballots, Electorate, Life, LogBook
 from ottla.sim.replicated.power import Power
@@ -161,7 +161,7 @@ def test_votes() -> None:
 def test_one_machine_at_a_time_may_lose_power() -> None:
     net = SimNet(SimLoop(random.Random(0)), random.Random(0))
     one, two, other = (
-        Machine(name, net, {"log.dirs": "d"}, random.Random(0), lambda _: None) for name in ("one", "two", "other")
+        SimMachine(name, net, {"log.dirs": "d"}, random.Random(0), lambda _: None) for name in ("one", "two", "other")
     )
     in_sync = [one, two]
     power = Power([one, two], lambda machine: machine in in_sync, limited=True)

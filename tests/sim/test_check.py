@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.model.ids import TopicPartition
-from ottla.sim.check import Guarantee, History, Payload, SimBounds, Writer, decode_payload, encode_payload
+from ottla.sim.check import Guarantee, History, Payload, SimBounds, SimWriter, decode_payload, encode_payload
 
 TP = TopicPartition("t", 0)
 
@@ -19,8 +19,8 @@ def payloads(count: int, writer: int = 1) -> list[Payload]:
 @pytest.fixture
 def history() -> History:
     history = History(Guarantee.SAFE)
-    history.add_writer(Writer(1, idempotent=True, acks=-1))
-    history.add_writer(Writer(2, idempotent=False, acks=1))
+    history.add_writer(SimWriter(1, idempotent=True, acks=-1))
+    history.add_writer(SimWriter(2, idempotent=False, acks=1))
     for writer in (1, 2):
         for payload in payloads(10, writer):
             history.sending(payload)
@@ -142,7 +142,7 @@ def test_bounds_do_not_go_back_but_answers_may_overtake_each_other(history: Hist
 
 def test_at_risk_the_end_may_be_lost_but_nothing_else_goes_wrong() -> None:
     history = History(Guarantee.AT_RISK)
-    history.add_writer(Writer(1, idempotent=True, acks=-1))
+    history.add_writer(SimWriter(1, idempotent=True, acks=-1))
     one, two, three, *_ = payloads(3)
     for offset, payload in enumerate((one, two, three)):
         history.sending(payload)

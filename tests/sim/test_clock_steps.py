@@ -12,7 +12,7 @@ import pytest
 
 from ottla.client.connection import Connection
 from ottla.records.build import build_batch
-from ottla.sim.cluster import Machine
+from ottla.sim.cluster import SimMachine
 from ottla.sim.world.loop import SimLoop
 from ottla.sim.world.net import SimNet
 from ottla.wire.message import Request, Response
@@ -52,7 +52,7 @@ R = TypeVar("R", bound=Response)
 class Visitor:
     """A member of a classic group and of one by KIP-848, with an open transaction; each times out after 45 s."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: SimMachine) -> None:
         self.machine = machine
 
     async def ask(self, request: Request, answer: type[R], version: int) -> R:
@@ -141,7 +141,7 @@ class Visitor:
         return (await self.ask(request, EndTxnResponse, 3)).error_code
 
 
-def run(work: Coroutine[Any, Any, None], machine: Machine) -> None:
+def run(work: Coroutine[Any, Any, None], machine: SimMachine) -> None:
     async def main() -> None:
         supervisor = asyncio.ensure_future(machine.supervise())
         await machine.wait_until_ready()
@@ -161,7 +161,7 @@ def run(work: Coroutine[Any, Any, None], machine: Machine) -> None:
 @pytest.mark.parametrize("steps_ms", [(HOUR_MS, -HOUR_MS), (-HOUR_MS, HOUR_MS)], ids=["forward", "back"])
 def test_nothing_ends_early_and_nothing_late(steps_ms: tuple[int, int]) -> None:
     loop = SimLoop(random.Random(1))
-    machine = Machine("node-0", SimNet(loop, random.Random(1)), SETTINGS, random.Random(1), lambda _: None)
+    machine = SimMachine("node-0", SimNet(loop, random.Random(1)), SETTINGS, random.Random(1), lambda _: None)
     visitor = Visitor(machine)
 
     async def live() -> None:

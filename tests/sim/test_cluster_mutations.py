@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ottla.cluster import walk
+from ottla.cluster import journal_check
 from ottla.cluster.commands import register_broker
 from ottla.cluster.commands.fence import UnregisterBroker
-from ottla.cluster.elect import Elections, _Draft, _Elected
+from ottla.cluster.leader_election import Elections, _Draft, _Elected
 from ottla.log.log import Log
 from ottla.log.recovery.recover import _Recovery
 from ottla.machine.kit import Result
@@ -20,10 +20,10 @@ from ottla.raft.node import RaftNode
 from ottla.replica.isr import Follower, InSync
 from ottla.replica.partition import Partition
 from ottla.server.quorum import flushing as quorum_flushing
-from ottla.sim.check import Guarantee, Writer
+from ottla.sim.check import Guarantee, SimWriter
 from ottla.sim.replicated.run import ClusterSimulation
 from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, NOBODY, ClusterScenario, Voting, clustered
-from ottla.sim.scenario import Durability, Fault
+from ottla.sim.scenario import Durability, SimFault
 from ottla.sim.world.links import LinkQuality
 from ottla.sim.world.loop import Host
 
@@ -31,12 +31,12 @@ SEEDS = range(12)
 
 
 def harsh(
-    seed: int, *faults: Fault, durable: bool = False, acks: int = -1, records: int = 40, chaos_seconds: float = 4.0
+    seed: int, *faults: SimFault, durable: bool = False, acks: int = -1, records: int = 40, chaos_seconds: float = 4.0
 ) -> ClusterScenario:
     """Three nodes, one partition, one writer, much trouble of a few kinds."""
     base = clustered(seed)
     writers = tuple(
-        replace(plan, writer=Writer(plan.writer.number, acks == -1, acks), records=records, pause_seconds=0.1)
+        replace(plan, writer=SimWriter(plan.writer.number, acks == -1, acks), records=records, pause_seconds=0.1)
         for plan in base.writers[:1]
     )
     settings = {name: value for name, value in base.settings.items() if name != "ottla.fsync.before.ack"}
@@ -73,29 +73,29 @@ def found(make: Callable[[int], ClusterScenario], seeds: Iterable[int] = SEEDS) 
 
 
 def crashes(seed: int) -> ClusterScenario:
-    return harsh(seed, Fault.KILL, Fault.ISOLATE)
+    return harsh(seed, SimFault.KILL, SimFault.ISOLATE)
 
 
 def busy(seed: int) -> ClusterScenario:
     """The lead moves all the time, and there is always something on its way."""
-    return harsh(seed, Fault.ISOLATE, Fault.KILL, records=150, chaos_seconds=8.0)
+    return harsh(seed, SimFault.ISOLATE, SimFault.KILL, records=150, chaos_seconds=8.0)
 
 
 def cuts(seed: int) -> ClusterScenario:
-    return harsh(seed, Fault.ISOLATE, Fault.SPLIT, acks=1)
+    return harsh(seed, SimFault.ISOLATE, SimFault.SPLIT, acks=1)
 
 
 def outages(seed: int) -> ClusterScenario:
-    return harsh(seed, Fault.POWER_LOSS, Fault.POWER_LOSS_IN_WRITE, Fault.POWER_LOSS_OF_SEVERAL, durable=True)
+    return harsh(seed, SimFault.POWER_LOSS, SimFault.POWER_LOSS_IN_WRITE, SimFault.POWER_LOSS_OF_SEVERAL, durable=True)
 
 
 def one_outage(seed: int) -> ClusterScenario:
-    return harsh(seed, Fault.POWER_LOSS)
+    return harsh(seed, SimFault.POWER_LOSS)
 
 
 def elections(seed: int) -> ClusterScenario:
     """Voters of five controllers come and go, over a slow network."""
-    made = harsh(seed, Fault.ISOLATE, Fault.KILL, records=10)
+    made = harsh(seed, SimFault.ISOLATE, SimFault.KILL, records=10)
     settings = made.settings | {"controller.quorum.auto.join.enable": "true"}
     return replace(
         made,
@@ -109,24 +109,24 @@ def elections(seed: int) -> ClusterScenario:
 
 def departures(seed: int) -> ClusterScenario:
     """Brokers join, and others leave for good, while much is written."""
-    made = harsh(seed, Fault.KILL, Fault.FAR_NODE, records=100)
+    made = harsh(seed, SimFault.KILL, SimFault.FAR_NODE, records=100)
     return replace(made, shape=(COMBINED,) * 3 + (BROKER,) * 2, spares=(BROKER,), operations=4, changes=3)
 
 
 def upgrades(seed: int) -> ClusterScenario:
     """Fixed voters become ones that change, while now one and then another is not there."""
-    made = harsh(seed, Fault.ISOLATE, Fault.KILL, records=10)
+    made = harsh(seed, SimFault.ISOLATE, SimFault.KILL, records=10)
     return replace(made, voting=Voting.UPGRADED, changes=6)
 
 
 def damage(seed: int) -> ClusterScenario:
     """Bits flip in the metadata, now of one node, then of another."""
-    return replace(harsh(seed, Fault.METADATA_ROT, records=10), pause_between_faults_seconds=1.0, operations=4)
+    return replace(harsh(seed, SimFault.METADATA_ROT, records=10), pause_between_faults_seconds=1.0, operations=4)
 
 
 def slow_writes(seed: int) -> ClusterScenario:
     """The lead moves while disks make their writers wait."""
-    return harsh(seed, Fault.SLOW_DISK, Fault.ISOLATE, Fault.KILL, records=150, chaos_seconds=8.0)
+    return harsh(seed, SimFault.SLOW_DISK, SimFault.ISOLATE, SimFault.KILL, records=150, chaos_seconds=8.0)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_showing_what_waits_to_be_written(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_members_of_the_isr_that_lack_something(monkeypatch: pytest.MonkeyPatch) -> None:
     def weak(seed: int) -> ClusterScenario:
-        return harsh(seed, Fault.POWER_LOSS, Fault.KILL, records=150, chaos_seconds=8.0)
+        return harsh(seed, SimFault.POWER_LOSS, SimFault.KILL, records=150, chaos_seconds=8.0)
 
     def anybody(self: InSync, follower: Follower, least: int, around: Any) -> bool:
         return follower.end >= 0 and follower.broker_id not in self.isr
@@ -174,7 +174,7 @@ def test_leaders_that_lack_what_was_committed(monkeypatch: pytest.MonkeyPatch) -
 
     def restless(seed: int) -> ClusterScenario:
         """Who comes back is not in sync for a moment: the next must go before that is over."""
-        made = harsh(seed, Fault.KILL, records=150, chaos_seconds=8.0)
+        made = harsh(seed, SimFault.KILL, records=150, chaos_seconds=8.0)
         return replace(made, pause_between_faults_seconds=0.1)
 
     def anybody(self: Elections, draft: _Draft, _: Any) -> _Elected:
@@ -197,7 +197,7 @@ def test_trusting_whoever_lost_power(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_followers_that_acknowledge_before_their_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     def dark(seed: int) -> ClusterScenario:
         """Syncs are slow, also those of votes, and all machines lose power at once, now and then."""
-        made = harsh(seed, Fault.POWER_LOSS_OF_SEVERAL, durable=True, records=500, chaos_seconds=10.0)
+        made = harsh(seed, SimFault.POWER_LOSS_OF_SEVERAL, durable=True, records=500, chaos_seconds=10.0)
         writers = tuple(replace(plan, pause_seconds=0.02) for plan in made.writers)
         settings = made.settings | {"controller.quorum.election.timeout.ms": "4000"}
         return replace(made, pause_between_faults_seconds=2.0, writers=writers, settings=settings)
@@ -212,7 +212,7 @@ def test_followers_that_acknowledge_before_their_sync(monkeypatch: pytest.Monkey
 def test_voting_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     def contested(seed: int) -> ClusterScenario:
         """Elections that begin together, because nobody hears of the others in time."""
-        made = harsh(seed, Fault.KILL_SEVERAL)
+        made = harsh(seed, SimFault.KILL_SEVERAL)
         times = dict.fromkeys(("election.timeout.ms", "election.backoff.max.ms"), "100")
         quality = LinkQuality(latency_seconds=(0.02, 0.15))
         settings = {f"controller.quorum.{name}": value for name, value in times.items()}
@@ -301,6 +301,6 @@ def test_moves_that_do_not_wait_for_the_new_replicas(monkeypatch: pytest.MonkeyP
 
 def test_damaged_metadata_that_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Recovery, "_is_sound", lambda self, batch: True)
-    monkeypatch.setattr(walk, "check", lambda data, position, header: None)
+    monkeypatch.setattr(journal_check, "check", lambda data, position, header: None)
     monkeypatch.setattr(ClusterSimulation, "step_limit", 40_000)  # some never come to rest
     assert "CORRUPT_MESSAGE" in found(damage)

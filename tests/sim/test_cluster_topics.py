@@ -18,7 +18,7 @@ from ottla.server.storage.syncing import Syncer
 from ottla.sim.replicated.run import ClusterSimulation
 from ottla.sim.replicated.scenario import ClusterScenario, topical, with_topics
 from ottla.sim.run import Outcome
-from ottla.sim.scenario import Fault
+from ottla.sim.scenario import SimFault
 from ottla.sim.seeds import kept_seeds
 
 KEPT = kept_seeds(Path(__file__).with_name("cluster_topics_seeds.txt"))
@@ -48,7 +48,7 @@ def finds(make: Callable[[int], ClusterScenario], *words: str, seeds: range) -> 
 
 def late_syncs(seed: int) -> ClusterScenario:
     """Leaders whose syncs are slow are cut off, while their clients go on; when they are back others lead."""
-    made = harsh(seed, Fault.LATE_SYNC, durable=True, acks=1, records=600, chaos_seconds=16.0)
+    made = harsh(seed, SimFault.LATE_SYNC, durable=True, acks=1, records=600, chaos_seconds=16.0)
     writers = tuple(replace(plan, pause_seconds=0.04, linger_ms=0.0) for plan in made.writers)
     sessions = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
     return replace(
@@ -58,14 +58,14 @@ def late_syncs(seed: int) -> ClusterScenario:
 
 def failing_syncs(seed: int) -> ClusterScenario:
     """Syncs fail, and nodes are killed before or after they notice."""
-    made = harsh(seed, Fault.FAILING_SYNCS, Fault.KILL, durable=True, records=40, chaos_seconds=5.0)
+    made = harsh(seed, SimFault.FAILING_SYNCS, SimFault.KILL, durable=True, records=40, chaos_seconds=5.0)
     return replace(made, pause_between_faults_seconds=0.5, second_look=False)
 
 
 def thinned(seed: int) -> ClusterScenario:
     """Followers that were away copy what their leader compacted, and the policy changes before they are killed."""
     plan = replace(one_topic(seed, changes=("policy",)).topics, records=400, pause_between_changes_seconds=0.8)
-    made = with_topics(harsh(seed, Fault.KILL, Fault.KILL_SEVERAL, records=5, chaos_seconds=10.0), plan)
+    made = with_topics(harsh(seed, SimFault.KILL, SimFault.KILL_SEVERAL, records=5, chaos_seconds=10.0), plan)
     return replace(made, pause_between_faults_seconds=1.2, second_look=False, clean_end=False)
 
 

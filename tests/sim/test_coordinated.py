@@ -21,11 +21,11 @@ from ottla.replica.partition import Partition
 from ottla.server.shares.stored_changes import StoredChanges
 from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.terms import AckType
-from ottla.sim.check import Guarantee, Writer
+from ottla.sim.check import Guarantee, SimWriter
 from ottla.sim.coordinated import Cast, CoordinatedSimulation, coordinated
 from ottla.sim.copying import CopyPlan
 from ottla.sim.grouping import GroupPlan
-from ottla.sim.scenario import Durability, Fault, Scenario
+from ottla.sim.scenario import Durability, Scenario, SimFault
 from ottla.sim.seeds import kept_seeds
 from ottla.sim.shares.member import Manners
 from ottla.sim.shares.sharing import SharePlan
@@ -54,11 +54,11 @@ QUEUE = SharePlan("queue", 3, 0, 3, Manners(0.5, 0.4, 0.05), life_seconds=10.0, 
 SHARES = Cast(groups=(), copying=None, sharing=QUEUE)
 
 
-def durable(seed: int, *faults: Fault, records: int = 60, chaos_seconds: float = 15.0) -> Scenario:
+def durable(seed: int, *faults: SimFault, records: int = 60, chaos_seconds: float = 15.0) -> Scenario:
     """Little to read, much to decide."""
     base = coordinated(seed)
     writers = tuple(
-        replace(plan, writer=Writer(plan.writer.number, True, -1), records=records, pause_seconds=0.2)
+        replace(plan, writer=SimWriter(plan.writer.number, True, -1), records=records, pause_seconds=0.2)
         for plan in base.writers[:1]
     )
     return replace(
@@ -77,7 +77,7 @@ def durable(seed: int, *faults: Fault, records: int = 60, chaos_seconds: float =
     )
 
 
-def found(company: Cast, *faults: Fault, seeds: range = range(6), **work: Any) -> str:
+def found(company: Cast, *faults: SimFault, seeds: range = range(6), **work: Any) -> str:
     """The violations of the first seed that has any."""
     for seed in seeds:
         outcome = CoordinatedSimulation(durable(seed, *faults, **work), company=company).run()
@@ -88,7 +88,7 @@ def found(company: Cast, *faults: Fault, seeds: range = range(6), **work: Any) -
 
 @pytest.mark.parametrize("company", [GROUPS, MODERN_GROUPS, COPIERS, SHARES])
 def test_without_a_mutation_nothing_is_found(company: Cast) -> None:
-    assert not found(company, Fault.POWER_LOSS, Fault.CUT, seeds=range(2))
+    assert not found(company, SimFault.POWER_LOSS, SimFault.CUT, seeds=range(2))
 
 
 # -- groups
@@ -99,7 +99,7 @@ def test_a_leader_that_gives_everything_to_everybody(monkeypatch: pytest.MonkeyP
         return {member: [TopicPartition("t", index) for index in range(counts["t"])] for member in members}
 
     monkeypatch.setitem(ASSIGNORS, "range", everything)
-    assert "both own it in generation" in found(GROUPS, Fault.KILL)
+    assert "both own it in generation" in found(GROUPS, SimFault.KILL)
 
 
 def shows_two_owners(violations: str) -> bool:
@@ -113,13 +113,13 @@ def test_a_target_that_does_not_wait_for_who_owns_it_now(monkeypatch: pytest.Mon
         return honest(member, goal._replace(is_free=lambda topic_id, partition: True), {}, epoch)
 
     monkeypatch.setattr(reconcile, "_next", hasty)
-    assert shows_two_owners(found(MODERN_GROUPS, Fault.CUT))
+    assert shows_two_owners(found(MODERN_GROUPS, SimFault.CUT))
 
 
 def test_commits_of_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CommitOffsets, "_check_committer", lambda self, view: None)
     steady = Cast(groups=(replace(GROUP, life_seconds=1000.0),), copying=None, sharing=None)
-    violations = found(steady, Fault.CLIENT_PAUSE, seeds=range(16, 22), records=300, chaos_seconds=25.0)
+    violations = found(steady, SimFault.CLIENT_PAUSE, seeds=range(16, 22), records=300, chaos_seconds=25.0)
     assert shows_two_owners(violations) or "went back" in violations
 
 
@@ -131,7 +131,7 @@ def test_commits_that_are_acknowledged_before_they_are_durable(monkeypatch: pyte
         self.durable &= not self.topic.startswith("__")
 
     monkeypatch.setattr(Partition, "_set_durable", careless)
-    violations = found(GROUPS, Fault.POWER_LOSS)
+    violations = found(GROUPS, SimFault.POWER_LOSS)
     assert "went back" in violations or "is forgotten" in violations
 
 
@@ -143,7 +143,7 @@ def test_offsets_of_aborted_transactions_that_count(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(
         OffsetStore, "end_transaction", lambda self, producer_id, *, commit: honest(self, producer_id, commit=True)
     )
-    violations = found(COPIERS, Fault.KILL)
+    violations = found(COPIERS, SimFault.KILL)
     assert "were not copied" in violations or "nobody committed" in violations
 
 
@@ -154,7 +154,7 @@ def test_offsets_of_committed_transactions_that_do_not_count(monkeypatch: pytest
         "end_transaction",
         lambda self, producer_id, *, commit: honest(self, producer_id, commit=commit and producer_id % 2 == 0),
     )
-    assert "copied twice" in found(COPIERS, Fault.KILL)
+    assert "copied twice" in found(COPIERS, SimFault.KILL)
 
 
 def test_aborted_records_that_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_aborted_records_that_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         return honest(self, *place, **bounds)[0], []
 
     monkeypatch.setattr(Log, "read_committed", forgetful)
-    violations = found(COPIERS, Fault.KILL)
+    violations = found(COPIERS, SimFault.KILL)
     assert "was never committed and is seen" in violations or "was copied twice" in violations
 
 
@@ -173,7 +173,7 @@ def test_aborted_records_that_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_acknowledgements_that_are_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StoredChanges, "store", lambda self, live, change, done: done(None))
-    assert "gets it although it is done" in found(SHARES, Fault.KILL)
+    assert "gets it although it is done" in found(SHARES, SimFault.KILL)
 
 
 def test_locks_that_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_locks_that_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
         return honest(self, spans, offset, want, now_ms)
 
     monkeypatch.setattr(SharePartition, "acquire", greedy)
-    violations = found(SHARES, Fault.RESTART)
+    violations = found(SHARES, SimFault.RESTART)
     assert "holds it" in violations
 
 
@@ -201,7 +201,7 @@ def test_releases_that_are_rejections(monkeypatch: pytest.MonkeyPatch) -> None:
     changed(monkeypatch, lambda item, kind: AckType.REJECT if kind is AckType.RELEASE else kind)
     # Where no answers are lost: what nobody saw may have been delivered to its limit.
     steady = replace(QUEUE, delivery_limit=10, life_seconds=1000.0)
-    assert "neither done nor to be had" in found(replace(SHARES, sharing=steady), Fault.SLOW_DISK)
+    assert "neither done nor to be had" in found(replace(SHARES, sharing=steady), SimFault.SLOW_DISK)
 
 
 def test_deliveries_that_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +210,7 @@ def test_deliveries_that_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> Non
         return kind
 
     changed(monkeypatch, forget)
-    assert "answered releases" in found(SHARES, Fault.RESTART)
+    assert "answered releases" in found(SHARES, SimFault.RESTART)
 
 
 def test_deliveries_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,4 +223,4 @@ def test_deliveries_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         self.rules = rules
 
     monkeypatch.setattr(SharePartition, "_become", become)
-    assert "but 3 is the limit" in found(SHARES, Fault.RESTART)
+    assert "but 3 is the limit" in found(SHARES, SimFault.RESTART)

@@ -13,16 +13,16 @@ from ottla.records import batch
 from ottla.replica.partition import Partition
 from ottla.server.quorum.producer_ids import ProducerIds
 from ottla.server.storage.checkpoints import Checkpoints
-from ottla.sim.check import Guarantee, Writer
+from ottla.sim.check import Guarantee, SimWriter
 from ottla.sim.run import Simulation
-from ottla.sim.scenario import Durability, Fault, Scenario, scenario
+from ottla.sim.scenario import Durability, Scenario, SimFault, scenario
 from ottla.sim.world.disk import SimDisk
 
 SEEDS = range(15)
-CRASHES = {Fault.KILL: 1.0, Fault.POWER_LOSS: 1.0}
+CRASHES = {SimFault.KILL: 1.0, SimFault.POWER_LOSS: 1.0}
 
 
-def durable(seed: int, faults: dict[Fault, float] | None = None) -> Scenario:
+def durable(seed: int, faults: dict[SimFault, float] | None = None) -> Scenario:
     """A scenario in which nothing may be lost, and a lot goes wrong."""
     return replace(
         scenario(seed),
@@ -87,7 +87,7 @@ def test_acknowledging_before_the_sync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_acknowledging_what_a_failed_sync_took_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Partition, "sync_failed", lambda self, now_ms=0: self.synced())
-    assert shows_loss(found(lambda seed: durable(seed, CRASHES | {Fault.FAILING_SYNCS: 3.0})))
+    assert shows_loss(found(lambda seed: durable(seed, CRASHES | {SimFault.FAILING_SYNCS: 3.0})))
 
 
 def test_a_recovery_that_believes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +98,8 @@ def test_a_recovery_that_believes_everything(monkeypatch: pytest.MonkeyPatch) ->
 def test_forgetting_what_producers_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     def restless(seed: int) -> Scenario:
         """Exactly-once producers whose connections break while they wait for slow syncs."""
-        made = durable(seed, {Fault.RESET: 3.0, Fault.SLOW_DISK: 1.0})
-        writers = tuple(replace(plan, writer=Writer(plan.writer.number, True, -1)) for plan in made.writers)
+        made = durable(seed, {SimFault.RESET: 3.0, SimFault.SLOW_DISK: 1.0})
+        writers = tuple(replace(plan, writer=SimWriter(plan.writer.number, True, -1)) for plan in made.writers)
         return replace(made, writers=writers, pause_between_faults_seconds=0.3)
 
     assert not Simulation(restless(0)).run().violations
@@ -122,7 +122,7 @@ def test_a_log_start_that_is_only_in_memory(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_reader_that_does_not_look_at_the_crc(monkeypatch: pytest.MonkeyPatch) -> None:
     def rotten(seed: int) -> Scenario:
-        return replace(durable(seed, {Fault.BIT_ROT: 1.0}), guarantee=Guarantee.ROTTEN, erasers=0)
+        return replace(durable(seed, {SimFault.BIT_ROT: 1.0}), guarantee=Guarantee.ROTTEN, erasers=0)
 
     for seed in SEEDS[:4]:
         assert not Simulation(rotten(seed)).run().violations
@@ -133,7 +133,7 @@ def test_a_reader_that_does_not_look_at_the_crc(monkeypatch: pytest.MonkeyPatch)
 def slow_to_write(seed: int) -> Scenario:
     """Whatever was acknowledged is in the page cache, and survives the process; its disk makes writers wait."""
     return replace(
-        durable(seed, {Fault.KILL: 3.0, Fault.SLOW_DISK: 3.0, Fault.FULL_DISK: 1.0}),
+        durable(seed, {SimFault.KILL: 3.0, SimFault.SLOW_DISK: 3.0, SimFault.FULL_DISK: 1.0}),
         durability=Durability.PAGE_CACHE,
         topic_configs={"internal.segment.bytes": "16384"},
         pause_between_faults_seconds=0.5,

@@ -28,7 +28,7 @@ from ottla.server.storage.removal import Retirement
 from ottla.server.storage.syncing import Syncer
 from ottla.sim.check import Guarantee
 from ottla.sim.run import Outcome
-from ottla.sim.scenario import Durability, Fault
+from ottla.sim.scenario import Durability, SimFault
 from ottla.sim.seeds import kept_seeds
 from ottla.sim.topics.plan import KeyedWriterPlan, TopicPlan, TopicsPlan
 from ottla.sim.topics.run import TopicScenario, TopicSimulation, changing
@@ -68,7 +68,7 @@ CONFIGS = {
 }
 
 
-def one_topic(seed: int, *faults: Fault, changes: tuple[str, ...] = (), **more: Any) -> TopicScenario:
+def one_topic(seed: int, *faults: SimFault, changes: tuple[str, ...] = (), **more: Any) -> TopicScenario:
     """One partition, one writer, default settings; `more`: of the plan."""
     configs = CONFIGS | more.pop("configs", {})
     transactional = more.pop("transactional", False)
@@ -90,33 +90,33 @@ def one_topic(seed: int, *faults: Fault, changes: tuple[str, ...] = (), **more: 
 
 
 def changed_policies(seed: int) -> TopicScenario:
-    return one_topic(seed, Fault.KILL, changes=("policy", "compression"))
+    return one_topic(seed, SimFault.KILL, changes=("policy", "compression"))
 
 
 def aborted(seed: int) -> TopicScenario:
     """Most transactions are aborted, in topics that are compacted or not."""
     policy = {"cleanup.policy": "compact" if seed % 2 else "delete"}
     return one_topic(
-        seed, Fault.KILL, changes=("segments",), configs=policy, transactional=True, aborted_per_fetch_max=2
+        seed, SimFault.KILL, changes=("segments",), configs=policy, transactional=True, aborted_per_fetch_max=2
     )
 
 
 def tombstones(seed: int) -> TopicScenario:
-    return one_topic(seed, Fault.KILL, changes=("compression",), keys=20)
+    return one_topic(seed, SimFault.KILL, changes=("compression",), keys=20)
 
 
 def strangers(seed: int) -> TopicScenario:
-    return one_topic(seed, Fault.KILL, changes=("recreate",), strangers=True)
+    return one_topic(seed, SimFault.KILL, changes=("recreate",), strangers=True)
 
 
 def recreated(seed: int) -> TopicScenario:
     changes = ("erase", "erase", "recreate")
-    return one_topic(seed, Fault.KILL, changes=changes, configs={"cleanup.policy": "delete"})
+    return one_topic(seed, SimFault.KILL, changes=changes, configs={"cleanup.policy": "delete"})
 
 
 def outages(seed: int) -> TopicScenario:
     """Losses of power, and nothing is synced before it is acknowledged."""
-    made = one_topic(seed, Fault.POWER_LOSS, changes=("segments",), configs={"cleanup.policy": "delete"})
+    made = one_topic(seed, SimFault.POWER_LOSS, changes=("segments",), configs={"cleanup.policy": "delete"})
     return replace(made, guarantee=Guarantee.AT_RISK)
 
 
@@ -124,7 +124,13 @@ def clocks(seed: int) -> TopicScenario:
     """Nothing goes wrong but the time."""
     protocol = "consumer" if seed % 2 else "classic"
     made = one_topic(
-        seed, Fault.CLOCK_JUMP, transactional=True, sitters=2, protocol=protocol, undisturbed=True, changes=("policy",)
+        seed,
+        SimFault.CLOCK_JUMP,
+        transactional=True,
+        sitters=2,
+        protocol=protocol,
+        undisturbed=True,
+        changes=("policy",),
     )
     return replace(made, chaos_seconds=20.0)
 
@@ -221,7 +227,7 @@ def test_compaction_relies_on_what_is_not_on_disk(monkeypatch: pytest.MonkeyPatc
     def in_a_round(seed: int) -> TopicScenario:
         """Much is there when compaction begins, and nothing of it is synced."""
         policy = {"cleanup.policy": "delete"}
-        made = one_topic(seed, Fault.POWER_LOSS_IN_WRITE, changes=("policy",), keys=20, configs=policy)
+        made = one_topic(seed, SimFault.POWER_LOSS_IN_WRITE, changes=("policy",), keys=20, configs=policy)
         return replace(made, guarantee=Guarantee.AT_RISK, pause_between_faults_seconds=1.0)
 
     monkeypatch.setattr(Syncer, "seal", lambda self, partition: None)

@@ -17,7 +17,7 @@ from ottla.client.errors import ClientError
 from ottla.records.batch import headers
 from ottla.records.build import build_batch
 from ottla.records.record import records
-from ottla.sim.cluster import Machine
+from ottla.sim.cluster import SimMachine
 from ottla.sim.world.disk import Crash
 from ottla.sim.world.loop import SimLoop
 from ottla.sim.world.net import SimNet
@@ -80,7 +80,7 @@ class Client:
 class Trial:
     """One transaction, one crash."""
 
-    def __init__(self, machine: Machine, *, commit: bool, bumps: bool, insists: bool) -> None:
+    def __init__(self, machine: SimMachine, *, commit: bool, bumps: bool, insists: bool) -> None:
         self.machine = machine
         self.commit, self.bumps, self.insists = commit, bumps, insists
         self.client = Client(machine.address)
@@ -221,7 +221,7 @@ class Trial:
             assert committed == self.commit
 
 
-def run(work: Coroutine[Any, Any, None], machine: Machine) -> None:
+def run(work: Coroutine[Any, Any, None], machine: SimMachine) -> None:
     async def main() -> None:
         supervisor = asyncio.ensure_future(machine.supervise())
         await machine.wait_until_ready()
@@ -246,7 +246,7 @@ def test_all_or_nothing(kind: Crash, commit: bool, bumps: bool, insists: bool) -
     settings = SETTINGS | ({"ottla.fsync.before.ack": "true"} if kind is Crash.POWER else {})
     for operations in range(1, OPERATIONS_MAX):
         loop = SimLoop(random.Random(operations))
-        machine = Machine(
+        machine = SimMachine(
             "node-0", SimNet(loop, random.Random(operations)), settings, random.Random(operations), lambda _: None
         )
         trial = Trial(machine, commit=commit, bumps=bumps, insists=insists)

@@ -20,7 +20,7 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.offsets.entries import entry_of as offset_entry
 from ottla.groups.offsets.remove import ExpireOffsets, ForgetTopics
 from ottla.groups.offsets.store import CommittedOffset
-from ottla.log.producers.producer import Producer
+from ottla.log.producers.producer import ProducerEntry
 from ottla.machine.keyed import Entry
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
@@ -249,7 +249,7 @@ def test_describe_very_many_producers(node: MeasuredNode) -> None:
     with node.connect() as connection:
         create(connection, "written", 1)
     log = node.call(lambda: node.node.services.partitions.find("written", 0).log)
-    made = {id: Producer(id, 0) for id in range(MANY)}
+    made = {id: ProducerEntry(id, 0) for id in range(MANY)}
     node.call(lambda: log.producers._states.update(made))
     asked = DescribeProducersRequest.TopicRequest(name="written", partition_indexes=[0])
 

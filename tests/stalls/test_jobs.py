@@ -15,7 +15,7 @@ from tests.server.talk import create, eventually
 from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 
 from ottla.cluster.snapshot import snapshot
-from ottla.log.producers.producer import Producer
+from ottla.log.producers.producer import ProducerEntry
 from ottla.model import limits
 from ottla.records.build import build_batch
 from ottla.server.storage.upkeep import Job, Upkeep
@@ -59,7 +59,7 @@ def all_producers_idle(kept: Kept) -> None:
     """As many as are remembered, in some partitions; fewer in others."""
     for number, partition in enumerate(islice(kept.node.node.partitions.opened(), 50)):
         count = limits.PRODUCERS_PER_PARTITION_MAX // (2 if number < 2 else 50)
-        partition.log.producers._states.update({id: Producer(id, 0) for id in range(count)})
+        partition.log.producers._states.update({id: ProducerEntry(id, 0) for id in range(count)})
 
 
 def all_segments_old(kept: Kept) -> None:

@@ -10,7 +10,7 @@ from tests.support.classic import wait_for_coordinator
 from tests.support.same import Plain, Side
 from tests.support.waiting import until
 
-from ottla.groups.view import TopicInfo
+from ottla.groups.view import GroupTopic
 from ottla.machine.keyed import Entry, entries_of, types_of
 from ottla.model.java import java_abs, java_hash
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
@@ -32,13 +32,13 @@ TIMES = ("timestamp", "assignment_timestamp", "version", "metadata_hash")  # top
 class KnownTopics:
     """Topics as the coordinator's functions want them."""
 
-    def __init__(self, infos: dict[str, TopicInfo]) -> None:
+    def __init__(self, infos: dict[str, GroupTopic]) -> None:
         self.infos = infos
 
-    def by_name(self, name: str) -> TopicInfo | None:
+    def by_name(self, name: str) -> GroupTopic | None:
         return self.infos.get(name)
 
-    def by_id(self, topic_id: bytes) -> TopicInfo | None:
+    def by_id(self, topic_id: bytes) -> GroupTopic | None:
         return next((each for each in self.infos.values() if each.id == topic_id), None)
 
     def names(self) -> list[str]:

@@ -29,7 +29,7 @@ from ottla.cluster.entities import (
     TopicDeleted,
 )
 from ottla.cluster.features import KRAFT_VERSION, METADATA_VERSION
-from ottla.cluster.index import Index
+from ottla.cluster.partition_index import Index
 from ottla.cluster.registration import endpoints_of, features_of
 from ottla.model.limits import SHARED_TUPLES_MAX
 from ottla.model.names import collision_key

@@ -1,4 +1,4 @@
-"""Store: the metadata journal on disk — the log `__cluster_metadata-0`, its snapshots and `quorum-state`.
+"""MetadataStore: the metadata journal on disk — the log `__cluster_metadata-0`, its snapshots and `quorum-state`.
 
 It is the port that consensus runs on (`raft.journal.Journal`), and what the quorum's shell writes entries with.
 
@@ -21,9 +21,9 @@ from ottla.cluster import journal
 from ottla.cluster.election_file import read_election, write_election
 from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.journal import Control, Item
+from ottla.cluster.journal_check import Walk
 from ottla.cluster.snapshot_files import SNAPSHOTS_KEPT, SnapshotFiles
 from ottla.cluster.state import JournalError
-from ottla.cluster.walk import Walk
 from ottla.log.config import LogConfig
 from ottla.log.durable import Syncable
 from ottla.log.files.checkpoint import CheckpointError, read_partition_metadata, write_partition_metadata
@@ -58,8 +58,8 @@ class JournalWork(NamedTuple):
     flush: bool
 
 
-class Store:
-    """Use `Store.open`, then `load`."""
+class MetadataStore:
+    """Use `MetadataStore.open`, then `load`."""
 
     def __init__(self, log: Log, directory: Directory, config: StoreConfig, snapshots: SnapshotFiles) -> None:
         self.log = log
@@ -77,7 +77,7 @@ class Store:
         self._must_flush = False
 
     @classmethod
-    def open(cls, disk: Disk, config: StoreConfig, *, now_ms: int, clean: bool) -> Store:
+    def open(cls, disk: Disk, config: StoreConfig, *, now_ms: int, clean: bool) -> MetadataStore:
         log_config = LogConfig(
             segment_bytes=config.segment_bytes,
             segment_ms=config.segment_ms,

@@ -14,7 +14,7 @@ from ottla.model.setting import Setting
 T = TypeVar("T")
 
 
-class TopicInfo(NamedTuple):
+class GroupTopic(NamedTuple):
     """A topic as assignors see it; racks of partition i's replicas are `racks[i]`."""
 
     name: str
@@ -23,12 +23,12 @@ class TopicInfo(NamedTuple):
     racks: tuple[frozenset[str], ...] = ()
 
 
-class Topics(Protocol):
+class GroupTopics(Protocol):
     """The cluster's topics."""
 
-    def by_name(self, name: str) -> TopicInfo | None: ...
+    def by_name(self, name: str) -> GroupTopic | None: ...
 
-    def by_id(self, topic_id: bytes) -> TopicInfo | None: ...
+    def by_id(self, topic_id: bytes) -> GroupTopic | None: ...
 
     def names(self) -> Iterable[str]:
         """All names, in a stable order."""
@@ -40,7 +40,7 @@ class GroupsView:
     """The state, the topics, the settings as they are now, and a source of ids."""
 
     state: GroupsState
-    topics: Topics
+    topics: GroupTopics
     broker: Callable[[], Config]  # broker settings
     group: Callable[[str], Config]  # the settings of a group, by id (dynamic group configs over the broker's)
     rng: BitSource

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from ottla.log.files.disk import FileSlice
 from ottla.log.files.scan import scan
 from ottla.log.files.txn_index import BLOCK_ENTRIES, AbortedIndex, AbortedTxn
-from ottla.log.state import Fetched, LogState
+from ottla.log.state import LogSlice, LogState
 from ottla.model.limits import ABORTED_BLOCKS_LEARNED_MAX, INT64_MAX
 from ottla.records.batch import HEADER_BYTES
 
@@ -32,7 +32,7 @@ class _Unfinished(Exception):
 
 def read(
     log: LogState, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool, aborted_max: int
-) -> tuple[Fetched, list[AbortedTxn]]:
+) -> tuple[LogSlice, list[AbortedTxn]]:
     """`Log.read`, with the transactions that the reader has to leave out."""
     fetched = log.read(offset, max_bytes, max_offset=max_offset, at_least_one=at_least_one)
     if fetched.slice is None:
@@ -43,7 +43,7 @@ def read(
     segment = log.last_read
     behind = segment.offset_behind(fetched.slice.position + fetched.size_bytes)
     end = fetched.end_offset if behind is None else min(behind, fetched.end_offset)
-    nothing = Fetched(None, 0, offset), list[AbortedTxn]()
+    nothing = LogSlice(None, 0, offset), list[AbortedTxn]()
     try:
         search = _Search(indexes, offset, end, aborted_max)
         if search.end == end:
@@ -62,7 +62,7 @@ def read(
     except _Unfinished:
         return nothing
     slice_ = FileSlice(segment.file, fetched.slice.position, size_bytes)
-    return Fetched(slice_, size_bytes, search.end), search.found
+    return LogSlice(slice_, size_bytes, search.end), search.found
 
 
 def _indexes(log: LogState, start: int) -> list[AbortedIndex]:

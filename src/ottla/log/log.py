@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ottla.log import append as appending
-from ottla.log import committed, cut, lookup, replicate, retain
+from ottla.log import committed, cut, lookup, replicate, retention
 from ottla.log.append import Appended
 from ottla.log.compaction import swap
 from ottla.log.config import LogConfig
@@ -28,12 +28,12 @@ from ottla.log.files.disk import Directory, Disk
 from ottla.log.files.segment import Segment
 from ottla.log.files.txn_index import AbortedTxn
 from ottla.log.look import Look
-from ottla.log.producers.producer import Producer
+from ottla.log.producers.producer import ProducerEntry
 from ottla.log.producers.producers import Origin
 from ottla.log.recovery.recover import Progress, recover
-from ottla.log.state import Fetched, LogState
+from ottla.log.state import LogSlice, LogState
 
-__all__ = ["Appended", "Fetched", "Log", "Origin"]
+__all__ = ["Appended", "Log", "LogSlice", "Origin"]
 
 
 class Log(LogState):
@@ -151,13 +151,13 @@ class Log(LogState):
 
     def read_committed(
         self, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool, aborted_max: int
-    ) -> tuple[Fetched, list[AbortedTxn]]:
+    ) -> tuple[LogSlice, list[AbortedTxn]]:
         """`read`, and the aborted transactions with records in the range, which are the reason to shorten it."""
         return committed.read(
             self, offset, max_bytes, max_offset=max_offset, at_least_one=at_least_one, aborted_max=aborted_max
         )
 
-    def producer_states(self) -> Iterator[Producer]:
+    def producer_states(self) -> Iterator[ProducerEntry]:
         return iter(self.producers)
 
     def expire_producers(self, now_ms: int) -> int:
@@ -248,7 +248,7 @@ class Log(LogState):
 
     def delete_old_segments(self, now_ms: int, high_watermark: int, at_most: int | None = None) -> int:
         """Apply retention; how many segments left the log. Their files follow with `remove_deleted`."""
-        count = retain.expired(
+        count = retention.expired(
             self.segments,
             self.config,
             now_ms=now_ms,

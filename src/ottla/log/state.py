@@ -15,6 +15,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from ottla.log.config import LogConfig
+from ottla.log.deleted_segments import Trash
 from ottla.log.durable import Durable
 from ottla.log.epochs import Epochs
 from ottla.log.files.disk import Directory, FileSlice
@@ -22,7 +23,6 @@ from ottla.log.files.segment import Segment
 from ottla.log.look import may_be_needed
 from ottla.log.producers.producers import Producers
 from ottla.log.producers.snapshot import Snapshots
-from ottla.log.trash import Trash
 from ottla.log.unwritten import Unwritten
 from ottla.log.validate import header_is_enough
 from ottla.model.errors import ApiError, ErrorCode
@@ -31,7 +31,7 @@ from ottla.model.limits import MARK_INTERVAL_BYTES
 _new = tuple.__new__
 
 
-class Fetched(NamedTuple):
+class LogSlice(NamedTuple):
     """A readable range: `slice` None if there is nothing. `end_offset`: no record of the slice lies at or above it."""
 
     slice: FileSlice | None
@@ -167,7 +167,7 @@ class LogState:
 
     # --- reading
 
-    def read(self, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool = True) -> Fetched:
+    def read(self, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool = True) -> LogSlice:
         """Whole batches from the one that holds `offset` on, all of whose records lie below `max_offset`.
 
         The slice may end within a batch where `max_bytes` cuts it; the first batch is given whole if `at_least_one`.
@@ -179,7 +179,7 @@ class LogState:
                 f"offset {self.log_start_offset} up to {self.next_offset}.",
             )
         if offset >= max_offset:
-            return Fetched(None, 0, offset)
+            return LogSlice(None, 0, offset)
         segments = self.segments
         number = bisect_right(self.bases, offset) - 1
         found = segments[number].find(offset)
@@ -187,7 +187,7 @@ class LogState:
             # Compaction may have emptied the rest of this segment.
             number += 1
             if number == len(segments):
-                return Fetched(None, 0, offset)
+                return LogSlice(None, 0, offset)
             found = segments[number].find(offset)
         segment = segments[number]
         if segment is not self.last_read:
@@ -205,11 +205,11 @@ class LogState:
         if size_bytes > max_bytes:
             left_bytes, size_bytes = size_bytes, max(max_bytes, first_bytes if at_least_one else 0)
             if size_bytes < first_bytes:
-                return Fetched(None, 0, offset)
+                return LogSlice(None, 0, offset)
             size_bytes = min(size_bytes, left_bytes)  # a damaged length may say more than there is
         if size_bytes <= 0:
-            return Fetched(None, 0, offset)
-        return _new(Fetched, (FileSlice(segment.file, position, size_bytes), size_bytes, end_offset))
+            return LogSlice(None, 0, offset)
+        return _new(LogSlice, (FileSlice(segment.file, position, size_bytes), size_bytes, end_offset))
 
     # --- taking out
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.raft.journal import OffsetAndEpoch, Readable
+from ottla.raft.journal import OffsetAndEpoch, ReadableBytes
 from ottla.raft.state import RaftState
 from ottla.wire.messages.quorum.begin_quorum_epoch import BeginQuorumEpochResponse
 from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochResponse
@@ -48,7 +48,7 @@ def fetch(
     node: RaftState,
     error: ErrorCode,
     *,
-    records: Readable = b"",
+    records: ReadableBytes = b"",
     diverging: OffsetAndEpoch | None = None,
     snapshot: OffsetAndEpoch | None = None,
 ) -> FetchResponse:
@@ -80,7 +80,7 @@ def fetch_snapshot(
     *,
     size: int = 0,
     position: int = 0,
-    data: Readable = b"",
+    data: ReadableBytes = b"",
 ) -> FetchSnapshotResponse:
     topic = FetchSnapshotResponse.TopicSnapshot
     made = topic.PartitionSnapshot

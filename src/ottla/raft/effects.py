@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 from ottla.raft.journal import OffsetAndEpoch
-from ottla.raft.voters import VoterEndpoint
+from ottla.raft.voters import QuorumEndpoint
 from ottla.wire.message import Request, Response
 
 
@@ -15,7 +15,7 @@ class Send(NamedTuple):
 
     number: int
     node_id: int
-    address: VoterEndpoint
+    address: QuorumEndpoint
     request: Request
     timeout_ms: int
 

@@ -22,7 +22,7 @@ from ottla.raft.roles import Candidate, Follower, Leader, Prospective, Unattache
 from ottla.raft.state import RaftState
 from ottla.raft.transitions import become, become_follower, become_prospective, become_unattached, heard_of
 from ottla.raft.vote_requests import ask_for_vote
-from ottla.raft.voters import VoterEndpoint
+from ottla.raft.voters import QuorumEndpoint
 from ottla.wire.messages.quorum.vote import VoteRequest, VoteResponse
 
 _DOUBLINGS_MAX = 10
@@ -175,7 +175,7 @@ def vote_answered(node: RaftState, voter_id: int, request: VoteRequest, response
         return
     told = response.topics[0].partitions[0]
     found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
-    endpoint = VoterEndpoint("", found.host, found.port) if found is not None else None
+    endpoint = QuorumEndpoint("", found.host, found.port) if found is not None else None
     roll_call.answered(node, voter_id, request, told.vote_granted, told.leader_epoch)
     if heard_of(node, told.error_code, told.leader_id, told.leader_epoch, endpoint):
         return

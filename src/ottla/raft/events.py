@@ -66,7 +66,7 @@ class JournalFailed(NamedTuple):
     """The disk refused a write or a flush; whoever leads should be somebody else."""
 
 
-class Stop(NamedTuple):
+class StopAsked(NamedTuple):
     """The node is about to stop: a leader says so, that another may follow at once."""
 
 
@@ -82,5 +82,5 @@ Event: TypeAlias = (
     | JournalGrew
     | Flushed
     | JournalFailed
-    | Stop
+    | StopAsked
 )

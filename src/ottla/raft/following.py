@@ -24,7 +24,7 @@ from ottla.raft.questions import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Prospective, Resigned, SnapshotDownload, Unattached
 from ottla.raft.state import RaftState
 from ottla.raft.transitions import attach, become_prospective, heard_of, new_follower
-from ottla.raft.voters import VoterEndpoint
+from ottla.raft.voters import QuorumEndpoint
 from ottla.records.batch import headers
 from ottla.records.control import ControlType, control_type
 from ottla.records.record import records as records_of
@@ -98,7 +98,7 @@ def _mistake(node: RaftState, told: Any) -> ErrorCode:
 
 
 def _attach_to_sender(node: RaftState, told: Any, endpoints: Sequence[Any]) -> None:
-    ends = [VoterEndpoint(each.name, each.host, each.port) for each in endpoints]
+    ends = [QuorumEndpoint(each.name, each.host, each.port) for each in endpoints]
     attach(node, told.leader_id, told.leader_epoch, ends[0] if ends else None)
 
 
@@ -180,7 +180,7 @@ def _ask_leader(node: RaftState, state: Follower) -> int:
 def fetch_from_anyone(node: RaftState) -> int:
     """Ask a voter or a bootstrap server, one at a time and another each time, for the sake of what it says about the
     leader; when to go on."""
-    places: list[tuple[int, VoterEndpoint]] = [
+    places: list[tuple[int, QuorumEndpoint]] = [
         (voter.id, voter.address) for voter in node.voters.others(node.me.id) if voter.address is not None
     ]
     if not node.voters:
@@ -233,7 +233,7 @@ def fetch_answered(node: RaftState, destination: int, request: FetchRequest, res
     data = response.responses[0].partitions[0]
     told = data.current_leader
     found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
-    endpoint = VoterEndpoint("", found.host, found.port) if found is not None else None
+    endpoint = QuorumEndpoint("", found.host, found.port) if found is not None else None
     node.lines.pause(destination, node.now_ms)  # until it proves to be of use
     if heard_of(node, data.error_code, told.leader_id, told.leader_epoch, endpoint):
         if told.leader_id < 0 and told.leader_epoch == node.epoch:

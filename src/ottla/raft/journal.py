@@ -51,7 +51,7 @@ class QuorumRecord(NamedTuple):
     value: bytes
 
 
-class Readable(Protocol):
+class ReadableBytes(Protocol):
     """Bytes, or a range of a file that is on its way to a socket."""
 
     def __len__(self) -> int: ...
@@ -74,7 +74,7 @@ class Journal(Protocol):
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """(largest known epoch at or below `epoch`, where it ends); (-1, -1) if the log cannot tell."""
 
-    def read(self, offset: int, max_bytes: int) -> Readable:
+    def read(self, offset: int, max_bytes: int) -> ReadableBytes:
         """Whole batches from `offset` on, at least one if there is one; empty at the end of the log."""
 
     def append_controls(self, controls: Sequence[tuple[ControlType, bytes]], epoch: int) -> None:
@@ -95,7 +95,9 @@ class Journal(Protocol):
     @property
     def latest_snapshot(self) -> OffsetAndEpoch | None: ...
 
-    def read_snapshot(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[int, Readable] | None:
+    def read_snapshot(
+        self, snapshot: OffsetAndEpoch, position: int, max_bytes: int
+    ) -> tuple[int, ReadableBytes] | None:
         """The size of a snapshot and a piece of it; None if it is not there (any more)."""
 
     def receive_snapshot(self, snapshot: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:

@@ -18,7 +18,7 @@ from ottla.raft.counting import voter_progress
 from ottla.raft.roles import Leader, Resigned
 from ottla.raft.state import RaftState
 from ottla.raft.transitions import become, become_unattached, heard_of, resign
-from ottla.raft.voters import VoterEndpoint, encode_kraft_version
+from ottla.raft.voters import QuorumEndpoint, encode_kraft_version
 from ottla.records.control import ControlType
 from ottla.wire import compile
 from ottla.wire.journal.control import LeaderChangeMessage
@@ -114,7 +114,7 @@ def begin_answered(
         return
     told = response.topics[0].partitions[0]
     found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
-    endpoint = VoterEndpoint("", found.host, found.port) if found is not None else None
+    endpoint = QuorumEndpoint("", found.host, found.port) if found is not None else None
     heard_of(node, told.error_code, told.leader_id, told.leader_epoch, endpoint)
 
 

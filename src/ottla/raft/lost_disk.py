@@ -18,9 +18,8 @@ from __future__ import annotations
 
 from ottla.model.limits import RAFT_DOUBT_FIRST_MS, RAFT_DOUBT_TELL_MS
 from ottla.raft import effects
-from ottla.raft.doubt import Doubt
 from ottla.raft.journal import OffsetAndEpoch
-from ottla.raft.roles import Follower
+from ottla.raft.roles import Doubt, Follower
 from ottla.raft.state import RaftState
 
 _EMPTY = OffsetAndEpoch(0, 0)

@@ -24,7 +24,7 @@ from ottla.raft.questions import leader_refusal
 from ottla.raft.roles import Follower, Leader, VoterChange
 from ottla.raft.state import RaftState
 from ottla.raft.transitions import heard_of
-from ottla.raft.voters import KRAFT_VERSION_MAX, Voter, VoterEndpoint, VoterSet
+from ottla.raft.voters import KRAFT_VERSION_MAX, QuorumEndpoint, Voter, VoterSet
 from ottla.records.control import ControlType
 from ottla.wire.message import Request
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -61,7 +61,7 @@ def _refusal(node: RaftState, cluster_id: str | None) -> tuple[ErrorCode, str]:
 
 def add_asked(node: RaftState, token: Any, request: AddRaftVoterRequest) -> None:
     error, message = _refusal(node, request.cluster_id)
-    endpoints = tuple(VoterEndpoint(each.name, each.host, each.port) for each in request.listeners)
+    endpoints = tuple(QuorumEndpoint(each.name, each.host, each.port) for each in request.listeners)
     if not error and (request.voter_id < 0 or request.voter_directory_id == NO_ID or not endpoints):
         error, message = ErrorCode.INVALID_REQUEST, "A voter has an id, a directory and a listener."
     if not error and request.voter_id in node.voters:
@@ -147,7 +147,7 @@ def _update(node: RaftState, request: UpdateRaftVoterRequest) -> ErrorCode:
     if state.change is not None or not state.is_ready or pending:
         return ErrorCode.REQUEST_TIMED_OUT
     feature = request.kraft_version_feature
-    endpoints = tuple(VoterEndpoint(each.name, each.host, each.port) for each in request.listeners)
+    endpoints = tuple(QuorumEndpoint(each.name, each.host, each.port) for each in request.listeners)
     if not feature.min_supported_version <= level <= feature.max_supported_version or not endpoints:
         return ErrorCode.INVALID_REQUEST
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
@@ -251,7 +251,7 @@ def update_answered(
         node.state.has_told = response.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
     told = response.current_leader
     if told.leader_epoch >= 0:
-        endpoint = VoterEndpoint("", told.host, told.port) if told.host else None
+        endpoint = QuorumEndpoint("", told.host, told.port) if told.host else None
         heard_of(node, response.error_code, told.leader_id, told.leader_epoch, endpoint)
 
 

@@ -120,7 +120,7 @@ class RaftNode(RaftState):
         if isinstance(self.state, Leader):
             resign(self, self.state)
 
-    def _stop(self, _: events.Stop) -> None:
+    def _stop(self, _: events.StopAsked) -> None:
         if isinstance(self.state, Leader):
             resign(self, self.state)
 
@@ -140,7 +140,7 @@ _EVENTS: dict[type, Callable[[RaftNode, Any], None]] = {
     events.JournalGrew: RaftNode._appended,
     events.Flushed: RaftNode._flushed,
     events.JournalFailed: RaftNode._journal_failed,
-    events.Stop: RaftNode._stop,
+    events.StopAsked: RaftNode._stop,
 }
 _POLLS: dict[type, Callable[[RaftNode, Any], int | None]] = {
     Unattached: election.poll_unattached,

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from ottla.raft import following, lost_disk
 from ottla.raft.config import NEVER_MS
-from ottla.raft.doubt import Doubt, EmptyLogSeen
 from ottla.raft.journal import OffsetAndEpoch
-from ottla.raft.roles import Follower, Unattached
+from ottla.raft.roles import Doubt, EmptyLogSeen, Follower, Unattached
 from ottla.raft.state import RaftState
 from ottla.raft.vote_requests import ask_for_vote
 from ottla.wire.message import Response

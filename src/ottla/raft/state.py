@@ -14,11 +14,10 @@ from typing import Any, Protocol
 
 from ottla.raft import effects
 from ottla.raft.config import RaftConfig
-from ottla.raft.doubt import Doubt
 from ottla.raft.inflight_requests import InflightRequests
 from ottla.raft.journal import Journal, OffsetAndEpoch, QuorumRecord, ReplicaKey
-from ottla.raft.roles import ROLE_OF, Leader, Role, RoleState, Unattached
-from ottla.raft.voters import VoterEndpoint, VoterHistory, VoterSet
+from ottla.raft.roles import ROLE_OF, Doubt, Leader, Role, RoleState, Unattached
+from ottla.raft.voters import QuorumEndpoint, VoterHistory, VoterSet
 from ottla.wire.message import Request, Response
 
 
@@ -38,8 +37,8 @@ class RaftState:
         *,
         config: RaftConfig,
         rng: Chance,
-        bootstrap: Sequence[VoterEndpoint] = (),
-        endpoints: tuple[VoterEndpoint, ...] = (),
+        bootstrap: Sequence[QuorumEndpoint] = (),
+        endpoints: tuple[QuorumEndpoint, ...] = (),
     ) -> None:
         """`static` are the voters of the configuration; they count while the journal names none. `endpoints` are this
         node's own, `bootstrap` where others may be found."""
@@ -58,7 +57,7 @@ class RaftState:
         self.now_ms = 0
         self.deadline_ms: int | None = None
         self.elections_lost = 0
-        self.known_leader_endpoint: VoterEndpoint | None = None
+        self.known_leader_endpoint: QuorumEndpoint | None = None
         self.effects: list[effects.Effect] = []
         self._flush_asked = -1
         self.journal_pause_ms = 0  # until then a disk that failed is left alone
@@ -107,7 +106,7 @@ class RaftState:
         """A leader does not know how far its predecessors were before its own epoch has begun."""
         return -1 if isinstance(self.state, Leader) and not self.state.is_ready else self.high_watermark
 
-    def leader_endpoint(self) -> VoterEndpoint | None:
+    def leader_endpoint(self) -> QuorumEndpoint | None:
         """Where the leader is reached, if one is known."""
         if self.leader_id < 0:
             return None
@@ -124,7 +123,7 @@ class RaftState:
     def reply(self, token: Any, response: Response) -> None:
         self.emit(effects.Reply(token, response))
 
-    def send(self, destination: int, address: VoterEndpoint, request: Request) -> int:
+    def send(self, destination: int, address: QuorumEndpoint, request: Request) -> int:
         """To a node, or (below -1) to a bootstrap server. Who calls looked at `lines` before. The request's number."""
         number = self.lines.sent(destination, request, self.now_ms)
         self.emit(effects.Send(number, max(destination, -1), address, request, self.config.request_timeout_ms))

@@ -11,7 +11,7 @@ from ottla.raft.counting import voter_progress
 from ottla.raft.journal import ElectionState, ReplicaKey
 from ottla.raft.roles import NEXT, ROLE_OF, Candidate, Follower, Leader, Prospective, Resigned, RoleState, Unattached
 from ottla.raft.state import RaftState
-from ottla.raft.voters import VoterEndpoint
+from ottla.raft.voters import QuorumEndpoint
 
 
 def become(
@@ -21,7 +21,7 @@ def become(
     epoch: int | None = None,
     leader_id: int = -1,
     voted: ReplicaKey | None = None,
-    endpoint: VoterEndpoint | None = None,
+    endpoint: QuorumEndpoint | None = None,
     remembered: bool = True,
 ) -> None:
     """Change the role; what must be remembered is on disk first. `remembered` False: the next change follows at
@@ -85,7 +85,7 @@ def new_follower(node: RaftState) -> Follower:
     return Follower(node.now_ms + node.config.fetch_timeout_ms, node.now_ms + node.config.update_voter_interval_ms)
 
 
-def become_follower(node: RaftState, epoch: int, leader_id: int, endpoint: VoterEndpoint) -> None:
+def become_follower(node: RaftState, epoch: int, leader_id: int, endpoint: QuorumEndpoint) -> None:
     voted = node.voted if epoch == node.epoch else None
     become(node, new_follower(node), epoch=epoch, leader_id=leader_id, voted=voted, endpoint=endpoint)
     node.elections_lost = 0
@@ -100,7 +100,7 @@ def resign(node: RaftState, state: Leader) -> None:
     become(node, Resigned(node.election_timeout(), told, keys), voted=node.me)
 
 
-def attach(node: RaftState, leader_id: int, epoch: int, endpoint: VoterEndpoint | None) -> None:
+def attach(node: RaftState, leader_id: int, epoch: int, endpoint: QuorumEndpoint | None) -> None:
     """Somebody says who leads."""
     if epoch < node.epoch or leader_id == node.me.id:
         return
@@ -116,7 +116,7 @@ def attach(node: RaftState, leader_id: int, epoch: int, endpoint: VoterEndpoint 
         become_follower(node, epoch, leader_id, endpoint)
 
 
-def heard_of(node: RaftState, error: int, leader_id: int, epoch: int, endpoint: VoterEndpoint | None) -> bool:
+def heard_of(node: RaftState, error: int, leader_id: int, epoch: int, endpoint: QuorumEndpoint | None) -> bool:
     """What an answer says about the leader; True if there is nothing else to it (another epoch, another leader)."""
     if epoch < node.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
         return True

@@ -20,7 +20,7 @@ from ottla.wire.journal.control import KRaftVersionRecord, VotersRecord
 KRAFT_VERSION_MAX = 1
 
 
-class VoterEndpoint(NamedTuple):
+class QuorumEndpoint(NamedTuple):
     name: str
     host: str
     port: int
@@ -29,7 +29,7 @@ class VoterEndpoint(NamedTuple):
 class Voter(NamedTuple):
     id: int
     directory: bytes = NO_ID
-    endpoints: tuple[VoterEndpoint, ...] = ()
+    endpoints: tuple[QuorumEndpoint, ...] = ()
     version_min: int = 0
     version_max: int = KRAFT_VERSION_MAX
 
@@ -38,7 +38,7 @@ class Voter(NamedTuple):
         return ReplicaKey(self.id, self.directory)
 
     @property
-    def address(self) -> VoterEndpoint | None:
+    def address(self) -> QuorumEndpoint | None:
         """Where the others reach it: its first listener."""
         return self.endpoints[0] if self.endpoints else None
 
@@ -105,7 +105,7 @@ class VoterSet(Mapping[int, Voter]):
             Voter(
                 voter.voter_id,
                 voter.voter_directory_id,
-                tuple(VoterEndpoint(each.name, each.host, each.port) for each in voter.endpoints),
+                tuple(QuorumEndpoint(each.name, each.host, each.port) for each in voter.endpoints),
                 voter.kraft_version_feature.min_supported_version,
                 voter.kraft_version_feature.max_supported_version,
             )

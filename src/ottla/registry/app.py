@@ -14,9 +14,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ottla.registry.errors import EXPECTED, BadRequest, answer_of
-from ottla.registry.port import Store
+from ottla.registry.port import RegistryStorePort
 from ottla.registry.routes import paths, table
-from ottla.registry.routes.call import Call, EncodedAnswer, Forwarded, Text
+from ottla.registry.routes.call import Call, EncodedAnswer, ForwardedAnswer, PlainText
 from ottla.web.answers import REGISTRY_JSON, REGISTRY_MEDIA_TYPES, error_answer, json_answer, media_type_for
 
 log = logging.getLogger(__name__)
@@ -31,14 +31,14 @@ _ALWAYS = {
 }
 
 
-def build(store: Store) -> ASGIApp:
+def build(store: RegistryStorePort) -> ASGIApp:
     """The application over a store."""
     table.load()
     return _App(store)
 
 
 class _App:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RegistryStorePort) -> None:
         self._store = store
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,7 +55,7 @@ class _App:
             if media_type is None:
                 raise BadRequest(406, "HTTP 406 Not Acceptable")
             return _respond(await self._handle(request), media_type)
-        except Forwarded as forwarded:
+        except ForwardedAnswer as forwarded:
             return forwarded.response
         except EXPECTED as error:
             return answer_of(error, media_type or REGISTRY_JSON)
@@ -85,6 +85,6 @@ def _check_content(request: Request) -> None:
 def _respond(answer: Any, media_type: str) -> Response:
     if isinstance(answer, EncodedAnswer):
         return Response(answer.body, media_type=media_type)
-    if isinstance(answer, Text):
+    if isinstance(answer, PlainText):
         return Response(answer.text.encode(), media_type=media_type)
     return answer if isinstance(answer, Response) else json_answer(answer, media_type=media_type)

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from ottla.registry.forward import (
     FORWARD_HEADER,
     SENT_ON,
-    Call,
+    ForwardedCall,
     ForwardedReply,
-    Forwarding,
     NotForwarded,
+    RegistryForwarding,
     StrangeAnswer,
 )
 from ottla.registry.leader import RegistryElection
@@ -51,7 +51,7 @@ class Following:
         self._peers = peers
         self._timeout_ms = timeout_ms
         self._backoff_ms = backoff_ms
-        self._forwarding = Forwarding()
+        self._forwarding = RegistryForwarding()
 
     async def forward(self, request: Request) -> ForwardedReply:
         """The leader's answer. Raises ForwardFailed, NotLeader(None)."""
@@ -60,7 +60,7 @@ class Following:
         query = request.scope["query_string"].decode("ascii")
         target = request.scope["raw_path"].decode("ascii") + (f"?{query}" if query else "")
         headers = {name: value for name, value in request.headers.items() if name in SENT_ON}
-        call = Call(request.method, target, headers, await request.body())
+        call = ForwardedCall(request.method, target, headers, await request.body())
         try:
             async with asyncio.timeout(2 * self._timeout_ms / 1000):
                 return await self._ask(call)
@@ -79,7 +79,7 @@ class Following:
     def _may_ask(self, url: str) -> bool:
         return self._is_announced(url) or url in self._peers
 
-    async def _ask(self, call: Call) -> ForwardedReply:
+    async def _ask(self, call: ForwardedCall) -> ForwardedReply:
         """Ask whoever leads, and again while that is being found out."""
         tries = 0
         while True:

@@ -25,7 +25,7 @@ _READ_BYTES = 64 * limits.KIB
 _JSON = ("application/json", "application/vnd.schemaregistry.v1+json", "application/vnd.schemaregistry+json")
 
 
-class Call(NamedTuple):
+class ForwardedCall(NamedTuple):
     """A request as it came."""
 
     method: str
@@ -54,13 +54,13 @@ class StrangeAnswer(Exception):
     """What came back is not what a registry answers: asking again would not help."""
 
 
-class Forwarding:
+class RegistryForwarding:
     """Calls to other registries, so many at a time."""
 
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(limits.FORWARDED_REQUESTS_MAX)
 
-    async def send(self, url: str, call: Call, timeout_s: float) -> ForwardedReply:
+    async def send(self, url: str, call: ForwardedCall, timeout_s: float) -> ForwardedReply:
         """Raises NotForwarded and StrangeAnswer."""
         async with self._turns:
             reader, writer = await _connect(url, timeout_s)
@@ -89,7 +89,7 @@ async def _connect(url: str, timeout_s: float) -> tuple[asyncio.StreamReader, as
 
 
 async def _exchange(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, call: Call
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, call: ForwardedCall
 ) -> ForwardedReply:
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_READ_BYTES)
     headers = {

@@ -23,7 +23,7 @@ _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|[0-9A-Fa-f:.]*:
 _HOST_CHARS_MAX = 255
 
 
-class Identity(NamedTuple):
+class RegistryIdentity(NamedTuple):
     """Where an instance is reached by the others."""
 
     host: str
@@ -41,20 +41,20 @@ class Elected(NamedTuple):
     """What the group decided: the member that writes, None if none can; or why nothing could be decided."""
 
     member_id: str | None
-    identity: Identity | None
+    identity: RegistryIdentity | None
     failed: bool = False
 
 
-def client_id_of(identity: Identity) -> str:
+def client_id_of(identity: RegistryIdentity) -> str:
     """What brokers know an instance by: the one thing they tell of a member while its group has not settled."""
     return f"ottla-registry-{identity.host}:{identity.port}"
 
 
-def write_identity(identity: Identity) -> bytes:
+def write_identity(identity: RegistryIdentity) -> bytes:
     return json.dumps(_fields(identity), separators=(",", ":")).encode()
 
 
-def read_identity(blob: bytes) -> Identity | None:
+def read_identity(blob: bytes) -> RegistryIdentity | None:
     """None when it is not an identity."""
     try:
         return _identity(_content(blob))
@@ -84,7 +84,7 @@ def read_elected(blob: bytes) -> Elected:
         return Elected(None, None, failed=True)
 
 
-def choose(members: Mapping[str, Identity | None], present: str | None) -> Elected:
+def choose(members: Mapping[str, RegistryIdentity | None], present: str | None) -> Elected:
     """Who writes: the `present` writer if it is still there, else the eligible member with the smallest URL."""
     known = {member_id: each for member_id, each in members.items() if each is not None}
     urls = [each.url for each in known.values()]
@@ -97,7 +97,7 @@ def choose(members: Mapping[str, Identity | None], present: str | None) -> Elect
     return Elected(chosen, known[chosen])
 
 
-def _fields(identity: Identity) -> dict[str, object]:
+def _fields(identity: RegistryIdentity) -> dict[str, object]:
     return {
         "version": _VERSION,
         "host": identity.host,
@@ -116,7 +116,7 @@ def _content(blob: bytes) -> Any:
         raise ValueError("it is nested too deep") from error
 
 
-def _identity(content: Mapping[str, object]) -> Identity:
+def _identity(content: Mapping[str, object]) -> RegistryIdentity:
     host, port, scheme = content["host"], content["port"], content.get("scheme") or "http"
     if not isinstance(port, int) or not 0 <= port < 2**16:
         raise ValueError("the port is none")
@@ -125,4 +125,4 @@ def _identity(content: Mapping[str, object]) -> Identity:
     if scheme not in _SCHEMES:
         raise ValueError("the scheme is neither http nor https")
     eligible = content.get("master_eligibility", content.get("leader_eligibility", True))
-    return Identity(host, port, str(scheme), bool(eligible))
+    return RegistryIdentity(host, port, str(scheme), bool(eligible))

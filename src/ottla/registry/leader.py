@@ -27,7 +27,7 @@ from ottla.registry.identity import (
     PROTOCOL,
     PROTOCOL_TYPE,
     Elected,
-    Identity,
+    RegistryIdentity,
     choose,
     client_id_of,
     read_elected,
@@ -70,14 +70,14 @@ class Verdict(NamedTuple):
     """Who leads: nobody known (None), this instance, or another; `number` grows with each decision of the group."""
 
     number: int
-    leader: Identity | None
+    leader: RegistryIdentity | None
     is_self: bool
 
 
 class RegistryElection:
     """One member of the election group. `verdict` is what it last heard, `changed` tells of the next one."""
 
-    def __init__(self, cluster: Cluster, identity: Identity, options: ElectionOptions) -> None:
+    def __init__(self, cluster: Cluster, identity: RegistryIdentity, options: ElectionOptions) -> None:
         self.identity = identity
         self.verdict = Verdict(0, None, is_self=False)
         self._cluster = cluster
@@ -154,7 +154,7 @@ class RegistryElection:
         log.error("%s", self._refusal)
         self._refused.set()
 
-    async def _decide(self, leader: Identity | None, *, is_self: bool) -> None:
+    async def _decide(self, leader: RegistryIdentity | None, *, is_self: bool) -> None:
         before = self.verdict
         async with self._news:
             self.verdict = Verdict(before.number + 1, leader, is_self)

@@ -54,7 +54,7 @@ class About:
     commit: str = ""
 
 
-class Store(Protocol):
+class RegistryStorePort(Protocol):
     """Where the registry's records are."""
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from ottla.client.cluster import Cluster
 from ottla.client.options import ClientOptions, parse_bootstrap
-from ottla.registry.identity import Identity, client_id_of
+from ottla.registry.identity import RegistryIdentity, client_id_of
 from ottla.registry.leader import ElectionOptions, RegistryElection
 from ottla.registry.store import StoreOptions, TopicStore
 
@@ -56,7 +56,7 @@ class Service:
 
         options = self._options
         listening = await listen(options.host, options.port)
-        identity = Identity(_advertised(options), listening.getsockname()[1])
+        identity = RegistryIdentity(_advertised(options), listening.getsockname()[1])
         cluster = Cluster(_client_options(options, identity))
         election = RegistryElection(cluster, identity, options.election)
         store = TopicStore(cluster, election, options.election.group_id, options.store)
@@ -106,7 +106,7 @@ def _advertised(options: ServiceOptions) -> str:
     return socket.gethostname()
 
 
-def _client_options(options: ServiceOptions, identity: Identity) -> ClientOptions:
+def _client_options(options: ServiceOptions, identity: RegistryIdentity) -> ClientOptions:
     timeout_ms = options.store.timeout_ms
     return ClientOptions(
         parse_bootstrap(options.bootstrap),

@@ -38,7 +38,7 @@ from ottla.registry.leader import RegistryElection
 from ottla.registry.port import About, NotLeader, Unavailable
 from ottla.registry.tail import ReadAnew, Tail, Unreadable
 from ottla.registry.topic import WrongTopic, ensure_topic
-from ottla.registry.writer import Writer
+from ottla.registry.writer import RegistryWriter
 from ottla.schemas.registry.commands import RegistryCommand
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.records import LeaderEntry, RegistryRecord, encode
@@ -99,7 +99,7 @@ class TopicStore:
             election, self._is_announced, options.peers, options.timeout_ms, cluster.options.backoff_ms
         )
         self._lock = asyncio.Lock()
-        self._writer: Writer | None = None
+        self._writer: RegistryWriter | None = None
         self._writer_reading = 0  # the reading of the log whose end was reached when the writer took the id
         self._void = 0  # the verdict that made this instance write last, and was proved wrong
         self._pending: _Written | None = None
@@ -249,7 +249,7 @@ class TopicStore:
     async def _take(self, number: int) -> None:
         """Take the transactional id, read to the end, and say who has it."""
         options = self._options
-        writer = Writer(self._cluster, options.topic, self._transactional_id, options.timeout_ms)
+        writer = RegistryWriter(self._cluster, options.topic, self._transactional_id, options.timeout_ms)
         try:
             await writer.take()
             await self._tail.read_to_end()

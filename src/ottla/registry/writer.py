@@ -16,7 +16,7 @@ from ottla.model import limits
 from ottla.schemas.registry.records import RegistryRecord
 
 
-class Writer:
+class RegistryWriter:
     """The holder of the transactional id; of no further use after any failure."""
 
     def __init__(self, cluster: Cluster, topic: str, transactional_id: str, timeout_ms: int) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ottla.sim.coordinated import Cast, CoordinatedSimulation, cast, coordinated
 from ottla.sim.decoding.company import DecodingCompany
 from ottla.sim.grouping import draw_group
-from ottla.sim.scenario import Fault, Scenario
+from ottla.sim.scenario import Scenario, SimFault
 
 DECODING_RATE = 0.5  # of the runs with a schema registry, and consumers that decode with it
 
@@ -21,9 +21,9 @@ DECODING_RATE = 0.5  # of the runs with a schema registry, and consumers that de
 def answering(seed: int) -> Scenario:
     rng = random.Random(f"answering {seed}")
     base = coordinated(seed)
-    faults = {Fault.ANSWERS: 3.0}
+    faults = {SimFault.ANSWERS: 3.0}
     if rng.random() < 0.4:
-        faults[rng.choice((Fault.KILL, Fault.RESET, Fault.RESTART))] = 0.5
+        faults[rng.choice((SimFault.KILL, SimFault.RESET, SimFault.RESTART))] = 0.5
     return replace(
         base,
         faults=faults,

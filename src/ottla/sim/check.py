@@ -60,7 +60,7 @@ class Payload(NamedTuple):
     sequence: int
 
 
-class Writer(NamedTuple):
+class SimWriter(NamedTuple):
     """What a producer promises: an idempotent one writes nothing twice, one with acknowledgements keeps its order."""
 
     number: int
@@ -102,7 +102,7 @@ class History:
         self.guarantee = guarantee
         self._replicated = replicated
         self.violations: list[str] = []
-        self.writers: dict[int, Writer] = {}
+        self.writers: dict[int, SimWriter] = {}
         self.sent: dict[Payload, None] = {}
         self.failed: dict[Payload, None] = {}
         self.acknowledged = 0
@@ -115,7 +115,7 @@ class History:
 
     # -- what producers report
 
-    def add_writer(self, writer: Writer) -> None:
+    def add_writer(self, writer: SimWriter) -> None:
         self.writers[writer.number] = writer
 
     def sending(self, payload: Payload) -> None:

@@ -1,6 +1,6 @@
 """Hosts that run real nodes: started, killed, restarted, and their clocks and disks.
 
-A `Machine` outlives its nodes. Each start makes a new `Host` (so that nothing of the previous incarnation runs on),
+A `SimMachine` outlives its nodes. Each start makes a new `Host` (so that nothing of the previous incarnation runs on),
 finds the disk as the last crash left it, and runs `ottla.server.node.Node` on it; a supervisor starts it again after
 every end.
 """
@@ -32,7 +32,7 @@ CONTROLLER_PORT = 9093
 EPOCH_MS = 1_700_000_000_000  # what wall clocks show when virtual time is zero
 
 
-class Clock:
+class SimClock:
     """Wall clock of a machine: virtual time plus an error of its own."""
 
     def __init__(self, loop: SimLoop) -> None:
@@ -43,7 +43,7 @@ class Clock:
         return EPOCH_MS + int(self._loop.time() * 1000) + self.error_ms
 
 
-class Machine:
+class SimMachine:
     """One broker machine and the node on it."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Machine:
         self.loop = net.loop
         self.host = net.add_host(name)
         self.disks = {path: SimDisk(random.Random(rng.random())) for path in settings["log.dirs"].split(",")}
-        self.clock = Clock(net.loop)
+        self.clock = SimClock(net.loop)
         self.settings = settings
         self.script = FaultScript()  # which requests fail before they reach the node,
         self.follows_script = False  # if it does: requests take another way then

@@ -17,7 +17,7 @@ from ottla.sim.copying import CopyCompany, CopyPlan, draw_copying
 from ottla.sim.grouping import SETTINGS as GROUP_SETTINGS
 from ottla.sim.grouping import GroupCompany, GroupPlan, draw_group
 from ottla.sim.run import Simulation
-from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Fault, Scenario, scenario
+from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Scenario, SimFault, scenario
 from ottla.sim.shares.sharing import SETTINGS as SHARE_SETTINGS
 from ottla.sim.shares.sharing import ShareCompany, SharePlan, draw_sharing
 
@@ -48,15 +48,15 @@ def coordinated(seed: int) -> Scenario:
     """A scenario in which nothing that was promised may be lost."""
     base = scenario(seed)
     durable = base.durability is not Durability.PAGE_CACHE
-    faults: dict[Fault, float] = {
+    faults: dict[SimFault, float] = {
         fault: weight
         for fault, weight in base.faults.items()
-        if fault is not Fault.BIT_ROT and (durable or fault not in POWER_FAULTS)
+        if fault is not SimFault.BIT_ROT and (durable or fault not in POWER_FAULTS)
     }
     rng = random.Random(f"clients {seed}")
     if rng.random() < 0.4:
-        faults[Fault.CLIENT_PAUSE] = rng.uniform(0.5, 2.0)
-    return replace(base, guarantee=Guarantee.SAFE, faults=faults or {Fault.KILL: 1.0})
+        faults[SimFault.CLIENT_PAUSE] = rng.uniform(0.5, 2.0)
+    return replace(base, guarantee=Guarantee.SAFE, faults=faults or {SimFault.KILL: 1.0})
 
 
 class CoordinatedSimulation(Simulation):

@@ -23,7 +23,7 @@ from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import Payload, decode_payload
 from ottla.sim.group_check import GroupBook
-from ottla.sim.grouping import GroupPlan, Watcher, consumer_options, draw_group, identity, partition_bounds
+from ottla.sim.grouping import GroupPlan, GroupWatcher, consumer_options, draw_group, identity, partition_bounds
 from ottla.sim.ledger import CommittedReader, Found, Ledger, TransactionName, read_all_committed
 from ottla.sim.process import Lives, Stage
 from ottla.sim.transactional import Changed
@@ -208,7 +208,7 @@ class CopyCompany:
         self.ledger = Ledger()
         self.targets = tuple(TopicPartition(TARGET, index) for index in range(plan.partitions))
         self.book = GroupBook(plan.group.name, stage.around.history.blame, patience_seconds=math.inf)
-        self._watcher = Watcher(stage, self.book)
+        self._watcher = GroupWatcher(stage, self.book)
         self._lives = Lives(stage, plan.group.life_seconds, plan.group.crash_rate)
         self._tasks: list[asyncio.Task[None]] = []
         self._names: dict[int, int] = {}

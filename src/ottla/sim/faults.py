@@ -11,8 +11,8 @@ import random
 from collections.abc import Awaitable, Callable
 
 from ottla.sim import answers
-from ottla.sim.cluster import Machine
-from ottla.sim.scenario import Fault, Scenario
+from ottla.sim.cluster import SimMachine
+from ottla.sim.scenario import Scenario, SimFault
 from ottla.sim.world.disk import Crash, DiskFaults, SimDisk
 from ottla.sim.world.links import LinkQuality
 from ottla.sim.world.loop import Host
@@ -26,7 +26,7 @@ class Chaos:
         self,
         scenario: Scenario,
         net: SimNet,
-        machines: list[Machine],
+        machines: list[SimMachine],
         clients: list[Host],
         rng: random.Random,
         tell: Callable[[str], None],
@@ -39,27 +39,27 @@ class Chaos:
         self._tell = tell
         self._good_quality = scenario.quality
         self._under_way: dict[asyncio.Task[None], None] = {}
-        self.done: dict[Fault, int] = {}
-        self._actions: dict[Fault, Callable[[Machine], Awaitable[None]]] = {
-            Fault.KILL: lambda machine: self._crash(machine, Crash.PROCESS),
-            Fault.KILL_IN_WRITE: lambda machine: self._crash_within(machine, Crash.PROCESS),
-            Fault.POWER_LOSS: lambda machine: self._crash(machine, Crash.POWER),
-            Fault.POWER_LOSS_IN_WRITE: lambda machine: self._crash_within(machine, Crash.POWER),
-            Fault.RESTART: self._restart,
-            Fault.PAUSE: self._pause,
-            Fault.RESET: self._reset,
-            Fault.CUT: self._cut,
-            Fault.SLOW_NETWORK: self._slow_network,
-            Fault.SLOW_DISK: self._slow_disk,
-            Fault.FULL_DISK: self._full_disk,
-            Fault.READ_ONLY_DISK: lambda machine: self._broken_disk(machine, read_only=True),
-            Fault.FAILING_WRITES: lambda machine: self._broken_disk(machine, write_error_rate=self._rate()),
-            Fault.FAILING_SYNCS: lambda machine: self._broken_disk(machine, sync_error_rate=self._rate()),
-            Fault.FAILING_READS: lambda machine: self._broken_disk(machine, read_error_rate=self._rate()),
-            Fault.CLOCK_JUMP: self._clock_jump,
-            Fault.BIT_ROT: self._bit_rot,
-            Fault.CLIENT_PAUSE: self._pause_client,
-            Fault.ANSWERS: self._answers,
+        self.done: dict[SimFault, int] = {}
+        self._actions: dict[SimFault, Callable[[SimMachine], Awaitable[None]]] = {
+            SimFault.KILL: lambda machine: self._crash(machine, Crash.PROCESS),
+            SimFault.KILL_IN_WRITE: lambda machine: self._crash_within(machine, Crash.PROCESS),
+            SimFault.POWER_LOSS: lambda machine: self._crash(machine, Crash.POWER),
+            SimFault.POWER_LOSS_IN_WRITE: lambda machine: self._crash_within(machine, Crash.POWER),
+            SimFault.RESTART: self._restart,
+            SimFault.PAUSE: self._pause,
+            SimFault.RESET: self._reset,
+            SimFault.CUT: self._cut,
+            SimFault.SLOW_NETWORK: self._slow_network,
+            SimFault.SLOW_DISK: self._slow_disk,
+            SimFault.FULL_DISK: self._full_disk,
+            SimFault.READ_ONLY_DISK: lambda machine: self._broken_disk(machine, read_only=True),
+            SimFault.FAILING_WRITES: lambda machine: self._broken_disk(machine, write_error_rate=self._rate()),
+            SimFault.FAILING_SYNCS: lambda machine: self._broken_disk(machine, sync_error_rate=self._rate()),
+            SimFault.FAILING_READS: lambda machine: self._broken_disk(machine, read_error_rate=self._rate()),
+            SimFault.CLOCK_JUMP: self._clock_jump,
+            SimFault.BIT_ROT: self._bit_rot,
+            SimFault.CLIENT_PAUSE: self._pause_client,
+            SimFault.ANSWERS: self._answers,
         }
 
     async def run(self) -> None:
@@ -80,7 +80,7 @@ class Chaos:
             task.add_done_callback(self._under_way.pop)
         await self.mend_all()
 
-    async def _act(self, fault: Fault, machine: Machine) -> None:
+    async def _act(self, fault: SimFault, machine: SimMachine) -> None:
         await self._actions[fault](machine)
 
     async def mend_all(self) -> None:
@@ -107,17 +107,17 @@ class Chaos:
 
     # -- crashes
 
-    async def _crash(self, machine: Machine, kind: Crash) -> None:
+    async def _crash(self, machine: SimMachine, kind: Crash) -> None:
         machine.crash(kind)
 
-    async def _crash_within(self, machine: Machine, kind: Crash) -> None:
+    async def _crash_within(self, machine: SimMachine, kind: Crash) -> None:
         operations = self._rng.choice((1, 3, 10, 40)) + self._rng.randint(0, 10)
         machine.crash_within(kind, self._disk_of(machine)[1], operations)
 
-    async def _restart(self, machine: Machine) -> None:
+    async def _restart(self, machine: SimMachine) -> None:
         machine.restart()
 
-    async def _pause(self, machine: Machine) -> None:
+    async def _pause(self, machine: SimMachine) -> None:
         host = machine.host
         machine.loop.pause(host)
         try:
@@ -125,7 +125,7 @@ class Chaos:
         finally:
             machine.loop.resume(host)
 
-    async def _pause_client(self, machine: Machine) -> None:
+    async def _pause_client(self, machine: SimMachine) -> None:
         """Long enough that others take it for dead, now and then; it does not know that when it goes on."""
         host = self._net.hosts[self._rng.choice(self._clients).address]
         self._tell(f"{host.name} stands still")
@@ -135,17 +135,17 @@ class Chaos:
         finally:
             machine.loop.resume(host)
 
-    async def _clock_jump(self, machine: Machine) -> None:
+    async def _clock_jump(self, machine: SimMachine) -> None:
         machine.clock.error_ms += self._rng.choice((-3_600_000, -1000, 1000, 3_600_000))
 
     # -- network
 
-    async def _reset(self, machine: Machine) -> None:
+    async def _reset(self, machine: SimMachine) -> None:
         for socket in self._net.connections(machine.host):
             if self._rng.random() < 0.5:
                 socket.break_connection()
 
-    async def _cut(self, machine: Machine) -> None:
+    async def _cut(self, machine: SimMachine) -> None:
         for client in self._clients:
             if self._rng.random() < 0.6:
                 ends = (client, machine.host) if self._rng.random() < 0.5 else (machine.host, client)
@@ -153,7 +153,7 @@ class Chaos:
         await asyncio.sleep(self._duration())
         self._net.heal()
 
-    async def _slow_network(self, machine: Machine) -> None:
+    async def _slow_network(self, machine: SimMachine) -> None:
         good = self._good_quality
         self._net.quality = LinkQuality(
             latency_seconds=(good.latency_seconds[0], self._rng.choice((0.05, 0.5))),
@@ -166,7 +166,7 @@ class Chaos:
         await asyncio.sleep(self._duration())
         self._net.quality = good
 
-    async def _answers(self, machine: Machine) -> None:
+    async def _answers(self, machine: SimMachine) -> None:
         """What an operation asks for on its way, not what it is about: see `answers`."""
         failing = answers.strike(machine.script, self._rng)
         self._tell(f"{machine.name}: " + ", ".join(map(str, failing)))
@@ -179,29 +179,29 @@ class Chaos:
 
     # -- disks
 
-    async def _slow_disk(self, machine: Machine) -> None:
+    async def _slow_disk(self, machine: SimMachine) -> None:
         machine.host.worker_delay_seconds = (0.01, self._rng.choice((0.1, 1.0)))
         self._slow_writes(machine, True)
         await asyncio.sleep(self._duration())
         self._slow_writes(machine, False)
         machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
 
-    def _slow_writes(self, machine: Machine, slow: bool) -> None:
+    def _slow_writes(self, machine: SimMachine, slow: bool) -> None:
         for disk in machine.disks.values():
             disk.faults.slow_writes = slow
 
-    async def _full_disk(self, machine: Machine) -> None:
+    async def _full_disk(self, machine: SimMachine) -> None:
         _, disk = self._disk_of(machine)
         await self._broken_disk(machine, capacity_bytes=disk.used_bytes + self._rng.choice((0, 1000, 20_000)))
 
-    async def _broken_disk(self, machine: Machine, **wrong: float) -> None:
+    async def _broken_disk(self, machine: SimMachine, **wrong: float) -> None:
         path, disk = self._disk_of(machine)
         for name, value in wrong.items():
             setattr(disk.faults, name, value)
         await asyncio.sleep(self._duration())
         self._mend(machine.disks[path])
 
-    async def _bit_rot(self, machine: Machine) -> None:
+    async def _bit_rot(self, machine: SimMachine) -> None:
         """In the files of partitions only: a damaged journal keeps a node from starting, and rightly so."""
         _, disk = self._disk_of(machine)
         paths = [path for path in disk.paths() if "/" in path and not path.startswith("__")]
@@ -209,7 +209,7 @@ class Chaos:
             path = self._rng.choice(paths)
             self._tell(f"{path}: a bit flips in byte {disk.flip_bit(path)}")
 
-    def _disk_of(self, machine: Machine) -> tuple[str, SimDisk]:
+    def _disk_of(self, machine: SimMachine) -> tuple[str, SimDisk]:
         return self._rng.choice(list(machine.disks.items()))
 
     def _mend(self, disk: SimDisk) -> None:

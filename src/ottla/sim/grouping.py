@@ -104,7 +104,7 @@ class CommitBook(Protocol):
         """What the coordinator said, and what was certain before it was asked."""
 
 
-class Watcher:
+class GroupWatcher:
     """Asks for the committed offsets of a group again and again."""
 
     def __init__(self, stage: Stage, book: CommitBook) -> None:
@@ -248,7 +248,7 @@ class GroupCompany:
         self._stage = stage
         self._plan = plan
         self._book = GroupBook(plan.name, stage.around.history.blame, patience_seconds=5.0)
-        self._watcher = Watcher(stage, self._book)
+        self._watcher = GroupWatcher(stage, self._book)
         self._lives = Lives(stage, plan.life_seconds, plan.crash_rate)
         self._watching: asyncio.Task[None] | None = None
 

@@ -20,7 +20,7 @@ from ottla.sim.world.net import SimNet
 Run = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Process:
+class SimProcess:
     """A place where one client runs at a time; a crash leaves nothing of it."""
 
     def __init__(self, net: SimNet, name: str) -> None:
@@ -51,8 +51,8 @@ class Stage:
     clients: list[Host]  # whom the network faults may strike
     stream: Callable[[str], random.Random]
 
-    def process(self, name: str) -> Process:
-        process = Process(self.net, name)
+    def process(self, name: str) -> SimProcess:
+        process = SimProcess(self.net, name)
         self.clients.append(process.host)
         return process
 
@@ -98,7 +98,7 @@ class Lives:
             supervisor.cancel()
         await asyncio.gather(*self._supervisors, return_exceptions=True)
 
-    async def _supervise(self, process: Process, run: Run, crashed: Callable[[], None], rng: random.Random) -> None:
+    async def _supervise(self, process: SimProcess, run: Run, crashed: Callable[[], None], rng: random.Random) -> None:
         tell, history = self._stage.around.tell, self._stage.around.history
         await asyncio.sleep(rng.uniform(0, 2))
         try:

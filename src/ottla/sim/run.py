@@ -23,11 +23,11 @@ from ottla.log.offline.findings import Severity
 from ottla.log.offline.verify import verify
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import Guarantee, History
-from ottla.sim.cluster import Machine
+from ottla.sim.cluster import SimMachine
 from ottla.sim.faults import Chaos
 from ottla.sim.process import Company, Stage
 from ottla.sim.scaled import scaled
-from ottla.sim.scenario import Fault, Scenario
+from ottla.sim.scenario import Scenario, SimFault
 from ottla.sim.workload import (
     Eraser,
     FollowingReader,
@@ -74,7 +74,7 @@ class Simulation:
         self.history = self._history()
         self.machines = self._machines()
         for machine in self.machines:
-            machine.follows_script = Fault.ANSWERS in scenario.faults
+            machine.follows_script = SimFault.ANSWERS in scenario.faults
             for disk in machine.disks.values():
                 disk.faults.garbage_rate = scenario.garbage_rate
         self._clients: list[Host] = []
@@ -94,15 +94,15 @@ class Simulation:
         return Stage(self._around, self.net, self._disturbances, self._clients, self._stream)
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> SimMachine:
         """The only one, where there is one."""
         return self.machines[0]
 
     def _history(self) -> History:
         return History(self.scenario.guarantee)
 
-    def _machines(self) -> list[Machine]:
-        return [Machine("node-0", self.net, self._settings(), self._stream("machine"), self.tell)]
+    def _machines(self) -> list[SimMachine]:
+        return [SimMachine("node-0", self.net, self._settings(), self._stream("machine"), self.tell)]
 
     def _bootstrap(self) -> tuple[Address, ...]:
         return tuple(machine.address for machine in self.machines)

@@ -17,7 +17,7 @@ import random
 from dataclasses import dataclass
 
 from ottla.records.compress import Codec
-from ottla.sim.check import Guarantee, Writer
+from ottla.sim.check import Guarantee, SimWriter
 from ottla.sim.workload import WriterPlan
 from ottla.sim.world.links import LinkQuality
 
@@ -28,7 +28,7 @@ class Durability(enum.Enum):
     FLUSH_EVERY_MESSAGE = "flush.messages=1"
 
 
-class Fault(enum.Enum):
+class SimFault(enum.Enum):
     KILL = "kill -9"
     KILL_IN_WRITE = "kill -9 inside a disk operation"
     POWER_LOSS = "power loss"
@@ -59,25 +59,25 @@ class Fault(enum.Enum):
     LATE_SYNC = "a node with slow syncs is cut off, comes back and loses power"
 
 
-POWER_FAULTS = (Fault.POWER_LOSS, Fault.POWER_LOSS_IN_WRITE)
+POWER_FAULTS = (SimFault.POWER_LOSS, SimFault.POWER_LOSS_IN_WRITE)
 BETWEEN_NODES = (
-    Fault.KILL_SEVERAL,
-    Fault.POWER_LOSS_OF_SEVERAL,
-    Fault.ISOLATE,
-    Fault.SPLIT,
-    Fault.ONE_WAY,
-    Fault.FAR_NODE,
-    Fault.RESETS,
-    Fault.METADATA_ROT,
-    Fault.LATE_SYNC,
+    SimFault.KILL_SEVERAL,
+    SimFault.POWER_LOSS_OF_SEVERAL,
+    SimFault.ISOLATE,
+    SimFault.SPLIT,
+    SimFault.ONE_WAY,
+    SimFault.FAR_NODE,
+    SimFault.RESETS,
+    SimFault.METADATA_ROT,
+    SimFault.LATE_SYNC,
 )
 DISK_FAULTS = (
-    Fault.FULL_DISK,
-    Fault.READ_ONLY_DISK,
-    Fault.FAILING_WRITES,
-    Fault.FAILING_SYNCS,
-    Fault.FAILING_READS,
-    Fault.BIT_ROT,
+    SimFault.FULL_DISK,
+    SimFault.READ_ONLY_DISK,
+    SimFault.FAILING_WRITES,
+    SimFault.FAILING_SYNCS,
+    SimFault.FAILING_READS,
+    SimFault.BIT_ROT,
 )
 
 
@@ -95,7 +95,7 @@ class Scenario:
     erasers: int
     quality: LinkQuality
     garbage_rate: float
-    faults: dict[Fault, float]  # weights
+    faults: dict[SimFault, float]  # weights
     pause_between_faults_seconds: float
     chaos_seconds: float
 
@@ -137,7 +137,7 @@ def scenario(seed: int) -> Scenario:
     faults = _faults(rng, power=power)
     guarantee = Guarantee.AT_RISK if at_risk else Guarantee.SAFE
     if random.Random(f"rot {seed}").random() < 0.08:
-        faults[Fault.BIT_ROT] = 2.0
+        faults[SimFault.BIT_ROT] = 2.0
         guarantee = Guarantee.ROTTEN
     return Scenario(
         seed=seed,
@@ -161,7 +161,7 @@ def scenario(seed: int) -> Scenario:
 def _writer(rng: random.Random, number: int) -> WriterPlan:
     acks = rng.choice((-1, -1, -1, 1, 0))
     return WriterPlan(
-        writer=Writer(number, idempotent=acks == -1 and rng.random() < 0.7, acks=acks),
+        writer=SimWriter(number, idempotent=acks == -1 and rng.random() < 0.7, acks=acks),
         records=rng.randint(50, 300),
         pause_seconds=rng.choice((0.01, 0.05, 0.2)),
         value_bytes_max=rng.choice((20, 200, 3000)),
@@ -181,12 +181,17 @@ def _quality(rng: random.Random) -> LinkQuality:
     )
 
 
-def _faults(rng: random.Random, *, power: bool) -> dict[Fault, float]:
+def _faults(rng: random.Random, *, power: bool) -> dict[SimFault, float]:
     """A few kinds of fault per seed: rare ones get their turn, and a failure is easier to read."""
-    special = (Fault.BIT_ROT, Fault.CLIENT_PAUSE, Fault.ANSWERS, *BETWEEN_NODES)  # chosen by whoever has a use for them
-    kinds = [fault for fault in Fault if fault not in special and (power or fault not in POWER_FAULTS)]
-    chosen: dict[Fault, float] = {fault: rng.uniform(0.2, 1.0) for fault in rng.sample(kinds, rng.randint(0, 4))}
-    crashes = [Fault.KILL, Fault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]
+    special = (
+        SimFault.BIT_ROT,
+        SimFault.CLIENT_PAUSE,
+        SimFault.ANSWERS,
+        *BETWEEN_NODES,
+    )  # chosen by whoever has a use for them
+    kinds = [fault for fault in SimFault if fault not in special and (power or fault not in POWER_FAULTS)]
+    chosen: dict[SimFault, float] = {fault: rng.uniform(0.2, 1.0) for fault in rng.sample(kinds, rng.randint(0, 4))}
+    crashes = [SimFault.KILL, SimFault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]
     for fault in rng.sample(crashes, rng.randint(1, len(crashes))):
         chosen[fault] = rng.uniform(0.5, 1.5)
     return chosen

@@ -17,7 +17,7 @@ from ottla.sim.check import Guarantee
 from ottla.sim.faults import Chaos
 from ottla.sim.ledger import CommittedReader, Found, Ledger, TransactionName, read_all_committed
 from ottla.sim.run import WORK_SECONDS_MAX, Simulation
-from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario, scenario
+from ottla.sim.scenario import POWER_FAULTS, Durability, Scenario, SimFault, scenario
 from ottla.sim.transactional import Changed, take_over
 from ottla.sim.workload import Surroundings, create_topic
 
@@ -81,13 +81,13 @@ def transacting(seed: int) -> Scenario:
     """A scenario in which nothing that was promised may be lost."""
     base = scenario(seed)
     durable = base.durability is not Durability.PAGE_CACHE
-    faults: dict[Fault, float] = {
+    faults: dict[SimFault, float] = {
         fault: weight
         for fault, weight in base.faults.items()
-        if fault is not Fault.BIT_ROT and (durable or fault not in POWER_FAULTS)
+        if fault is not SimFault.BIT_ROT and (durable or fault not in POWER_FAULTS)
     }
     return replace(
-        base, guarantee=Guarantee.SAFE, faults=faults or {Fault.KILL: 1.0}, writers=(), erasers=0, topic_configs={}
+        base, guarantee=Guarantee.SAFE, faults=faults or {SimFault.KILL: 1.0}, writers=(), erasers=0, topic_configs={}
     )
 
 

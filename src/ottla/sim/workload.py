@@ -25,7 +25,7 @@ from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.records.compress import Codec
-from ottla.sim.check import Guarantee, History, Payload, SimBounds, Writer, encode_payload
+from ottla.sim.check import Guarantee, History, Payload, SimBounds, SimWriter, encode_payload
 
 Records = AsyncGenerator[ConsumedRecord, None]
 
@@ -38,7 +38,7 @@ PATIENCE_SECONDS = 600.0  # how long the last reader keeps trying once all fault
 class WriterPlan:
     """One producer: what it promises and how it sends."""
 
-    writer: Writer
+    writer: SimWriter
     records: int
     pause_seconds: float
     value_bytes_max: int

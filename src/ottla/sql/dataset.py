@@ -18,7 +18,7 @@ from ottla.client.consumer.ranges import ReadOptions, Span
 from ottla.model.ids import TopicPartition
 from ottla.records.arrow import SCHEMA
 from ottla.sql.bounds import bounds
-from ottla.sql.payloads import Payloads
+from ottla.sql.payloads import PayloadColumns
 
 
 class Extent(NamedTuple):
@@ -30,7 +30,9 @@ class Extent(NamedTuple):
 class TopicDataset(ds.Dataset):  # type: ignore[misc]
     """What DuckDB takes for a data set of Arrow's: it asks for `schema`, and for a `scanner` per scan."""
 
-    def __init__(self, client: Blocking, topic: str, extent: Extent, keys: Payloads, values: Payloads) -> None:
+    def __init__(
+        self, client: Blocking, topic: str, extent: Extent, keys: PayloadColumns, values: PayloadColumns
+    ) -> None:
         self._client = client
         self._topic = topic
         self._extent = extent

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-class Payloads(Protocol):
+class PayloadColumns(Protocol):
     """Binary columns made into what a query sees."""
 
     @property
@@ -24,7 +24,7 @@ class Raw:
         return column
 
 
-class Text:
+class TextColumns:
     """UTF-8; what is none is shown with replacement characters, not refused."""
 
     type = pa.string()

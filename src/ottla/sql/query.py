@@ -17,7 +17,7 @@ from ottla.client.options import ClientOptions
 from ottla.model.durations import parse_duration_ms
 from ottla.model.ids import TopicPartition
 from ottla.sql.dataset import Extent, TopicDataset
-from ottla.sql.payloads import Payloads, Raw, Text
+from ottla.sql.payloads import PayloadColumns, Raw, TextColumns
 from ottla.sql.rewrite import BadCall, TopicCall, rewrite
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class SqlError(ValueError):
 class Subjects(Protocol):
     """What knows the schemas of topics."""
 
-    def payloads(self, subject: str) -> Payloads | None: ...
+    def payloads(self, subject: str) -> PayloadColumns | None: ...
 
 
 class Sql:
@@ -92,13 +92,13 @@ class Sql:
         values = self._payloads(f"{call.topic}-value", call.options.get("format", "auto"))
         return TopicDataset(self._client, call.topic, extent, keys, values)
 
-    def _payloads(self, subject: str, chosen: str) -> Payloads:
+    def _payloads(self, subject: str, chosen: str) -> PayloadColumns:
         if chosen == "raw":
             return Raw()
         if chosen not in ("auto", "text"):
             raise SqlError(f"format is auto, text or raw, not {chosen!r}")
         typed = self._subjects.payloads(subject) if chosen == "auto" and self._subjects is not None else None
-        return typed or Text()
+        return typed or TextColumns()
 
     def _extent(self, call: TopicCall) -> Extent:
         info = self._client.run(self._client.cluster.topic(call.topic))

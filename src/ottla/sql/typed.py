@@ -17,7 +17,7 @@ from ottla.columns.codec import Decoder, UnsupportedSchema, decode_each
 from ottla.columns.formats import decoder_of
 from ottla.columns.schema_ids import PLAIN, SchemaMark, frames
 from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
-from ottla.sql.payloads import Payloads
+from ottla.sql.payloads import PayloadColumns
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class RegistrySubjects:
         self._registry = SchemaRegistry(RegistryOptions.of(urls, attempts=1, timeout_s=3.0))
         self._is_away = False
 
-    def payloads(self, subject: str) -> Payloads | None:
+    def payloads(self, subject: str) -> PayloadColumns | None:
         """What decodes the subject; None if there is none, or nothing that could be columns."""
         if self._is_away:
             return None

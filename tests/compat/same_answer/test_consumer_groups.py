@@ -9,7 +9,7 @@ from tests.support.beats import Flock, KnownTopics
 from tests.support.same import Both, Plain, Side
 
 from ottla.groups.modern.metadata import metadata_hash
-from ottla.groups.view import TopicInfo
+from ottla.groups.view import GroupTopic
 from ottla.wire.messages.groups.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.wire.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest
@@ -305,7 +305,7 @@ def test_the_hash_of_the_topics(both: Both, new_name: Names) -> None:
 
     def script(side: Side) -> Iterator[Plain]:
         infos = {
-            name: TopicInfo(name, side.create(name, partitions), partitions)
+            name: GroupTopic(name, side.create(name, partitions), partitions)
             for name, partitions in zip(topics, (1, 70), strict=True)
         }
         flock = Flock(side, group)

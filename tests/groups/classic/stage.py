@@ -17,7 +17,7 @@ from ottla.groups.classic.turn import JoinReply, SyncReply
 from ottla.groups.group import Committer
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.state import GroupsState
-from ottla.groups.view import GroupsView, TopicInfo
+from ottla.groups.view import GroupsView, GroupTopic
 from ottla.machine.keyed import Entry, types_of
 from ottla.machine.kit import Timer
 from ottla.model.config import Config
@@ -34,10 +34,10 @@ UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 class NoTopics:
     """Classic groups do not ask which topics there are."""
 
-    def by_name(self, name: str) -> TopicInfo | None:
+    def by_name(self, name: str) -> GroupTopic | None:
         return None
 
-    def by_id(self, topic_id: bytes) -> TopicInfo | None:
+    def by_id(self, topic_id: bytes) -> GroupTopic | None:
         return None
 
     def names(self) -> Iterable[str]:

@@ -25,7 +25,7 @@ from ottla.groups.machine import GroupsMachine
 from ottla.groups.modern.group import MemberState
 from ottla.groups.modern.topics_changed import TopicsChanged
 from ottla.groups.state import GroupsState
-from ottla.groups.view import GroupsView, TopicInfo
+from ottla.groups.view import GroupsView, GroupTopic
 from ottla.machine.keyed import Entry, types_of
 from ottla.machine.kit import Timer
 from ottla.model.errors import ApiError, ErrorCode
@@ -64,10 +64,10 @@ class SomeTopics:
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {"orders": 4, "bills": 2}
 
-    def by_name(self, name: str) -> TopicInfo | None:
-        return TopicInfo(name, id_of(name), self.sizes[name]) if name in self.sizes else None
+    def by_name(self, name: str) -> GroupTopic | None:
+        return GroupTopic(name, id_of(name), self.sizes[name]) if name in self.sizes else None
 
-    def by_id(self, topic_id: bytes) -> TopicInfo | None:
+    def by_id(self, topic_id: bytes) -> GroupTopic | None:
         return self.by_name(name_of(topic_id))
 
     def names(self) -> Iterable[str]:

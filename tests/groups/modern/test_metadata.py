@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ottla.groups.modern.metadata import NO_TOPICS, metadata_hash
 from ottla.groups.modern.target import TargetMember, changes, may_assign, new_targets
 from ottla.groups.modern.xxh3 import xxh3_64
-from ottla.groups.view import TopicInfo
+from ottla.groups.view import GroupTopic
 
 # Of the first bytes of 3, 10, 17, …: one for each way that lengths are treated. Computed with hash4j, which Kafka uses.
 VECTORS = [
@@ -40,21 +40,21 @@ def test_xxh3(length: int, wanted: int) -> None:
 
 
 class Topics:
-    def __init__(self, *infos: TopicInfo) -> None:
+    def __init__(self, *infos: GroupTopic) -> None:
         self._infos = {info.name: info for info in infos}
 
-    def by_name(self, name: str) -> TopicInfo | None:
+    def by_name(self, name: str) -> GroupTopic | None:
         return self._infos.get(name)
 
-    def by_id(self, topic_id: bytes) -> TopicInfo | None:
+    def by_id(self, topic_id: bytes) -> GroupTopic | None:
         return next((info for info in self._infos.values() if info.id == topic_id), None)
 
     def names(self) -> list[str]:
         return list(self._infos)
 
 
-A = TopicInfo("a", b"a" * 16, 2, (frozenset(("r1",)), frozenset(("r1", "r2"))))
-B = TopicInfo("b", b"b" * 16, 1)
+A = GroupTopic("a", b"a" * 16, 2, (frozenset(("r1",)), frozenset(("r1", "r2"))))
+B = GroupTopic("b", b"b" * 16, 1)
 
 
 def test_what_it_depends_on() -> None:

@@ -13,7 +13,7 @@ from ottla.groups.offsets.commit import CommitOffsets, NewOffset
 from ottla.groups.offsets.fetch import FetchedOffset, FetchOffsets
 from ottla.groups.offsets.remove import DeleteGroup, DeleteOffsets, ForgetTopics
 from ottla.groups.state import GroupsState
-from ottla.groups.view import GroupsView, TopicInfo
+from ottla.groups.view import GroupsView, GroupTopic
 from ottla.machine.keyed import Entry, Marker, types_of
 from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
@@ -33,10 +33,10 @@ SETTINGS = {
 class NoTopics:
     """Offsets do not ask which topics there are."""
 
-    def by_name(self, name: str) -> TopicInfo | None:
+    def by_name(self, name: str) -> GroupTopic | None:
         return None
 
-    def by_id(self, topic_id: bytes) -> TopicInfo | None:
+    def by_id(self, topic_id: bytes) -> GroupTopic | None:
         return None
 
     def names(self) -> Iterable[str]:

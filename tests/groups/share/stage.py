@@ -28,7 +28,7 @@ from ottla.groups.share.state_partitions import (
     SharesNotInitialized,
 )
 from ottla.groups.state import GroupsState
-from ottla.groups.view import GroupsView, TopicInfo
+from ottla.groups.view import GroupsView, GroupTopic
 from ottla.machine.keyed import Entry, types_of
 from ottla.machine.kit import Timer
 from ottla.model.node_config import NodeConfig
@@ -51,10 +51,10 @@ class SomeTopics:
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {"orders": 2, "bills": 1}
 
-    def by_name(self, name: str) -> TopicInfo | None:
-        return TopicInfo(name, id_of(name), self.sizes[name]) if name in self.sizes else None
+    def by_name(self, name: str) -> GroupTopic | None:
+        return GroupTopic(name, id_of(name), self.sizes[name]) if name in self.sizes else None
 
-    def by_id(self, topic_id: bytes) -> TopicInfo | None:
+    def by_id(self, topic_id: bytes) -> GroupTopic | None:
         return self.by_name(name_of(topic_id))
 
     def names(self) -> Iterable[str]:

@@ -10,9 +10,8 @@ import pytest
 from ottla.schemas.registry.entities import Mode, Registered
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.records import (
-    BadRecord,
+    BadRegistryRecord,
     ClearSubjectEntry,
-    ConfigEntry,
     ContextEntry,
     DeleteSubjectEntry,
     HighestIdsEntry,
@@ -21,6 +20,7 @@ from ottla.schemas.registry.records import (
     RegistryEntry,
     RegistryRecord,
     SchemaEntry,
+    SettingsEntry,
     decode,
     encode,
 )
@@ -56,16 +56,16 @@ WRITTEN: list[tuple[RegistryEntry, str, str | None]] = [
     ),
     (SchemaEntry("ü", 1, None), '{"keytype":"SCHEMA","subject":"ü","version":1,"magic":1}', None),
     (
-        ConfigEntry(None, {"compatibilityLevel": "FULL"}),
+        SettingsEntry(None, {"compatibilityLevel": "FULL"}),
         '{"keytype":"CONFIG","magic":0}',
         '{"compatibilityLevel":"FULL"}',
     ),
     (
-        ConfigEntry("s", {"compatibilityLevel": "NONE", "normalize": False, "alias": ""}),
+        SettingsEntry("s", {"compatibilityLevel": "NONE", "normalize": False, "alias": ""}),
         '{"keytype":"CONFIG","subject":"s","magic":0}',
         '{"subject":"s","normalize":false,"compatibilityLevel":"NONE"}',
     ),
-    (ConfigEntry("s", None), '{"keytype":"CONFIG","subject":"s","magic":0}', None),
+    (SettingsEntry("s", None), '{"keytype":"CONFIG","subject":"s","magic":0}', None),
     (ModeEntry(None, Mode.IMPORT), '{"keytype":"MODE","magic":0}', '{"mode":"IMPORT"}'),
     (ModeEntry("s", Mode.READONLY), '{"keytype":"MODE","subject":"s","magic":0}', '{"subject":"s","mode":"READONLY"}'),
     (
@@ -197,7 +197,7 @@ def test_a_second_schema_with_the_same_id_is_not_taken() -> None:
 )
 def test_nonsense_in_the_topic_is_passed_over(key: bytes, value: bytes | None) -> None:
     record = RegistryRecord(key, value)
-    with pytest.raises(BadRecord):
+    with pytest.raises(BadRegistryRecord):
         decode(record)
     machine = RegistryMachine()
     before = json.dumps({k: str(v) for k, v in vars(machine.state).items()})

@@ -13,7 +13,7 @@ from ottla.cluster.store import DIRECTORY
 from ottla.log.files.checkpoint import read_meta_properties
 from ottla.model.ids import uuid_text
 from ottla.model.node_config import NodeConfig
-from ottla.raft.voters import VoterEndpoint, VoterSet, encode_kraft_version
+from ottla.raft.voters import QuorumEndpoint, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
 from ottla.server.node import Node
 from ottla.server.ports.os_disk import OsDisk
@@ -114,7 +114,7 @@ def test_it_begins_a_cluster_that_others_join(tmp_path: Path, caplog: pytest.Log
     assert version == Control(ControlType.KRAFT_VERSION, encode_kraft_version(1))
     (voter,) = VoterSet.decode(voters.value).values()
     assert voter.id == 1 and uuid_text(voter.directory) == properties["directory.id"]
-    assert voter.endpoints == (VoterEndpoint("CONTROLLER", "localhost", ports[1]),)
+    assert voter.endpoints == (QuorumEndpoint("CONTROLLER", "localhost", ports[1]),)
     assert not OsDisk(str(tmp_path / "2")).exists(CHECKPOINT), "the second is no first voter"
 
 

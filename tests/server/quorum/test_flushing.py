@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.cluster.entry import MetadataEntry
-from ottla.cluster.store import Store, StoreConfig
+from ottla.cluster.store import MetadataStore, StoreConfig
 from ottla.raft.config import RaftConfig
 from ottla.raft.journal import ReplicaKey
 from ottla.raft.node import RaftNode
@@ -45,7 +45,7 @@ class Journal:
     def __init__(self, seed: int) -> None:
         self.faults = DiskFaults()
         self.loop = SimLoop(random.Random(seed))
-        self.store = Store.open(SimDisk(random.Random(seed), self.faults), CONFIG, now_ms=0, clean=True)
+        self.store = MetadataStore.open(SimDisk(random.Random(seed), self.faults), CONFIG, now_ms=0, clean=True)
         self.store.load()
         node = RaftNode(
             ReplicaKey(1, b"\x05" * 16),

@@ -11,11 +11,11 @@ from ottla.records.batch import BatchHeader, read_header
 from ottla.records.build import build_batch
 from ottla.records.control import EndTxnMarker, end_txn_batch
 from ottla.records.record import Record
-from ottla.shares.partition.due import due_ms
-from ottla.shares.partition.forms import acks_of
-from ottla.shares.partition.lanes import Lanes
+from ottla.shares.partition.acknowledgement_checks import acks_of
+from ottla.shares.partition.data_batches import spans
+from ottla.shares.partition.delivery_delay import due_ms
+from ottla.shares.partition.key_order import Lanes
 from ottla.shares.partition.partition import SharePartition
-from ottla.shares.partition.spans import spans
 from ottla.shares.partition.terms import Ack, FetchedBatch, Rules, Want
 
 

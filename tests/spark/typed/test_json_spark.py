@@ -21,7 +21,7 @@ from tests.support.node import OttlaNode
 from ottla.client.blocking.blocking import Blocking
 from ottla.columns.json.decoder import decoder
 from ottla.columns.json.derive import derive_json
-from ottla.columns.json.encoder import Mismatch, encoder
+from ottla.columns.json.encoder import JsonMismatch, encoder
 
 pytestmark = [pytest.mark.spark]
 
@@ -77,7 +77,7 @@ def test_what_to_json_writes(spark: Any) -> None:
         array = pa.StructArray.from_arrays([column], names=[name])
         try:
             ours = encoder(derive_json(array.type, "T")).encode(array).to_pylist()
-        except Mismatch as error:
+        except JsonMismatch as error:
             ours = [json.dumps(str(error))] * len(column)
         pairs = [(exact(mine), exact(row[name])) for mine, row in zip(ours, theirs, strict=True)]
         if any(mine != other for mine, other in pairs):

@@ -124,7 +124,7 @@ def _format(directory: Path, node_ids: Iterable[int], voters: Mapping[int, tuple
     import time
 
     from ottla.model.ids import random_uuid, uuid_text
-    from ottla.raft.voters import Voter, VoterEndpoint, VoterSet
+    from ottla.raft.voters import QuorumEndpoint, Voter, VoterSet
     from ottla.server.ports.os_disk import OsDisk
     from ottla.server.storage.formatting import format_directories
     from ottla.server.storage.identity import IdentityError
@@ -132,7 +132,7 @@ def _format(directory: Path, node_ids: Iterable[int], voters: Mapping[int, tuple
     rng = random.SystemRandom()
     cluster_id = uuid_text(random_uuid(rng))
     first = VoterSet(
-        Voter(node_id, random_uuid(rng), (VoterEndpoint(CONTROLLER_LISTENER, *place),))
+        Voter(node_id, random_uuid(rng), (QuorumEndpoint(CONTROLLER_LISTENER, *place),))
         for node_id, place in voters.items()
     )
     for node_id in node_ids:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.cluster.elect import Elections, Wish
 from ottla.cluster.entities import UNCHANGED_LEADER, PartitionState, Topic
 from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.leader_election import Elections, Wish
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.cluster.entities import PartitionState, Placed
-from ottla.cluster.place import place
+from ottla.cluster.replica_placement import place
 from ottla.cluster.view import MetadataView
 from ottla.model.errors import ApiError, ErrorCode
 

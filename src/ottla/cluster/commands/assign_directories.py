@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster import features
-from ottla.cluster.elect import Elections, ElectionType, Wish
 from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.leader_election import Elections, ElectionType, Wish
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from ottla.cluster.decision import Deciding
-from ottla.cluster.elect import Elections, ElectionType
 from ottla.cluster.entities import NO_LEADER
 from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.leader_election import Elections, ElectionType
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result, Timer
 from ottla.model.errors import ApiError, ErrorCode

@@ -10,9 +10,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from ottla.cluster.decision import Deciding, Decision, gathered
-from ottla.cluster.elect import Elections
 from ottla.cluster.entities import Broker
 from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.leader_election import Elections
 from ottla.cluster.sessions import BrokerHeard, Gone, no_session, session_key
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result, Timer

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from ottla.cluster import features
 from ottla.cluster.commands.fence import fence, unfence, watch
 from ottla.cluster.decision import Deciding, Decision, gathered
-from ottla.cluster.elect import Elections
 from ottla.cluster.entities import Broker
 from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.leader_election import Elections
 from ottla.cluster.sessions import BrokerHeard, no_session
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result

@@ -1,7 +1,7 @@
 """AlterPartitionReassignments: partitions get other replicas, or such a move is called off; each by itself.
 
 The new replicas are added first, and those that shall go are removed when the new ones are all in sync (see
-`cluster/elect.py`). A move that adds nobody ends at once, if those that remain are in sync.
+`cluster/leader_election.py`). A move that adds nobody ends at once, if those that remain are in sync.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster.commands.assign import check_replicas
-from ottla.cluster.elect import Elections, ElectionType, Wish
 from ottla.cluster.entities import PartitionState, Topic
 from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.leader_election import Elections, ElectionType, Wish
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode

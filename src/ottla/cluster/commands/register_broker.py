@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from ottla.cluster import features
 from ottla.cluster.decision import Deciding, gathered
-from ottla.cluster.elect import Elections
 from ottla.cluster.entities import FIRST_DIRECTORY, Broker
 from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.features import METADATA_VERSION, FeatureRange
+from ottla.cluster.leader_election import Elections
 from ottla.cluster.sessions import Gone, no_session
 from ottla.cluster.snapshot import broker_entry
 from ottla.cluster.view import MetadataView

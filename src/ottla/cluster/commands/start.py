@@ -9,9 +9,9 @@ from ottla.cluster import features
 from ottla.cluster.commands.elect_leaders import periodic
 from ottla.cluster.commands.fence import greet
 from ottla.cluster.commands.idle import idle
-from ottla.cluster.elect import Elections, Wish
 from ottla.cluster.entities import NO_LEADER, Broker, Controller, PartitionState, Topic
 from ottla.cluster.entry import MetadataEntry
+from ottla.cluster.leader_election import Elections, Wish
 from ottla.cluster.sessions import Gone, no_session
 from ottla.cluster.snapshot import broker_entry, config_entry, controller_entry
 from ottla.cluster.view import MetadataView

@@ -9,7 +9,7 @@ from ottla.columns.avro.nodes import parse_nodes
 from ottla.columns.avro.write_ops import NO_ROOM, REASONS, WriteProgram
 from ottla.columns.avro.write_program import Take, compile_write
 from ottla.columns.avro.write_run import write
-from ottla.columns.avro.write_types import Mismatch
+from ottla.columns.avro.write_types import AvroMismatch
 from ottla.columns.intake import Intake
 from ottla.columns.loops import frozen_bytes
 from ottla.model.limits import INT32_MAX
@@ -24,7 +24,7 @@ class AvroEncoder:
         self._compiled: tuple[pa.DataType, WriteProgram, Take] | None = None
 
     def fits(self, of: pa.DataType) -> None:
-        """Raises Mismatch if columns of a type cannot be written by this schema."""
+        """Raises AvroMismatch if columns of a type cannot be written by this schema."""
         self._program(of)
 
     def _program(self, of: pa.DataType) -> tuple[WriteProgram, Take]:
@@ -49,10 +49,10 @@ class AvroEncoder:
             row, why, place = write(program.code, given, before, to, ends, stack, row)
             if why == NO_ROOM:
                 if len(to) == INT32_MAX:
-                    raise Mismatch("the payloads of this batch are too large: write fewer rows at once")
+                    raise AvroMismatch("the payloads of this batch are too large: write fewer rows at once")
                 to = np.concatenate([to, np.empty(min(len(to), INT32_MAX - len(to)), np.uint8)])
             elif why:
-                raise Mismatch(f"row {row}: {program.paths[place] or 'the value'} {REASONS[why]}")
+                raise AvroMismatch(f"row {row}: {program.paths[place] or 'the value'} {REASONS[why]}")
             else:
                 break
         validity = None

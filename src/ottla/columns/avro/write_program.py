@@ -19,7 +19,7 @@ from ottla.columns.avro.defaults import default_bytes
 from ottla.columns.avro.nodes import AvroNode, AvroNodeField
 from ottla.columns.avro.types import is_members, is_nullable, merged_kind, without_null
 from ottla.columns.avro.write_ops import WriteCode, WriteProgram
-from ottla.columns.avro.write_types import Mismatch, refused, way
+from ottla.columns.avro.write_types import AvroMismatch, refused, way
 from ottla.columns.intake import Intake
 from ottla.columns.loops import frozen_bytes
 from ottla.columns.names import is_variant
@@ -30,7 +30,7 @@ Take = Callable[[pa.Array, Intake], None]
 
 
 def compile_write(node: AvroNode, of: pa.DataType) -> tuple[WriteProgram, Take]:
-    """The program that writes columns of a type by a schema, and what takes such columns in. Raises Mismatch."""
+    """The program that writes columns of a type by a schema, and what takes such columns in. Raises AvroMismatch."""
     compiler = _Compiler()
     take = compiler.root(node, of)
     return compiler.program(), take
@@ -106,7 +106,7 @@ class _Compiler:
         members = without_null(node)
         names = [f"member{index}" for index in range(len(members))]
         if not pa.types.is_struct(of) or [field.name for field in of] != names:
-            raise Mismatch(
+            raise AvroMismatch(
                 f"{path or 'the value'} must be a struct of {', '.join(names)}: the schema has a union there"
             )
         column = self._columns
@@ -165,7 +165,7 @@ class _Compiler:
         elif is_nullable(field.node):
             self._constant(default_bytes(field.node, None), path)
         else:
-            raise Mismatch(f"the schema needs {path}, which is not among the columns")
+            raise AvroMismatch(f"the schema needs {path}, which is not among the columns")
 
     def _array(self, node: AvroNode, of: pa.DataType, column: int, path: str, depth: int) -> Take:
         if not (pa.types.is_list(of) or pa.types.is_large_list(of) or pa.types.is_fixed_size_list(of)):
@@ -217,14 +217,14 @@ class _Compiler:
             try:
                 array = array if array.type == target else array.cast(target)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise Mismatch(f"{path or 'the value'}: {error}") from error
+                raise AvroMismatch(f"{path or 'the value'}: {error}") from error
             intake.text(array) if is_text else intake.fixed(array, width)
 
         return take
 
 
 def _matched(node: AvroNode, of: pa.DataType, path: str) -> dict[str, pa.Field]:
-    """The columns by the names of the fields that they are written to. Raises Mismatch."""
+    """The columns by the names of the fields that they are written to. Raises AvroMismatch."""
     before = f"{path}." if path else ""
     found: dict[str, pa.Field] = {}
     for column in of:
@@ -232,9 +232,11 @@ def _matched(node: AvroNode, of: pa.DataType, path: str) -> dict[str, pa.Field]:
             field.name for field in node.fields if field.name.lower() == column.name.lower()
         ]
         if not names:
-            raise Mismatch(f"the schema has no field {before}{column.name}")
+            raise AvroMismatch(f"the schema has no field {before}{column.name}")
         if len(names) > 1 or names[0] in found:
-            raise Mismatch(f"{before}{column.name} could be written to several fields: use the schema's own spelling")
+            raise AvroMismatch(
+                f"{before}{column.name} could be written to several fields: use the schema's own spelling"
+            )
         found[names[0]] = column
     return found
 

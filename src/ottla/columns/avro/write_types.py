@@ -22,7 +22,7 @@ from ottla.columns.avro.types import arrow_type
 from ottla.columns.names import sql_name
 
 
-class Mismatch(ValueError):
+class AvroMismatch(ValueError):
     """Columns and schema do not go together."""
 
 
@@ -52,7 +52,7 @@ _PLAIN = {
 
 
 def way(of: pa.DataType, node: AvroNode, path: str) -> Way:
-    """How a column of a type is written as a value without structure. Raises Mismatch."""
+    """How a column of a type is written as a value without structure. Raises AvroMismatch."""
     plain = of.value_type if pa.types.is_dictionary(of) else of
     found = _null(node) if pa.types.is_null(plain) else _way(plain, node)
     if found is None:
@@ -60,7 +60,7 @@ def way(of: pa.DataType, node: AvroNode, path: str) -> Way:
     return found
 
 
-def refused(of: pa.DataType, node: AvroNode, path: str) -> Mismatch:
+def refused(of: pa.DataType, node: AvroNode, path: str) -> AvroMismatch:
     """The line that says which column, what it is, what the schema wants, and what to do."""
     if node.kind in ("array", "map", "record"):
         remedy = "give it that shape"
@@ -68,7 +68,7 @@ def refused(of: pa.DataType, node: AvroNode, path: str) -> Mismatch:
         remedy = "choose one of its fields or items, or write it as text (to_json)"
     else:
         remedy = f"cast it to {sql_name(arrow_type(node))}"
-    return Mismatch(f"{path or 'the value'} is {sql_name(of)}, which is not written as {_named(node)}: {remedy}")
+    return AvroMismatch(f"{path or 'the value'} is {sql_name(of)}, which is not written as {_named(node)}: {remedy}")
 
 
 def _way(of: pa.DataType, node: AvroNode) -> Way | None:

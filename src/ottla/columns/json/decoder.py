@@ -15,7 +15,7 @@ from ottla.columns.arena import Arena
 from ottla.columns.codec import DecodedColumns
 from ottla.columns.json.numbers import read_hard
 from ottla.columns.json.program import program_of
-from ottla.columns.json.run import Scratch, run
+from ottla.columns.json.run import JsonScratch, run
 from ottla.columns.json.scan import LINES_AHEAD
 from ottla.columns.json.types import arrow_type
 from ottla.columns.payloads import Payloads
@@ -63,14 +63,14 @@ class JsonDecoder:
         reasons = {int(each): self._why(given, int(each)) for each in np.flatnonzero(bad)}
         return DecodedColumns(arena.array(), reasons)
 
-    def _scratch(self, given: Payloads) -> Scratch:
+    def _scratch(self, given: Payloads) -> JsonScratch:
         """Memory that stays unused is never touched, so room for the worst case costs address space only."""
         largest = int((given.ends - given.begins).max(initial=0))
         largest = max(largest, 0)
         # A value has a byte, and one before the next or behind it; but brackets that stay open have one byte each.
         lines = largest // 2 + min(largest, JSON_DEPTH_MAX) + LINES_AHEAD
         nodes = len(self._code.lines) + len(self._code.fields)
-        return Scratch(
+        return JsonScratch(
             tape=np.empty((lines, 4), np.int64),
             chars=np.empty(largest + 4, np.uint8),
             around=np.empty(JSON_DEPTH_MAX, np.int64),

@@ -38,7 +38,7 @@ _NULL = pa.scalar("null")
 _LONG_DIGITS = 18  # that surely fit 64 bits
 
 
-class Mismatch(ValueError):
+class JsonMismatch(ValueError):
     """Columns that a schema has no place for, or a value that it cannot hold."""
 
 
@@ -58,7 +58,7 @@ class JsonEncoder:
         self._made: tuple[pa.DataType, Write] | None = None
 
     def fits(self, of: pa.DataType) -> None:
-        """Raises Mismatch, UnsupportedSchema if columns of a type cannot be written by this schema."""
+        """Raises JsonMismatch, UnsupportedSchema if columns of a type cannot be written by this schema."""
         self._write(of)
 
     def _write(self, of: pa.DataType) -> Write:
@@ -72,12 +72,12 @@ class JsonEncoder:
         try:
             made = self._write(columns.type)(columns).cast(pa.binary())
         except _Unwritable as error:
-            raise Mismatch(f"row {error.at}: {error.path or 'the value'} {error.why}") from None
+            raise JsonMismatch(f"row {error.at}: {error.path or 'the value'} {error.why}") from None
         return pc.binary_join_element_wise(pa.scalar(prefix, pa.binary()), made, pa.scalar(b"", pa.binary()))
 
 
 def _writer(shape: JsonShape, of: pa.DataType, path: str) -> Write:
-    """What writes columns of a type as values of a shape. Raises Mismatch if they are none."""
+    """What writes columns of a type as values of a shape. Raises JsonMismatch if they are none."""
     if pa.types.is_null(of):
         return lambda array: array.cast(pa.string())
     if shape.kind is ShapeKind.ANY:
@@ -91,7 +91,7 @@ def _writer(shape: JsonShape, of: pa.DataType, path: str) -> Write:
         return _lists(shape, of, path)
     if not is_leaf(of) or not _takes(shape.kind, of):
         kind = shape.kind.name.lower()
-        raise Mismatch(f"{path or 'the value'} is {of}, but the schema says {kind}: cast it to what is meant")
+        raise JsonMismatch(f"{path or 'the value'} is {of}, but the schema says {kind}: cast it to what is meant")
     if (kinds.is_string(of) or kinds.is_large_string(of)) and shape.kind is not ShapeKind.STRING:
         return _checked(shape, path)
     if kinds.is_decimal(of) and shape.kind is ShapeKind.LONG and of.precision > _LONG_DIGITS:
@@ -127,9 +127,9 @@ def _objects(shape: JsonShape, of: pa.DataType, path: str) -> Write:
     unknown = [field.name for field in of if field.name not in known]
     missing = [name for name in shape.required if of.get_field_index(name) < 0]
     if unknown:
-        raise Mismatch(f"the schema has no {_below(path, unknown[0])}")
+        raise JsonMismatch(f"the schema has no {_below(path, unknown[0])}")
     if missing:
-        raise Mismatch(f"the schema needs {_below(path, missing[0])}, which the columns do not have")
+        raise JsonMismatch(f"the schema needs {_below(path, missing[0])}, which the columns do not have")
     fields = [
         (
             pa.scalar("," + json.dumps(field.name, ensure_ascii=False) + ":"),

@@ -47,7 +47,7 @@ COLUMN, BELOW, COUNT = program.COLUMN, program.AFTER, program.COUNT
 GOOD, UNFIT, NO_ROOM = np.int64(0), np.int64(-1), np.int64(-2)
 
 
-class Scratch(NamedTuple):
+class JsonScratch(NamedTuple):
     """Room to work in: what the largest value can need. `hard` collects numbers to be read afterwards (where their
     text lies, column, entry), `counts` holds how many there are."""
 
@@ -89,7 +89,7 @@ def field_of(code: JsonProgramCode, node: Any, chars: Bytes, begin: Any, end: An
 
 
 @compiled
-def struct(code: JsonProgramCode, node: Any, line: Any, top: Any, room: Scratch) -> Any:
+def struct(code: JsonProgramCode, node: Any, line: Any, top: Any, room: JsonScratch) -> Any:
     """Lay the fields of an object on the stack; its new top. Of a name that is there twice the last counts."""
     first, count = code.lines[node, FIRST], code.lines[node, COUNT]
     for field in range(first, first + count):
@@ -121,7 +121,7 @@ def reverse(work: Longs, begin: Any, end: Any) -> None:
 
 
 @compiled
-def is_new(room: Scratch, line: Any, mask: Any) -> bool:
+def is_new(room: JsonScratch, line: Any, mask: Any) -> bool:
     """Whether a name is none of those seen; it is one of them then."""
     tape, chars = room.tape, room.chars
     begin, size = tape[line, BEGIN], tape[line, END] - tape[line, BEGIN]
@@ -142,7 +142,7 @@ def is_new(room: Scratch, line: Any, mask: Any) -> bool:
 
 
 @compiled
-def items(code: JsonProgramCode, node: Any, line: Any, top: Any, room: Scratch) -> Any:
+def items(code: JsonProgramCode, node: Any, line: Any, top: Any, room: JsonScratch) -> Any:
     """Lay the items of an array, or the entries of an object, on the stack; its new top."""
     tape, work = room.tape, room.work
     item = code.lines[node, ITEM]
@@ -199,7 +199,7 @@ def compact(text: Bytes, at: Any, end: Any, out: Out, column: Any) -> Any:
 
 
 @compiled
-def numeric(op: Any, text: Bytes, line: Any, room: Scratch, out: Out, column: Any) -> Any:
+def numeric(op: Any, text: Bytes, line: Any, room: JsonScratch, out: Out, column: Any) -> Any:
     """LONG or DOUBLE."""
     if room.tape[line, KIND] != NUMBER:
         return UNFIT
@@ -228,7 +228,7 @@ def numeric(op: Any, text: Bytes, line: Any, room: Scratch, out: Out, column: An
 
 
 @compiled
-def textual(op: Any, line: Any, room: Scratch, out: Out, column: Any) -> Any:
+def textual(op: Any, line: Any, room: JsonScratch, out: Out, column: Any) -> Any:
     """A string, or what a string stands for."""
     chars = room.chars
     at, end = room.tape[line, BEGIN], room.tape[line, END]
@@ -259,7 +259,7 @@ def textual(op: Any, line: Any, room: Scratch, out: Out, column: Any) -> Any:
 
 
 @inlined
-def leaf(op: Any, text: Bytes, line: Any, room: Scratch, out: Out, column: Any) -> Any:
+def leaf(op: Any, text: Bytes, line: Any, room: JsonScratch, out: Out, column: Any) -> Any:
     """A value that is not null, and has no parts of its own in columns."""
     kind = room.tape[line, KIND]
     if op in (LONG, DOUBLE):
@@ -280,7 +280,7 @@ def leaf(op: Any, text: Bytes, line: Any, room: Scratch, out: Out, column: Any) 
 
 
 @compiled
-def fill(code: JsonProgramCode, text: Bytes, room: Scratch, out: Out) -> Any:
+def fill(code: JsonProgramCode, text: Bytes, room: JsonScratch, out: Out) -> Any:
     """Put the value on the tape into columns: GOOD, UNFIT or NO_ROOM."""
     work, tape, table = room.work, room.tape, out.table
     work[0, 0], work[0, 1] = 0, 0
@@ -318,7 +318,7 @@ def fill(code: JsonProgramCode, text: Bytes, room: Scratch, out: Out) -> Any:
 
 
 @compiled
-def run(code: JsonProgramCode, given: Payloads, room: Scratch, out: Out, row: Any, bad: Any) -> Any:
+def run(code: JsonProgramCode, given: Payloads, room: JsonScratch, out: Out, row: Any, bad: Any) -> Any:
     """All rows from `row` on; the row that has no room, or how many there are. `bad` says which have no columns."""
     after = code.lines[0, BELOW]
     while row < len(given.begins):

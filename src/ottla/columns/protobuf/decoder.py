@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ottla.columns.arena import Arena
 from ottla.columns.codec import DecodedColumns, UnsupportedSchema
 from ottla.columns.payloads import Payloads
-from ottla.columns.protobuf.ops import JUDGE, MISSING, PASSING, REASONS, Plan, Scratch
+from ottla.columns.protobuf.ops import JUDGE, MISSING, PASSING, REASONS, MessagePlan, ProtobufScratch
 from ottla.columns.protobuf.plan import make_plan
 from ottla.columns.protobuf.run import run
 from ottla.columns.protobuf.types import message_type, outline_of
@@ -89,10 +89,10 @@ class ProtobufDecoder:
             undo(arena.out, row)
 
 
-def _scratch(plan: Plan, given: Payloads) -> Scratch:
+def _scratch(plan: MessagePlan, given: Payloads) -> ProtobufScratch:
     # An entry of a map takes two bytes at least, and a table of keys has room for twice as many.
     keys = int((given.ends - given.begins).max(initial=0)) if plan.maps else 0
-    return Scratch(
+    return ProtobufScratch(
         np.zeros((plan.depth + 1, 4), np.int64),
         np.zeros((plan.depth + 1) * plan.width + 1, np.int64),
         np.zeros(PROTOBUF_PAYLOAD_DEPTH_MAX + 1, np.int64),

@@ -55,7 +55,7 @@ class Tables(NamedTuple):
     constants: Bytes
 
 
-class Plan(NamedTuple):
+class MessagePlan(NamedTuple):
     """A message as tables. `width`: the most fields of one message; `depth`: of messages in each other; `maps`: whether
     there are any."""
 
@@ -65,7 +65,7 @@ class Plan(NamedTuple):
     maps: bool
 
 
-class Scratch(NamedTuple):
+class ProtobufScratch(NamedTuple):
     """What the loop notes while it reads one value: the messages that it is in, where their fields are, the groups that
     it is in, and which keys of a map it has seen."""
 

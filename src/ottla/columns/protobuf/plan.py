@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from ottla.columns.loops import frozen_bytes
 from ottla.columns.protobuf import ops
-from ottla.columns.protobuf.ops import Plan, Tables
+from ottla.columns.protobuf.ops import MessagePlan, Tables
 from ottla.columns.protobuf.types import DURATION, TIMESTAMP, WRAPPERS, Outline, is_map
 from ottla.columns.shape import OutputColumn
 from ottla.wire.varint import uvarint_bytes, zigzag_bytes
@@ -50,7 +50,7 @@ def kind_of(field: FieldDescriptor) -> tuple[int, FieldDescriptor]:
     return ops.MESSAGE, field
 
 
-def make_plan(message: Descriptor, root: OutputColumn, outline: Outline) -> Plan:
+def make_plan(message: Descriptor, root: OutputColumn, outline: Outline) -> MessagePlan:
     """The tables that read a message into columns."""
     planner = _Planner(outline)
     planner.message(message, root.below, 0)
@@ -61,7 +61,7 @@ def make_plan(message: Descriptor, root: OutputColumn, outline: Outline) -> Plan
         frozen_bytes(bytes(planner.constants)),
     )
     width = max(row[ops.COUNT] for row in planner.messages)
-    return Plan(tables, width, planner.depth, bool(tables.fields[:, ops.MAP].any()))
+    return MessagePlan(tables, width, planner.depth, bool(tables.fields[:, ops.MAP].any()))
 
 
 class _Planner:

@@ -49,7 +49,7 @@ from ottla.columns.protobuf.ops import (
     WRAPPED,
     A,
     B,
-    Scratch,
+    ProtobufScratch,
     Tables,
 )
 from ottla.columns.protobuf.values import low32, push_value, symbol_of
@@ -117,7 +117,15 @@ def settle(
 
 @inlined
 def locate(
-    tables: Tables, message: Any, data: Bytes, at: Any, end: Any, scratch: Scratch, base: Any, depth: Any, plain: Any
+    tables: Tables,
+    message: Any,
+    data: Bytes,
+    at: Any,
+    end: Any,
+    scratch: ProtobufScratch,
+    base: Any,
+    depth: Any,
+    plain: Any,
 ) -> Any:
     """Where the fields of a message are: `places` from `base` on (of repeated ones, the first tag; -1 for none).
 
@@ -252,7 +260,7 @@ def single(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any, g
 
 
 @inlined
-def end_list(tables: Tables, row: Any, out: Out, scratch: Scratch, plain: Any) -> Any:
+def end_list(tables: Tables, row: Any, out: Out, scratch: ProtobufScratch, plain: Any) -> Any:
     """Note where a list ends, which all of its items are in; JUDGE if it is a map with a key that is there twice."""
     items = tables.fields[row, LIST]
     place = out.table[items, BASE] + out.table[items, ENTRIES]
@@ -266,7 +274,9 @@ def end_list(tables: Tables, row: Any, out: Out, scratch: Scratch, plain: Any) -
 
 
 @inlined
-def one(tables: Tables, data: Bytes, at: Any, end: Any, out: Out, scratch: Scratch, width: Any, plain: Any) -> Any:
+def one(
+    tables: Tables, data: Bytes, at: Any, end: Any, out: Out, scratch: ProtobufScratch, width: Any, plain: Any
+) -> Any:
     """One value; a negative answer is why it is bad."""
     level, fields, frames, groups = -1, tables.fields, scratch.frames, scratch.groups
     message, column, reached, cells = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -323,7 +333,14 @@ def one(tables: Tables, data: Bytes, at: Any, end: Any, out: Out, scratch: Scrat
 
 @compiled
 def run(
-    tables: Tables, given: Payloads, out: Out, scratch: Scratch, width: int, row: int, plain: bool, outcomes: Longs
+    tables: Tables,
+    given: Payloads,
+    out: Out,
+    scratch: ProtobufScratch,
+    width: int,
+    row: int,
+    plain: bool,
+    outcomes: Longs,
 ) -> Any:
     """All values from `row` on: the row that found no room (everything before it is complete), or how many there are.
 

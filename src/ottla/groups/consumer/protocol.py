@@ -7,7 +7,7 @@ from struct import Struct
 from typing import Any
 
 from ottla.groups.assign.spec import Partitions
-from ottla.groups.view import Topics
+from ottla.groups.view import GroupTopics
 from ottla.wire import compile
 from ottla.wire.journal.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from ottla.wire.types import WireError
@@ -29,7 +29,7 @@ def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
     return read
 
 
-def write_assignment(partitions: Partitions, topics: Topics, like: bytes) -> bytes:
+def write_assignment(partitions: Partitions, topics: GroupTopics, like: bytes) -> bytes:
     """In the version of the member's metadata `like`; topics that are gone are left out."""
     listed = [
         ConsumerProtocolAssignment.TopicPartition(topic=info.name, partitions=sorted(partitions[topic_id]))
@@ -43,7 +43,7 @@ def write_assignment(partitions: Partitions, topics: Topics, like: bytes) -> byt
     return bytes(data)
 
 
-def by_ids(listed: Iterable[Any], topics: Topics) -> Partitions:
+def by_ids(listed: Iterable[Any], topics: GroupTopics) -> Partitions:
     """Partitions under the names of topics, by ids; topics that are gone are left out."""
     found: dict[bytes, frozenset[int]] = {}
     for each in listed:

@@ -7,14 +7,14 @@ from functools import lru_cache
 from struct import pack
 
 from ottla.groups.modern.xxh3 import xxh3_64
-from ottla.groups.view import TopicInfo, Topics
+from ottla.groups.view import GroupTopic, GroupTopics
 from ottla.model import limits
 
 _LAYOUT = b"\0"  # which fields of a topic are hashed, and how
 NO_TOPICS = 0
 
 
-def metadata_hash(names: Iterable[str], topics: Topics) -> int:
+def metadata_hash(names: Iterable[str], topics: GroupTopics) -> int:
     """Of all topics of these names that exist; the order of the names does not matter."""
     found = [info for name in sorted(names) if (info := topics.by_name(name)) is not None]
     if not found:
@@ -23,7 +23,7 @@ def metadata_hash(names: Iterable[str], topics: Topics) -> int:
 
 
 @lru_cache(limits.TOPIC_HASHES_MAX)
-def _topic_hash(topic: TopicInfo) -> int:
+def _topic_hash(topic: GroupTopic) -> int:
     parts = [_LAYOUT, topic.id[7::-1], topic.id[:7:-1], _text(topic.name), pack("<i", topic.partitions)]
     for partition in range(topic.partitions):
         parts.append(pack("<i", partition))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ottla.groups.assign.spec import NO_PARTITIONS, Assignor, GroupSpec, MemberSpec, Partitions
-from ottla.groups.view import Topics
+from ottla.groups.view import GroupTopics
 
 
 class TargetMember(NamedTuple):
@@ -30,7 +30,7 @@ def may_assign(assigned_ms: int, interval_ms: int, now_ms: int) -> bool:
     return assigned_ms == 0 or not assigned_ms <= now_ms < assigned_ms + interval_ms
 
 
-def new_targets(readers: Mapping[str, TargetMember], topics: Topics, assign: Assignor) -> dict[str, Partitions]:
+def new_targets(readers: Mapping[str, TargetMember], topics: GroupTopics, assign: Assignor) -> dict[str, Partitions]:
     """What every member shall own; nobody is left out."""
     subscriptions = dict.fromkeys(reader.topics for reader in readers.values())
     names = sorted(frozenset().union(*subscriptions))

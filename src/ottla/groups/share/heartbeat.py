@@ -21,7 +21,7 @@ from ottla.groups.modern.topics_changed import MetadataSeen
 from ottla.groups.share import entries
 from ottla.groups.share.group import ShareGroup, find, find_or_begin
 from ottla.groups.share.member import JOINING, LEAVING, ShareMember
-from ottla.groups.share.simple import simple
+from ottla.groups.share.simple_assignor import simple
 from ottla.groups.share.state_partitions import initialize_missing
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry

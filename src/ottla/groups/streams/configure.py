@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ottla.groups.streams.topology import ANY_PARTITIONS, InternalTopic, Subtopology, Topology
-from ottla.groups.view import Topics
+from ottla.groups.view import GroupTopics
 from ottla.model.errors import ApiError, ErrorCode
 
 _SUMMARY_MAX = 3
@@ -74,7 +74,7 @@ class _TopicProblem(Exception):
         self.told = Told(status, detail)
 
 
-def configure(topology: Topology, topics: Topics) -> Configured:
+def configure(topology: Topology, topics: GroupTopics) -> Configured:
     """Raises STREAMS_INVALID_TOPOLOGY for one that no topics could satisfy."""
     counts = _Counts(topics)
     try:
@@ -96,7 +96,7 @@ def configure(topology: Topology, topics: Topics) -> Configured:
 class _Counts:
     """How many partitions topics have; what exists counts, then what was decided."""
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: GroupTopics) -> None:
         self._topics = topics
         self.decided: dict[str, int] = {}
 
@@ -234,7 +234,7 @@ def _sized(topics: Iterable[InternalTopic], counts: _Counts) -> tuple[InternalTo
 
 
 def _missing(
-    subtopologies: Iterable[ConfiguredSubtopology], topology: Topology, topics: Topics
+    subtopologies: Iterable[ConfiguredSubtopology], topology: Topology, topics: GroupTopics
 ) -> tuple[InternalTopic, ...]:
     wanted: dict[str, InternalTopic] = {}
     for each in subtopologies:

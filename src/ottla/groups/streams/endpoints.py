@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ottla.groups.streams.configure import Configured
 from ottla.groups.streams.member import StreamsMember, UserEndpoint
 from ottla.groups.streams.tasks import Tasks, without_epochs
-from ottla.groups.view import Topics
+from ottla.groups.view import GroupTopics
 
 
 class TopicShare(NamedTuple):
@@ -27,7 +27,7 @@ class EndpointShare(NamedTuple):
 
 
 def endpoint_shares(
-    members: Iterable[StreamsMember], configured: Configured, topics: Topics
+    members: Iterable[StreamsMember], configured: Configured, topics: GroupTopics
 ) -> tuple[EndpointShare, ...]:
     """Of all members that have an endpoint."""
     found: list[EndpointShare] = []
@@ -39,7 +39,7 @@ def endpoint_shares(
     return tuple(found)
 
 
-def _shares(tasks: Tasks, configured: Configured, topics: Topics) -> tuple[TopicShare, ...]:
+def _shares(tasks: Tasks, configured: Configured, topics: GroupTopics) -> tuple[TopicShare, ...]:
     """A topic with fewer partitions than its subtopology has tasks is read by some of the tasks only."""
     found: list[TopicShare] = []
     for name in sorted(tasks):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ottla.log.producers.producer import Producer, ProducerBefore, ProducersMark
+from ottla.log.producers.producer import ProducerBefore, ProducerEntry, ProducersMark
 from ottla.model.ids import ProducerId
 from ottla.model.limits import INT64_MAX, MARKED_STATES_MAX, MARKS_MAX
 
@@ -39,7 +39,7 @@ class Marks:
         while len(self._marks) > MARKS_MAX or (kept > MARKED_STATES_MAX and len(self._marks) > 1):
             kept -= len(self._marks.pop(0).before)
 
-    def keep(self, state: Producer) -> None:
+    def keep(self, state: ProducerEntry) -> None:
         """The producer is about to change."""
         state.kept_at = self.newest
         before = ProducerBefore(
@@ -53,7 +53,7 @@ class Marks:
         # It may have been known at the mark, have changed, and have been forgotten since: the first word counts.
         self.newest.before.setdefault(state.producer_id, before)
 
-    def keep_unknown(self, state: Producer) -> None:
+    def keep_unknown(self, state: ProducerEntry) -> None:
         """The producer is a new one."""
         state.kept_at = self.newest
         self.newest.before.setdefault(state.producer_id, None)

@@ -40,7 +40,7 @@ class ProducersMark:
         self.before: dict[ProducerId, ProducerBefore | None] = {}  # by producer id; None: nobody knew it
 
 
-class Producer:
+class ProducerEntry:
     """The state of one producer id in one partition."""
 
     __slots__ = (

@@ -23,7 +23,7 @@ from enum import IntEnum
 from typing import NamedTuple, NoReturn
 
 from ottla.log.producers.marks import Marks
-from ottla.log.producers.producer import Producer, ProducerBefore, ProducersMark, WrittenBatch
+from ottla.log.producers.producer import ProducerBefore, ProducerEntry, ProducersMark, WrittenBatch
 from ottla.log.producers.producer_limit import Crowd
 from ottla.log.producers.snapshot import SnapshotEntry
 from ottla.log.producers.turned_away import TurnedAway
@@ -66,7 +66,7 @@ class Producers:
         self._name = name  # the partition, for messages
         self._crowd = Crowd()
         self._marks = Marks()
-        self._states: dict[ProducerId, Producer] = {}
+        self._states: dict[ProducerId, ProducerEntry] = {}
         self._ongoing: dict[int, ProducerId] = {}  # first offset -> producer id, in order of the offsets
         self._unreplicated: dict[int, int] = {}  # first offset -> offset of the marker
         self._turned_away = TurnedAway()
@@ -74,10 +74,10 @@ class Producers:
     def __len__(self) -> int:
         return len(self._states)
 
-    def __iter__(self) -> Iterator[Producer]:
+    def __iter__(self) -> Iterator[ProducerEntry]:
         return iter(self._states.values())
 
-    def get(self, producer_id: ProducerId) -> Producer | None:
+    def get(self, producer_id: ProducerId) -> ProducerEntry | None:
         return self._states.get(producer_id)
 
     def has_transaction(self, producer_id: ProducerId, epoch: ProducerEpoch) -> bool:
@@ -169,14 +169,14 @@ class Producers:
                 f"{self._name}: {marker.coordinator_epoch} (zombie), {state.coordinator_epoch} (current)",
             )
 
-    def _duplicate(self, state: Producer, header: BatchHeader) -> WrittenBatch | None:
+    def _duplicate(self, state: ProducerEntry, header: BatchHeader) -> WrittenBatch | None:
         first, last = header.base_sequence, header.last_sequence
         for batch in state.batches:
             if batch.first_sequence == first and batch.last_sequence == last:
                 return batch
         return None
 
-    def _check_restart(self, state: Producer, header: BatchHeader, offset: int) -> None:
+    def _check_restart(self, state: ProducerEntry, header: BatchHeader, offset: int) -> None:
         """A batch of another epoch than the last, or the first one after a transaction's end or an empty snapshot."""
         epoch = header.producer_epoch
         if epoch < state.epoch:
@@ -259,10 +259,10 @@ class Producers:
         self._unreplicated[first] = offset
         return CompletedTxn(header.producer_id, first, offset, not marker.commit)
 
-    def _begin(self, header: BatchHeader) -> Producer:
+    def _begin(self, header: BatchHeader) -> ProducerEntry:
         if len(self._states) >= PRODUCERS_PER_PARTITION_MAX + PRODUCERS_FORGOTTEN_AT_ONCE:
             self._forget(self._crowd.beyond(self))
-        state = self._states[header.producer_id] = Producer(header.producer_id, header.producer_epoch)
+        state = self._states[header.producer_id] = ProducerEntry(header.producer_id, header.producer_epoch)
         self._marks.keep_unknown(state)
         return state
 
@@ -377,7 +377,7 @@ class Producers:
         """Begin anew from a snapshot."""
         self.clear()
         for entry in entries:
-            state = Producer(entry.producer_id, entry.epoch)
+            state = ProducerEntry(entry.producer_id, entry.epoch)
             state.coordinator_epoch = entry.coordinator_epoch
             state.last_timestamp = entry.timestamp
             state.written_at = entry.last_offset
@@ -426,13 +426,13 @@ class Producers:
         self._turned_away.clear()
 
 
-def _restored(producer_id: ProducerId, before: ProducerBefore) -> Producer:
-    state = Producer(producer_id, before.epoch)
+def _restored(producer_id: ProducerId, before: ProducerBefore) -> ProducerEntry:
+    state = ProducerEntry(producer_id, before.epoch)
     state.coordinator_epoch, state.last_timestamp = before.coordinator_epoch, before.last_timestamp
     state.txn_first_offset, state.written_at = before.txn_first_offset, before.written_at
     state.batches[:] = before.batches
     return state
 
 
-def _expired(state: Producer, now_ms: int, expiration_ms: int) -> bool:
+def _expired(state: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
     return state.txn_first_offset < 0 and now_ms - state.last_timestamp >= expiration_ms

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from ottla.model.limits import INT32_MAX, JSON_BODY_PARTS_MAX, REGISTRY_BODY_AT_ONCE_BYTES
 from ottla.registry.errors import BadRequest
-from ottla.registry.port import NotLeader, Store
+from ottla.registry.port import NotLeader, RegistryStorePort
 from ottla.schemas.registry.commands import RegistryCommand
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.refusal import invalid_version
@@ -21,7 +21,7 @@ from ottla.web.answers import encode_json
 T = TypeVar("T")
 
 
-class Forwarded(Exception):
+class ForwardedAnswer(Exception):
     """The leader has answered in our place."""
 
     def __init__(self, response: Response) -> None:
@@ -40,7 +40,7 @@ class EncodedAnswer(NamedTuple):
         return cls(b"[" + b",".join(map(encode_json, rows)) + b"]")
 
 
-class Text(NamedTuple):
+class PlainText(NamedTuple):
     """The text of a schema as the whole answer: itself, not as a JSON string."""
 
     text: str
@@ -51,7 +51,7 @@ class Call:
     """One request. `params` are the named segments of its path, `query` its parameters (each with all its values)."""
 
     request: Request
-    store: Store
+    store: RegistryStorePort
     params: dict[str, str]
     query: dict[str, list[str]] = field(default_factory=dict)
 
@@ -66,7 +66,7 @@ class Call:
         except NotLeader:
             if self.request.headers.get("x-forward") is not None:
                 raise
-        raise Forwarded(await self.store.forward(self.request))
+        raise ForwardedAnswer(await self.store.forward(self.request))
 
     async def aside(self, work: Callable[[RegistryMachine], T]) -> T:
         """Do in a thread what has to parse or compare schemas, or to go through all of them."""

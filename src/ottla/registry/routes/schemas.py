@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.model.limits import REGISTRY_SCHEMAS_AT_ONCE
-from ottla.registry.routes.call import Call, EncodedAnswer, Text, number
+from ottla.registry.routes.call import Call, EncodedAnswer, PlainText, number
 from ottla.registry.routes.entities import schema_json, schema_string_json, tags_json, text_of
 from ottla.registry.routes.table import route
 from ottla.schemas.registry import lookups
@@ -60,7 +60,7 @@ async def get_by_id(call: Call) -> Any:
 @route("GET", "/schemas/ids/{id}/schema")
 async def get_text_by_id(call: Call) -> Any:
     it = _with_id(call)
-    return await call.show(lambda: Text(text_of(call, it)))
+    return await call.show(lambda: PlainText(text_of(call, it)))
 
 
 @route("GET", "/schemas/ids/{id}/subjects")

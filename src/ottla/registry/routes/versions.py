@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.registry.routes.bodies import draft_of, retagged
-from ottla.registry.routes.call import Call, Text, version_number
+from ottla.registry.routes.call import Call, PlainText, version_number
 from ottla.registry.routes.entities import registered_json, schema_json, tags_json, text_of
 from ottla.registry.routes.table import route
 from ottla.schemas.registry import lookups
@@ -48,7 +48,7 @@ async def get_version(call: Call) -> Any:
 @route("GET", "/subjects/{subject}/versions/{version}/schema")
 async def get_text(call: Call) -> Any:
     it = _version(call, call.flag("deleted"))
-    return await call.show(lambda: Text(text_of(call, it)))
+    return await call.show(lambda: PlainText(text_of(call, it)))
 
 
 @route("GET", "/subjects/{subject}/versions/{version}/referencedby")

@@ -11,7 +11,7 @@ from ottla.schemas.json.nodes import Always, Amount, ArrayNode, JsonNode, Never,
 from ottla.schemas.schema import InvalidSchema
 
 
-class Part:
+class KeywordPart:
     """One JSON object of a schema, read keyword by keyword; what has the wrong form is refused with its place."""
 
     def __init__(self, tree: dict[str, Json], where: str, load: Callable[[Json, str], JsonNode]) -> None:
@@ -83,13 +83,13 @@ class Part:
         return InvalidSchema(f"{key} is not {wanted} at {self.where}")
 
 
-def text(part: Part, _: Dialect) -> TextNode:
+def text(part: KeywordPart, _: Dialect) -> TextNode:
     return TextNode(
         min_length=part.whole("minLength"), max_length=part.whole("maxLength"), pattern=part.optional_text("pattern")
     )
 
 
-def number(part: Part, dialect: Dialect) -> Number:
+def number(part: KeywordPart, dialect: Dialect) -> Number:
     made = Number(minimum=part.amount("minimum"), maximum=part.amount("maximum"), multiple_of=part.amount("multipleOf"))
     if made.multiple_of == 0:
         raise InvalidSchema(f"multipleOf should not be 0 at {part.where}")
@@ -102,7 +102,7 @@ def number(part: Part, dialect: Dialect) -> Number:
     return made
 
 
-def record(part: Part, dialect: Dialect) -> ObjectNode:
+def record(part: KeywordPart, dialect: Dialect) -> ObjectNode:
     made = ObjectNode(
         properties={
             name: part.under("properties", name)
@@ -132,7 +132,7 @@ def record(part: Part, dialect: Dialect) -> ObjectNode:
     return made
 
 
-def _need(part: Part, made: ObjectNode, key: str, name: str) -> None:
+def _need(part: KeywordPart, made: ObjectNode, key: str, name: str) -> None:
     names = part.table(key)[name]
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise InvalidSchema(f"not an array of strings at {part.where}/{key}/{name}")
@@ -140,7 +140,7 @@ def _need(part: Part, made: ObjectNode, key: str, name: str) -> None:
         made.needed_with[name] = frozenset(names)
 
 
-def sequence(part: Part, dialect: Dialect) -> ArrayNode:
+def sequence(part: KeywordPart, dialect: Dialect) -> ArrayNode:
     made = ArrayNode(
         min_items=part.whole("minItems"), max_items=part.whole("maxItems"), unique=bool(part.flag("uniqueItems"))
     )
@@ -166,7 +166,7 @@ def sequence(part: Part, dialect: Dialect) -> ArrayNode:
     return made
 
 
-def _count_contained(part: Part, made: ArrayNode, dialect: Dialect) -> None:
+def _count_contained(part: KeywordPart, made: ArrayNode, dialect: Dialect) -> None:
     if "contains" in part.tree and "contains" in dialect.array_keywords:
         part.schema("contains")
         if dialect.modern:

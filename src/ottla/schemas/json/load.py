@@ -81,7 +81,7 @@ class _Loader:
         if not isinstance(tree, dict):
             raise InvalidSchema(f"expected a schema (an object or a boolean) at {where}")
         place = place._replace(base=self._documents.base_of(tree, place.base))
-        part = keywords.Part(tree, where, lambda child, at: self.schema(place._replace(tree=child), at))
+        part = keywords.KeywordPart(tree, where, lambda child, at: self.schema(place._replace(tree=child), at))
         parts = self._parts(place, part)
         if not parts:
             node: JsonNode = Anything()
@@ -93,7 +93,7 @@ class _Loader:
         node.mark = fingerprint(node)
         return node
 
-    def _parts(self, place: LocatedSchema, part: keywords.Part) -> list[JsonNode]:
+    def _parts(self, place: LocatedSchema, part: keywords.KeywordPart) -> list[JsonNode]:
         parts: list[JsonNode] = [self._link(place, part, key) for key in self._references(part.tree)]
         if parts and not self._dialect.modern:
             return parts  # whatever stands beside a $ref is ignored
@@ -112,7 +112,7 @@ class _Loader:
     def _references(self, tree: dict[str, Json]) -> list[str]:
         return [key for key in (_REFERENCES if self._dialect.modern else _REFERENCES[:1]) if key in tree]
 
-    def _link(self, place: LocatedSchema, part: keywords.Part, key: str) -> ReferenceNode:
+    def _link(self, place: LocatedSchema, part: keywords.KeywordPart, key: str) -> ReferenceNode:
         pointer, target = self._documents.find(place, part.text(key))
         if pointer not in self._asked:
             self._asked[pointer] = None
@@ -121,7 +121,7 @@ class _Loader:
         self._links.append(link)
         return link
 
-    def _typed(self, part: keywords.Part, used: set[str]) -> JsonNode:
+    def _typed(self, part: keywords.KeywordPart, used: set[str]) -> JsonNode:
         names = part.tree["type"]
         if isinstance(names, str):
             return self._of_type(names, part, used)
@@ -129,7 +129,7 @@ class _Loader:
             raise InvalidSchema(f"type is neither a string nor an array of strings at {part.where}")
         return Combined(criterion="anyOf", parts=[self._of_type(name, part, used) for name in names])
 
-    def _of_type(self, name: str, part: keywords.Part, used: set[str]) -> JsonNode:
+    def _of_type(self, name: str, part: keywords.KeywordPart, used: set[str]) -> JsonNode:
         if name == "boolean":
             return Truth()
         if name == "null":
@@ -143,7 +143,7 @@ class _Loader:
                 return node
         raise InvalidSchema(f"unknown type: [{name}] at {part.where}")
 
-    def _untyped(self, part: keywords.Part, used: set[str]) -> list[JsonNode]:
+    def _untyped(self, part: keywords.KeywordPart, used: set[str]) -> list[JsonNode]:
         """Keywords of types that the schema does not name: they hold for values of that type."""
         nodes: list[JsonNode] = [
             build(part, self._dialect)
@@ -161,7 +161,9 @@ class _Loader:
         """Modern drafts are read property by property, so an empty table of them is as good as none."""
         return key in tree and not (self._dialect.modern and key in _TABLES and tree[key] == {})
 
-    def _kinds(self) -> list[tuple[tuple[str, ...], tuple[str, ...], Callable[[keywords.Part, Dialect], JsonNode]]]:
+    def _kinds(
+        self,
+    ) -> list[tuple[tuple[str, ...], tuple[str, ...], Callable[[keywords.KeywordPart, Dialect], JsonNode]]]:
         return [
             (("array",), self._dialect.array_keywords, keywords.sequence),
             (("object",), self._dialect.object_keywords, keywords.record),
@@ -169,7 +171,7 @@ class _Loader:
             (("string",), self._dialect.text_keywords, keywords.text),
         ]
 
-    def _carry(self, node: JsonNode, part: keywords.Part) -> None:
+    def _carry(self, node: JsonNode, part: keywords.KeywordPart) -> None:
         tree = part.tree
         node.id = part.optional_text(self._dialect.id_keyword)
         node.title = part.optional_text("title")

@@ -52,12 +52,12 @@ class Pending(NamedTuple):
     scope: str
 
 
-class Built(NamedTuple):
+class BuiltFile(NamedTuple):
     descriptor: FileDescriptorProto
     pending: list[Pending]
 
 
-def build(file: ProtoFile, path: str, names: Names) -> Built:
+def build(file: ProtoFile, path: str, names: Names) -> BuiltFile:
     """The descriptor of a linked file. Raises InvalidSchema."""
     builder = _Builder(file.is_proto3, names)
     made = FileDescriptorProto(name=path)
@@ -83,7 +83,7 @@ def build(file: ProtoFile, path: str, names: Names) -> Built:
     builder.extensions(made.extension, file.extends, scope)
     for service in file.services:
         builder.service(made.service.add(), service, scope)
-    return Built(made, builder.pending)
+    return BuiltFile(made, builder.pending)
 
 
 def fill_json_names(file: FileDescriptorProto) -> None:

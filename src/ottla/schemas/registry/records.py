@@ -38,7 +38,7 @@ class RegistryRecord(NamedTuple):
     timestamp_ms: int = 0
 
 
-class BadRecord(ValueError):
+class BadRegistryRecord(ValueError):
     """Bytes that are no record of a registry."""
 
 
@@ -52,7 +52,7 @@ class SchemaEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigEntry:
+class SettingsEntry:
     """The settings of a subject or a context; `subject` is None for those of all. `config` None: none any more."""
 
     subject: str | None
@@ -111,7 +111,7 @@ class NothingEntry:
 
 RegistryEntry = (
     SchemaEntry
-    | ConfigEntry
+    | SettingsEntry
     | ModeEntry
     | DeleteSubjectEntry
     | ClearSubjectEntry
@@ -133,7 +133,7 @@ def _written(entry: RegistryEntry) -> tuple[dict[str, Any], dict[str, Any] | Non
         case SchemaEntry(subject, version, registered):
             key = {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}
             return key, None if registered is None else _schema_value(registered)
-        case ConfigEntry(subject, config):
+        case SettingsEntry(subject, config):
             key = _subject_key("CONFIG", subject)
             return key, None if config is None else _with_subject(subject, _present(config, CONFIG_FIELDS))
         case ModeEntry(subject, mode):
@@ -185,13 +185,13 @@ def _json(value: dict[str, Any]) -> bytes:
 
 
 def decode(record: RegistryRecord) -> RegistryEntry:
-    """Understand a record, whoever wrote it. Raises BadRecord."""
+    """Understand a record, whoever wrote it. Raises BadRegistryRecord."""
     key = _object(record.key)
     value = None if record.value is None else _object(record.value)
     try:
         return _understood(key, value, record.timestamp_ms)
     except (KeyError, TypeError, ValueError, AttributeError, Base64Error) as error:
-        raise BadRecord(f"{type(error).__name__}: {error}") from error
+        raise BadRegistryRecord(f"{type(error).__name__}: {error}") from error
 
 
 def _understood(key: dict[str, Any], value: dict[str, Any] | None, timestamp_ms: int) -> RegistryEntry:
@@ -201,7 +201,7 @@ def _understood(key: dict[str, Any], value: dict[str, Any] | None, timestamp_ms:
             registered = None if value is None else _registered(subject, version, value, timestamp_ms)
             return SchemaEntry(subject, version, registered)
         case "CONFIG":
-            return ConfigEntry(_subject(key), None if value is None else _config(value))
+            return SettingsEntry(_subject(key), None if value is None else _config(value))
         case "MODE":
             mode = None if value is None else Mode(value["mode"])
             return ModeEntry(_subject(key), mode)
@@ -263,9 +263,9 @@ def _object(data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise BadRecord("not JSON") from error
+        raise BadRegistryRecord("not JSON") from error
     if not isinstance(value, dict):
-        raise BadRecord("not a JSON object")
+        raise BadRegistryRecord("not a JSON object")
     return value
 
 

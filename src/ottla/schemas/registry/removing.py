@@ -16,7 +16,6 @@ from ottla.schemas.registry.entities import Registered
 from ottla.schemas.registry.lookups import exists, get, referrers
 from ottla.schemas.registry.names import context_of, prefix_of
 from ottla.schemas.registry.records import (
-    ConfigEntry,
     ContextEntry,
     DeleteSubjectEntry,
     HighestIdsEntry,
@@ -24,6 +23,7 @@ from ottla.schemas.registry.records import (
     RegistryEntry,
     RegistryRecord,
     SchemaEntry,
+    SettingsEntry,
     encode,
 )
 from ottla.schemas.registry.refusal import (
@@ -105,7 +105,7 @@ def _without_settings(catalog: Catalog, subject: str) -> list[RegistryEntry]:
     if subject in catalog.state.modes:
         entries.append(ModeEntry(subject, None))
     if subject in catalog.state.configs:
-        entries.append(ConfigEntry(subject, None))
+        entries.append(SettingsEntry(subject, None))
     return entries
 
 

@@ -9,11 +9,11 @@ from ottla.schemas.registry.entities import CONFIG_FIELDS, Mode
 from ottla.schemas.registry.names import is_context, prefix_of, split
 from ottla.schemas.registry.records import (
     ClearSubjectEntry,
-    ConfigEntry,
     ModeEntry,
     RegistryEntry,
     RegistryRecord,
     SchemaEntry,
+    SettingsEntry,
     encode,
 )
 from ottla.schemas.registry.refusal import not_permitted, referenced, subject_not_found
@@ -25,7 +25,7 @@ def set_config(catalog: Catalog, command: SetConfig, now_ms: int) -> Result[Regi
     catalog.scope.check_writable(command.subject)
     changed = {**catalog.state.configs.get(command.subject, {}), **command.changes}
     config = {name: changed[name] for name in CONFIG_FIELDS if changed.get(name) is not None}
-    return Result([encode(ConfigEntry(command.subject, config), now_ms)], config)
+    return Result([encode(SettingsEntry(command.subject, config), now_ms)], config)
 
 
 def delete_config(catalog: Catalog, command: DeleteConfig, now_ms: int) -> Result[RegistryRecord]:
@@ -33,7 +33,7 @@ def delete_config(catalog: Catalog, command: DeleteConfig, now_ms: int) -> Resul
     before = catalog.scope.own_config(command.subject)
     if before is None:
         raise subject_not_found(command.subject)
-    return Result([encode(ConfigEntry(command.subject, None), now_ms)], before)
+    return Result([encode(SettingsEntry(command.subject, None), now_ms)], before)
 
 
 def set_mode(catalog: Catalog, command: SetMode, now_ms: int) -> Result[RegistryRecord]:

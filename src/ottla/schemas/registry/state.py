@@ -13,9 +13,8 @@ from typing import TypeVar
 from ottla.schemas.registry.entities import Config, Mode, Registered
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, GLOBAL_CONTEXT, beside, context_of, is_context, split
 from ottla.schemas.registry.records import (
-    BadRecord,
+    BadRegistryRecord,
     ClearSubjectEntry,
-    ConfigEntry,
     ContextEntry,
     DeleteSubjectEntry,
     HighestIdsEntry,
@@ -24,6 +23,7 @@ from ottla.schemas.registry.records import (
     RegistryEntry,
     RegistryRecord,
     SchemaEntry,
+    SettingsEntry,
     decode,
 )
 
@@ -101,7 +101,7 @@ class RegistryState:
         """Take in a record; return what it said, or why it said nothing."""
         try:
             entry = decode(record)
-        except BadRecord as error:
+        except BadRegistryRecord as error:
             return (Ignored(str(error)),)
         return (self._take(entry),)
 
@@ -112,7 +112,7 @@ class RegistryState:
                     self._remove((subject, version))
                 else:
                     return self._put(entry, registered)
-            case ConfigEntry(subject, config):
+            case SettingsEntry(subject, config):
                 _set(self.configs, subject, config)
             case ModeEntry(subject, mode):
                 _set(self.modes, subject, mode)

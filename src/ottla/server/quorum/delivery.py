@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.journal import Item
-from ottla.cluster.store import Store
+from ottla.cluster.store import MetadataStore
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE
 from ottla.raft.journal import OffsetAndEpoch
 
@@ -47,7 +47,7 @@ class _Group(NamedTuple):
 
 
 class Delivery:
-    def __init__(self, store: Store, listener: QuorumListener) -> None:
+    def __init__(self, store: MetadataStore, listener: QuorumListener) -> None:
         self._store = store
         self._listener = listener
         self.next_offset = 0  # what was delivered ends here

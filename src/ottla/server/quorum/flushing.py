@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
-from ottla.cluster.store import JournalWork, Store
+from ottla.cluster.store import JournalWork, MetadataStore
 from ottla.log.durable import Syncable
 from ottla.log.files.disk import StorageError
 from ottla.raft.events import Event, Flushed, JournalFailed
@@ -27,7 +27,7 @@ class Flushing:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        store: Store,
+        store: MetadataStore,
         executor: Executor | None,
         step: Callable[[Event], None],
     ) -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.client.address import Address
 from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.journal import Control
-from ottla.cluster.store import Store
+from ottla.cluster.store import MetadataStore
 from ottla.log.files.disk import StorageError
 from ottla.model.errors import ApiError
 from ottla.raft import effects, events
@@ -53,7 +53,9 @@ log = logging.getLogger(__name__)
 class Quorum:
     """Use `Quorum.open`, then `start`."""
 
-    def __init__(self, node: RaftNode, store: Store, runtime: Runtime, peers: Peers, listener: QuorumListener) -> None:
+    def __init__(
+        self, node: RaftNode, store: MetadataStore, runtime: Runtime, peers: Peers, listener: QuorumListener
+    ) -> None:
         self.node = node
         self.store = store
         self._runtime = runtime
@@ -87,7 +89,7 @@ class Quorum:
     def open(
         cls,
         identity: Identity,
-        store: Store,
+        store: MetadataStore,
         configs: Configs,
         runtime: Runtime,
         peers: Peers,
@@ -128,7 +130,7 @@ class Quorum:
         self._stopping = True
         if self._is_started:
             if self.is_leader and not self.is_alone:
-                self._step(events.Stop())
+                self._step(events.StopAsked())
                 await self._sending.idle(self.node.config.request_timeout_ms)
             if self._timer is not None:
                 self._timer.cancel()

@@ -16,7 +16,7 @@ from ottla.cluster.entities import Broker, Controller
 from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.features import DEFAULT_LEVELS, SUPPORTED_FEATURES
 from ottla.cluster.snapshot import feature
-from ottla.cluster.store import Store, StoreConfig
+from ottla.cluster.store import MetadataStore, StoreConfig
 from ottla.log.files.disk import Disk, read_all
 from ottla.model.config import Config
 from ottla.model.errors import ApiError
@@ -166,13 +166,13 @@ class QuorumMember:
         self._store.close()
 
 
-def _open_store(home: DataDirectory, settings: Config, now_ms: int) -> Store:
+def _open_store(home: DataDirectory, settings: Config, now_ms: int) -> MetadataStore:
     config = StoreConfig(
         segment_bytes=settings[METADATA_LOG_SEGMENT_BYTES],
         segment_ms=settings[METADATA_LOG_SEGMENT_MS],
         bytes_between_snapshots=settings[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS],
     )
-    return Store.open(home.disk, config, now_ms=now_ms, clean=home.clean)
+    return MetadataStore.open(home.disk, config, now_ms=now_ms, clean=home.clean)
 
 
 def _bootstrap(disk: Disk) -> tuple[MetadataEntry, ...]:

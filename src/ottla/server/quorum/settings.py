@@ -18,7 +18,7 @@ from ottla.model.settings.controller import (
 )
 from ottla.model.settings.node import PROCESS_ROLES
 from ottla.raft.config import RaftConfig
-from ottla.raft.voters import Voter, VoterEndpoint, VoterSet
+from ottla.raft.voters import QuorumEndpoint, Voter, VoterSet
 from ottla.server.settings.endpoints import controller_endpoints, controller_names
 from ottla.server.settings.listeners import EVERY_INTERFACE, listened
 
@@ -59,17 +59,17 @@ def static_voters(settings: Config, node_id: int) -> VoterSet:
     for entry in settings[CONTROLLER_QUORUM_VOTERS]:
         voter_id, _, address = entry.partition("@")
         host, _, port = address.rpartition(":")
-        voters.append(Voter(int(voter_id), endpoints=(VoterEndpoint(listener, host.strip("[]"), int(port)),)))
+        voters.append(Voter(int(voter_id), endpoints=(QuorumEndpoint(listener, host.strip("[]"), int(port)),)))
     if not voters and is_controller(settings) and not settings[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]:
         voters.append(Voter(node_id, endpoints=own_endpoints(settings)))
     return VoterSet(voters)
 
 
-def bootstrap_servers(settings: Config) -> list[VoterEndpoint]:
+def bootstrap_servers(settings: Config) -> list[QuorumEndpoint]:
     found = []
     for entry in settings[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]:
         host, _, port = entry.rpartition(":")
-        found.append(VoterEndpoint("", host.strip("[]"), int(port)))
+        found.append(QuorumEndpoint("", host.strip("[]"), int(port)))
     return found
 
 
@@ -88,10 +88,10 @@ def is_only_bootstrap(settings: Config) -> bool:
     return all((server.host.lower(), server.port) in own for server in servers)
 
 
-def own_endpoints(settings: Config) -> tuple[VoterEndpoint, ...]:
+def own_endpoints(settings: Config) -> tuple[QuorumEndpoint, ...]:
     """Where this node is reached as a voter; none if it is no controller."""
     if not is_controller(settings):
         return ()
     first = controller_listener(settings)
-    found = [VoterEndpoint(each.name, each.host, each.port) for each in controller_endpoints(settings)]
+    found = [QuorumEndpoint(each.name, each.host, each.port) for each in controller_endpoints(settings)]
     return tuple(sorted(found, key=lambda each: each.name != first))

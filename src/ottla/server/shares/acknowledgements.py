@@ -10,7 +10,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.fetch.share_sessions import Named
 from ottla.server.loop.later import Later, settled
 from ottla.server.shares.share_partitions import SharePartitions
-from ottla.shares.partition.forms import acks_of
+from ottla.shares.partition.acknowledgement_checks import acks_of
 from ottla.shares.partition.terms import AckType
 from ottla.shares.state.partition import SharePartitionId
 

@@ -18,9 +18,9 @@ from ottla.records.record import records
 from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.server.shares.live_partition import LivePartition
 from ottla.server.shares.share_partitions import SharePartitions
-from ottla.shares.partition.due import due_ms
+from ottla.shares.partition.data_batches import spans
+from ottla.shares.partition.delivery_delay import due_ms
 from ottla.shares.partition.partition import SharePartition
-from ottla.shares.partition.spans import spans
 from ottla.shares.partition.terms import AcquiredRange, Want
 
 # One read finds the headers of many small batches, and of a large one at little cost.

@@ -25,7 +25,7 @@ from ottla.log.files.checkpoint import read_meta_properties
 from ottla.log.files.disk import Directory, Disk
 from ottla.model.ids import BitSource, random_uuid, uuid_bytes
 from ottla.raft.journal import OffsetAndEpoch
-from ottla.raft.voters import Voter, VoterEndpoint, VoterSet, encode_kraft_version
+from ottla.raft.voters import QuorumEndpoint, Voter, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
 from ottla.server.storage.identity import IdentityError, write_bootstrap, write_identity
 from ottla.server.storage.vacancy import check_vacant
@@ -40,7 +40,7 @@ def parse_controllers(text: str, listener: str) -> VoterSet:
         host, _, port = address.rpartition(":")
         if not (at and host and port.isdecimal() and voter_id.isdecimal()):
             raise ValueError(f"{entry.strip()!r} is not of the form ID@HOST:PORT:DIRECTORY")
-        end = VoterEndpoint(listener, host.strip("[]"), int(port))
+        end = QuorumEndpoint(listener, host.strip("[]"), int(port))
         voters.append(Voter(int(voter_id), uuid_bytes(directory), (end,)))
     return VoterSet(voters)
 

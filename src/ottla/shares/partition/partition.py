@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from ottla.shares.partition.acks import check, runs
 from ottla.shares.partition.handout import Handout
-from ottla.shares.partition.lanes import Lanes
+from ottla.shares.partition.key_order import Lanes
 from ottla.shares.partition.ranges import Lot, RecordRange, RecordRanges
 from ottla.shares.partition.terms import (
     Ack,

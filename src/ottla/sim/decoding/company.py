@@ -25,7 +25,7 @@ from ottla.model.ids import TopicPartition
 from ottla.registry.port import NotLeader, Unavailable
 from ottla.sim.decoding.book import GROUP, DecodingBook
 from ottla.sim.decoding.desk import Desk, NoAnswer, Trouble, field_of
-from ottla.sim.grouping import Watcher
+from ottla.sim.grouping import GroupWatcher
 from ottla.sim.process import Lives, Stage
 
 TOPIC = "framed"
@@ -67,7 +67,7 @@ class FramingWriter:
                 self._book.written[TopicPartition(TOPIC, sent.partition), sent.offset] = None
 
 
-class Decoder:
+class DecodingClient:
     """One consumer of the group; `run` may end by cancellation or crash, and is run again."""
 
     def __init__(self, stage: Stage, desk: Desk, book: DecodingBook, name: str, protocol: str) -> None:
@@ -143,7 +143,7 @@ class DecodingCompany:
         self._trouble = Trouble(self._desk, slow_down, stage.stream("trouble with lookups"))
         self._writer = FramingWriter(self._stage, self._desk, self.book, schemas=rng.randint(6, 14))
         self._protocol = rng.choice(("classic", "consumer"))
-        self._watcher = Watcher(self._stage, self.book)
+        self._watcher = GroupWatcher(self._stage, self.book)
         self._registries = Lives(stage, rng.choice((6.0, 30.0)), 0.5)
         self._decoders = Lives(stage, rng.choice((8.0, 30.0)), 0.4)
         self._tasks: list[asyncio.Task[None]] = []
@@ -161,7 +161,7 @@ class DecodingCompany:
             run, crashed = partial(self._desk.run, number), partial(self._desk.crashed, number)
             self._registries.add(f"registry-{number}", run, crashed)
         for number in range(2):
-            decoder = Decoder(self._stage, self._desk, self.book, f"decoder-{number}", self._protocol)
+            decoder = DecodingClient(self._stage, self._desk, self.book, f"decoder-{number}", self._protocol)
             self._decoders.add(f"decoder-{number}", decoder.run)
         self._writing = self._stage.process("framing-writer").start(self._writer.run())
         asker = Asker(self._stage, self._desk, self.book)
@@ -179,7 +179,7 @@ class DecodingCompany:
         registry = self._stage.process("registry-0").start(self._desk.run(0))
         assert self._writing is not None
         await self._within(self._writing, "the writer with schemas")
-        last = Decoder(self._stage, self._desk, self.book, "decoder-last", self._protocol)
+        last = DecodingClient(self._stage, self._desk, self.book, "decoder-last", self._protocol)
         reading = self._stage.process("decoder-last").start(last.run(lambda: self.book.all_decoded))
         await self._within(reading, "the last decoder")
         await self._within(self._stage.net.loop.create_task(self._desk.ready(0)), "the registry")

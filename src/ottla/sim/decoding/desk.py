@@ -18,7 +18,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.log.files.disk import StorageError
-from ottla.registry.identity import Identity, client_id_of
+from ottla.registry.identity import RegistryIdentity, client_id_of
 from ottla.registry.leader import ElectionOptions, RegistryElection
 from ottla.registry.port import Unavailable
 from ottla.registry.store import StoreOptions, TopicStore
@@ -80,7 +80,7 @@ class Desk:
     def __init__(self, stage: Stage, book: DecodingBook, instances: int) -> None:
         self._stage = stage
         self._book = book
-        self.identities = [Identity(f"registry-{number}", 8081) for number in range(instances)]
+        self.identities = [RegistryIdentity(f"registry-{number}", 8081) for number in range(instances)]
         self._lives: dict[int, _Life] = {}
         self._born = 0
         self.trouble: Callable[[], tuple[int, str] | None] = lambda: None

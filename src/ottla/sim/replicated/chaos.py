@@ -7,11 +7,11 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from ottla.sim.cluster import Machine
+from ottla.sim.cluster import SimMachine
 from ottla.sim.faults import Chaos
 from ottla.sim.replicated import rot
 from ottla.sim.replicated.power import Power
-from ottla.sim.scenario import Fault, Scenario
+from ottla.sim.scenario import Scenario, SimFault
 from ottla.sim.world.disk import Crash
 from ottla.sim.world.loop import Host
 from ottla.sim.world.net import SimNet
@@ -24,7 +24,7 @@ class ClusterChaos(Chaos):
         self,
         scenario: Scenario,
         net: SimNet,
-        machines: list[Machine],
+        machines: list[SimMachine],
         clients: list[Host],
         rng: random.Random,
         tell: Callable[[str], None],
@@ -33,15 +33,15 @@ class ClusterChaos(Chaos):
         super().__init__(scenario, net, machines, clients, rng, tell)
         self._power = power
         self._actions |= {
-            Fault.KILL_SEVERAL: lambda _: self._crash_several(Crash.PROCESS),
-            Fault.POWER_LOSS_OF_SEVERAL: lambda _: self._crash_several(Crash.POWER),
-            Fault.ISOLATE: self._isolate,
-            Fault.SPLIT: self._split,
-            Fault.ONE_WAY: self._one_way,
-            Fault.FAR_NODE: self._far_node,
-            Fault.RESETS: self._resets,
-            Fault.METADATA_ROT: self._metadata_rot,
-            Fault.LATE_SYNC: self._late_sync,
+            SimFault.KILL_SEVERAL: lambda _: self._crash_several(Crash.PROCESS),
+            SimFault.POWER_LOSS_OF_SEVERAL: lambda _: self._crash_several(Crash.POWER),
+            SimFault.ISOLATE: self._isolate,
+            SimFault.SPLIT: self._split,
+            SimFault.ONE_WAY: self._one_way,
+            SimFault.FAR_NODE: self._far_node,
+            SimFault.RESETS: self._resets,
+            SimFault.METADATA_ROT: self._metadata_rot,
+            SimFault.LATE_SYNC: self._late_sync,
         }
 
     def _duration(self) -> float:
@@ -49,13 +49,13 @@ class ClusterChaos(Chaos):
 
     # -- crashes
 
-    async def _crash(self, machine: Machine, kind: Crash) -> None:
+    async def _crash(self, machine: SimMachine, kind: Crash) -> None:
         if self._power.may_crash(machine, kind):
             machine.crash(kind)
         else:
             machine.restart()
 
-    async def _crash_within(self, machine: Machine, kind: Crash) -> None:
+    async def _crash_within(self, machine: SimMachine, kind: Crash) -> None:
         if not self._power.may_crash(machine, kind):
             return
         operations = self._rng.choice((1, 3, 10)) + self._rng.randint(0, 10)
@@ -75,7 +75,7 @@ class ClusterChaos(Chaos):
             if not at_once:
                 await asyncio.sleep(self._rng.uniform(0, 0.2))
 
-    async def _metadata_rot(self, machine: Machine) -> None:
+    async def _metadata_rot(self, machine: SimMachine) -> None:
         """While the node is down: what it finds when it starts. To its partitions it is a disk that may get lost."""
         if not machine.running or not self._power.may_crash(machine, Crash.POWER):
             return
@@ -87,7 +87,7 @@ class ClusterChaos(Chaos):
         if rot.may_strike(machine, self._machines):
             self._tell(f"{machine.name}: a bit flips in {rot.strike(machine, self._rng)}")
 
-    async def _late_sync(self, machine: Machine) -> None:
+    async def _late_sync(self, machine: SimMachine) -> None:
         """Of a leader, if there is one: its syncs end when others lead, and it was cut, and took other records."""
         leaders = [each for each in self._machines if each.running and _leads(each)]
         machine = self._rng.choice(leaders) if leaders else machine
@@ -108,7 +108,7 @@ class ClusterChaos(Chaos):
 
     # -- network
 
-    async def _isolate(self, machine: Machine) -> None:
+    async def _isolate(self, machine: SimMachine) -> None:
         """From all other nodes, and from the clients now and then; they may hear it, or it them, still."""
         others: list[Host] = [each.host for each in self._machines if each is not machine]
         if self._rng.random() < 0.5:
@@ -119,7 +119,7 @@ class ClusterChaos(Chaos):
             both_ways=way == "both",
         )
 
-    async def _split(self, machine: Machine) -> None:
+    async def _split(self, machine: SimMachine) -> None:
         """Into two parts of any size; clients are in one of them, or see both."""
         one = self._rng.sample(self._machines, self._rng.randint(1, len(self._machines) - 1))
         links = [(a.host, b.host) for a in one for b in self._machines if b not in one]
@@ -128,11 +128,11 @@ class ClusterChaos(Chaos):
             links += [(client, each.host) for each in self._machines if (each in one) == bool(side) and side < 2]
         await self._cut_for_a_while(links, both_ways=self._rng.random() < 0.7)
 
-    async def _one_way(self, machine: Machine) -> None:
+    async def _one_way(self, machine: SimMachine) -> None:
         other = self._rng.choice([each for each in self._machines if each is not machine])
         await self._cut_for_a_while([(machine.host, other.host)], both_ways=False)
 
-    async def _cut(self, machine: Machine) -> None:
+    async def _cut(self, machine: SimMachine) -> None:
         """Between some clients and a node; the nodes see each other."""
         links = [(client, machine.host) for client in self._clients if self._rng.random() < 0.6]
         if self._rng.random() < 0.5:
@@ -148,18 +148,18 @@ class ClusterChaos(Chaos):
         for link in links:
             self._net.join(*link, both_ways=both_ways)
 
-    async def _far_node(self, machine: Machine) -> None:
+    async def _far_node(self, machine: SimMachine) -> None:
         self._net.delay(machine.host, self._rng.choice((0.05, 0.3, 1.0)))
         await asyncio.sleep(self._duration())
         self._net.delay(machine.host, 0.0)
 
-    async def _resets(self, machine: Machine) -> None:
+    async def _resets(self, machine: SimMachine) -> None:
         self._net.quality = replace(self._net.quality, reset_rate=self._rng.choice((0.005, 0.05)))
         await asyncio.sleep(self._duration())
         self._net.quality = self._good_quality
 
 
-def _leads(machine: Machine) -> bool:
+def _leads(machine: SimMachine) -> bool:
     node = machine.node
     return node is not None and any(
         each.is_leader and not each.topic.startswith("__") for each in node.partitions.opened()

@@ -16,7 +16,7 @@ from ottla.client.errors import ClientError
 from ottla.cluster.state import ClusterState
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
-from ottla.sim.cluster import CONTROLLER_PORT, Machine
+from ottla.sim.cluster import CONTROLLER_PORT, SimMachine
 from ottla.sim.process import Stage
 from ottla.sim.replicated.nodes import LISTENER
 from ottla.sim.replicated.scenario import BROKER, CONTROLLER, REPLICAS, ClusterScenario, Voting
@@ -32,7 +32,7 @@ class Members:
         self,
         stage: Stage,
         scenario: ClusterScenario,
-        machines: Sequence[Machine],
+        machines: Sequence[SimMachine],
         start: Callable[[int], None],
         stop: Callable[[int], Awaitable[None]],
         state: Callable[[], ClusterState | None],

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from ottla.model.ids import random_uuid, uuid_text
-from ottla.raft.voters import Voter, VoterEndpoint, VoterSet
+from ottla.raft.voters import QuorumEndpoint, Voter, VoterSet
 from ottla.server.storage.formatting import format_directories
-from ottla.sim.cluster import CONTROLLER_PORT, EPOCH_MS, PORT, Machine
+from ottla.sim.cluster import CONTROLLER_PORT, EPOCH_MS, PORT, SimMachine
 from ottla.sim.copying import SETTINGS as TRANSACTION_SETTINGS
 from ottla.sim.grouping import SETTINGS as GROUP_SETTINGS
 from ottla.sim.replicated.scenario import BROKER, CONTROLLER, IN_SYNC_MIN, REPLICAS, ClusterScenario, Voting
@@ -29,13 +29,13 @@ REPLICATED = {
 
 def build(
     scenario: ClusterScenario, net: SimNet, stream: Callable[[str], random.Random], tell: Callable[[str], None]
-) -> list[Machine]:
+) -> list[SimMachine]:
     """All of them, those included that join later; node n is the n-th."""
     roles = [*scenario.shape, *scenario.spares]
     machines = []
     for number in range(1, len(roles) + 1):
         settings = {"log.dirs": ",".join(f"data-{each}" for each in range(scenario.log_dirs))}
-        machines.append(Machine(f"node-{number}", net, settings, stream(f"machine {number}"), tell, Executor()))
+        machines.append(SimMachine(f"node-{number}", net, settings, stream(f"machine {number}"), tell, Executor()))
     controllers = [number for number, role in enumerate(roles, 1) if role != BROKER]
     places = {number: f"{machines[number - 1].host.address}:{CONTROLLER_PORT}" for number in controllers}
     fixed = ",".join(f"{number}@{places[number]}" for number in controllers if number <= len(scenario.shape))
@@ -70,11 +70,11 @@ def _settings(scenario: ClusterScenario, number: int, role: str, address: str) -
     }
 
 
-def _format(machines: Sequence[Machine], voters: Sequence[int], rng: random.Random) -> None:
+def _format(machines: Sequence[SimMachine], voters: Sequence[int], rng: random.Random) -> None:
     """As `ottla format --initial-controllers` does; everybody else asks them which cluster it joins."""
     cluster_id = uuid_text(random_uuid(rng))
     first = VoterSet(
-        Voter(number, random_uuid(rng), (VoterEndpoint(LISTENER, machines[number - 1].host.address, CONTROLLER_PORT),))
+        Voter(number, random_uuid(rng), (QuorumEndpoint(LISTENER, machines[number - 1].host.address, CONTROLLER_PORT),))
         for number in voters
     )
     for number in voters:

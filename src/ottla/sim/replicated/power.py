@@ -10,22 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ottla.sim.cluster import Machine
+from ottla.sim.cluster import SimMachine
 from ottla.sim.world.disk import Crash
 
 
 class Power:
     """`machines` are those that hold replicas; `in_sync` says whether one is in all ISRs that it should be in."""
 
-    def __init__(self, machines: Sequence[Machine], in_sync: Callable[[Machine], bool], *, limited: bool) -> None:
+    def __init__(self, machines: Sequence[SimMachine], in_sync: Callable[[SimMachine], bool], *, limited: bool) -> None:
         self._machines = machines
         self._in_sync = in_sync
         self._limited = limited
-        self._weak: dict[Machine, int] = {}  # and how often it had ended when it became so
-        self._armed: dict[Machine, None] = {}  # will crash in a coming operation
-        self._again: dict[Machine, None] = {}  # were weak already when they were to lose power once more
+        self._weak: dict[SimMachine, int] = {}  # and how often it had ended when it became so
+        self._armed: dict[SimMachine, None] = {}  # will crash in a coming operation
+        self._again: dict[SimMachine, None] = {}  # were weak already when they were to lose power once more
 
-    def may_crash(self, machine: Machine, kind: Crash) -> bool:
+    def may_crash(self, machine: SimMachine, kind: Crash) -> bool:
         """Whether it may; if so, it is taken to have done it."""
         if self._limited and machine in self._machines:
             for each in [each for each, ends in self._weak.items() if each.ends > ends and self._in_sync(each)]:
@@ -42,13 +42,13 @@ class Power:
                 self._weak[machine] = machine.ends
         return True
 
-    def is_weak(self, machine: Machine) -> bool:
+    def is_weak(self, machine: SimMachine) -> bool:
         return machine in self._weak
 
-    def arm(self, machine: Machine) -> None:
+    def arm(self, machine: SimMachine) -> None:
         self._armed[machine] = None
 
-    def disarm(self, machine: Machine) -> None:
+    def disarm(self, machine: SimMachine) -> None:
         """What was to happen has happened, or never will."""
         self._armed.pop(machine, None)
         if self._weak.get(machine) == machine.ends:

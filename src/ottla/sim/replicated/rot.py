@@ -19,19 +19,19 @@ from ottla.cluster.store import DIRECTORY
 from ottla.log.files.names import LOG
 from ottla.records.batch import HEADER_BYTES, read_header
 from ottla.server.quorum.quorum import Quorum
-from ottla.sim.cluster import Machine
+from ottla.sim.cluster import SimMachine
 
 _EPOCH_BYTES = range(12, 16)  # of a batch
 _VOTERS_MIN = 3  # so that the others can go on without one
 
 
-def quorum_of(machine: Machine) -> Quorum | None:
+def quorum_of(machine: SimMachine) -> Quorum | None:
     """The replica of the metadata on a machine, as it is or last was."""
     member = getattr(machine.incarnation, "member", None)
     return member.quorum if member is not None else None
 
 
-def may_strike(machine: Machine, machines: Sequence[Machine]) -> bool:
+def may_strike(machine: SimMachine, machines: Sequence[SimMachine]) -> bool:
     """Whether everybody else has what this one has, so that it may lose it."""
     own = quorum_of(machine)
     others = [(each, quorum_of(each)) for each in machines if each is not machine]
@@ -54,7 +54,7 @@ def may_strike(machine: Machine, machines: Sequence[Machine]) -> bool:
     return len(voters) >= _VOTERS_MIN and len(up) == len(voters) - 1
 
 
-def strike(machine: Machine, rng: random.Random) -> str:
+def strike(machine: SimMachine, rng: random.Random) -> str:
     """Flips a bit; returns where."""
     disk = next(iter(machine.disks.values()))
     paths = [path for path in disk.paths() if path.startswith(f"{DIRECTORY}/")]

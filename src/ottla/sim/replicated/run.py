@@ -10,7 +10,7 @@ from ottla.cluster.entry import encode
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState
 from ottla.sim.check import Guarantee, History
-from ottla.sim.cluster import Machine
+from ottla.sim.cluster import SimMachine
 from ottla.sim.copying import CopyCompany
 from ottla.sim.grouping import GroupCompany
 from ottla.sim.replicated.chaos import ClusterChaos
@@ -91,7 +91,7 @@ class ClusterSimulation(Simulation):
 
     # -- machines
 
-    def _machines(self) -> list[Machine]:
+    def _machines(self) -> list[SimMachine]:
         return build(self.scenario, self.net, self._stream, self.tell)
 
     def _bootstrap(self) -> tuple[Address, ...]:
@@ -121,7 +121,7 @@ class ClusterSimulation(Simulation):
         ]
         return max(states, key=lambda each: each.end_offset).state if states else None
 
-    def _is_in_sync(self, machine: Machine) -> bool:
+    def _is_in_sync(self, machine: SimMachine) -> bool:
         """Whether a machine is in the ISR of every partition that it holds, and is up."""
         state, node_id = self._newest_state(), int(machine.settings["node.id"])
         if machine not in self._started:

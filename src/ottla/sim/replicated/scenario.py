@@ -35,11 +35,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ottla.records.compress import Codec
-from ottla.sim.check import Guarantee, Writer
+from ottla.sim.check import Guarantee, SimWriter
 from ottla.sim.coordinated import Cast
 from ottla.sim.copying import draw_copying
 from ottla.sim.grouping import draw_group
-from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Fault, Scenario
+from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Scenario, SimFault
 from ottla.sim.shares.sharing import draw_sharing
 from ottla.sim.topics.plan import UPKEEP, TopicsPlan, draw_topics
 from ottla.sim.workload import WriterPlan
@@ -57,17 +57,17 @@ SHAPES: tuple[tuple[Sequence[str], float], ...] = (
 REPLICAS, IN_SYNC_MIN = 3, 2
 NOBODY = Cast(groups=(), copying=None, sharing=None)
 
-POWER = (*POWER_FAULTS, Fault.POWER_LOSS_OF_SEVERAL)
-CRASHES = (Fault.KILL, Fault.KILL_IN_WRITE, Fault.KILL_SEVERAL, Fault.RESTART, *POWER)
-NETWORK = (Fault.ISOLATE, Fault.SPLIT, Fault.ONE_WAY, Fault.CUT, Fault.RESET, Fault.RESETS)
-DELAYS = (Fault.PAUSE, Fault.FAR_NODE, Fault.SLOW_NETWORK, Fault.SLOW_DISK, Fault.CLIENT_PAUSE)
+POWER = (*POWER_FAULTS, SimFault.POWER_LOSS_OF_SEVERAL)
+CRASHES = (SimFault.KILL, SimFault.KILL_IN_WRITE, SimFault.KILL_SEVERAL, SimFault.RESTART, *POWER)
+NETWORK = (SimFault.ISOLATE, SimFault.SPLIT, SimFault.ONE_WAY, SimFault.CUT, SimFault.RESET, SimFault.RESETS)
+DELAYS = (SimFault.PAUSE, SimFault.FAR_NODE, SimFault.SLOW_NETWORK, SimFault.SLOW_DISK, SimFault.CLIENT_PAUSE)
 OTHERS = (
-    Fault.CLOCK_JUMP,
-    Fault.FULL_DISK,
-    Fault.READ_ONLY_DISK,
-    Fault.FAILING_WRITES,
-    Fault.FAILING_SYNCS,
-    Fault.FAILING_READS,
+    SimFault.CLOCK_JUMP,
+    SimFault.FULL_DISK,
+    SimFault.READ_ONLY_DISK,
+    SimFault.FAILING_WRITES,
+    SimFault.FAILING_SYNCS,
+    SimFault.FAILING_READS,
 )
 
 
@@ -119,7 +119,7 @@ def clustered(seed: int) -> ClusterScenario:
         faults = {fault: weight for fault, weight in faults.items() if fault not in DISK_FAULTS}
     rotten = rng.random() < 0.04
     if rotten:
-        faults[Fault.BIT_ROT] = 2.0
+        faults[SimFault.BIT_ROT] = 2.0
     configs = {
         "internal.segment.bytes": str(rng.choice((4096, 16384, 1 << 20))),
         "index.interval.bytes": str(rng.choice((1, 512, 4096))),
@@ -157,12 +157,14 @@ def topical(seed: int) -> ClusterScenario:
     """A cluster with topics that are compacted, shortened, deleted and made anew while everything goes wrong."""
     rng = random.Random(f"topical {seed}")
     made = clustered(seed)
-    faults: dict[Fault, float] = {fault: weight for fault, weight in made.faults.items() if fault is not Fault.BIT_ROT}
+    faults: dict[SimFault, float] = {
+        fault: weight for fault, weight in made.faults.items() if fault is not SimFault.BIT_ROT
+    }
     if _durable(made.durability) and rng.random() < 0.5:
-        faults[Fault.LATE_SYNC] = 1.5
+        faults[SimFault.LATE_SYNC] = 1.5
     if rng.random() < 0.3:
-        faults[Fault.ANSWERS] = 1.0
-    made = replace(made, guarantee=Guarantee.SAFE, faults=faults or {Fault.KILL: 1.0}, cast=NOBODY)
+        faults[SimFault.ANSWERS] = 1.0
+    made = replace(made, guarantee=Guarantee.SAFE, faults=faults or {SimFault.KILL: 1.0}, cast=NOBODY)
     return with_topics(made, draw_topics(rng, transactions=True, replicated=True))
 
 
@@ -192,7 +194,7 @@ def _with_changes(seed: int, made: ClusterScenario) -> ClusterScenario:
 def _with_damage(made: ClusterScenario, rng: random.Random) -> ClusterScenario:
     """Bits flip in the metadata of single nodes, and nothing else is wrong with a disk."""
     faults = {fault: weight for fault, weight in made.faults.items() if fault not in (*POWER, *DISK_FAULTS)}
-    faults[Fault.METADATA_ROT] = 2.0
+    faults[SimFault.METADATA_ROT] = 2.0
     voting, settings = Voting.FIXED, made.settings
     if rng.random() < 0.5:
         # A voter with another disk is another voter, and has to be made one again.
@@ -245,7 +247,7 @@ def _settings(rng: random.Random) -> dict[str, str]:
 def _writer(rng: random.Random, number: int) -> WriterPlan:
     acks = rng.choice((-1, -1, -1, -1, 1))
     return WriterPlan(
-        writer=Writer(number, idempotent=acks == -1 and rng.random() < 0.7, acks=acks),
+        writer=SimWriter(number, idempotent=acks == -1 and rng.random() < 0.7, acks=acks),
         records=rng.randint(15, 40),
         pause_seconds=rng.choice((0.02, 0.05, 0.1)),
         value_bytes_max=rng.choice((20, 200, 2000)),
@@ -266,13 +268,13 @@ def _quality(rng: random.Random) -> LinkQuality:
     )
 
 
-def _faults(rng: random.Random) -> dict[Fault, float]:
+def _faults(rng: random.Random) -> dict[SimFault, float]:
     """A few kinds of fault per seed; crashes and cuts more often than not, because they move the lead."""
-    chosen: dict[Fault, float] = {}
+    chosen: dict[SimFault, float] = {}
     for kinds, most in ((CRASHES, 3), (NETWORK, 3), (DELAYS, 1), (OTHERS, 1)):
         for fault in rng.sample(kinds, rng.randint(0, most)):
             chosen[fault] = rng.uniform(0.3, 1.5)
-    return chosen or {Fault.KILL: 1.0}
+    return chosen or {SimFault.KILL: 1.0}
 
 
 def _cast(rng: random.Random) -> Cast:

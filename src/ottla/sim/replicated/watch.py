@@ -17,7 +17,7 @@ from ottla.server.node import Node
 from ottla.server.quorum.quorum import Quorum
 from ottla.server.quorum.quorum_member import QuorumMember
 from ottla.server.storage.partitions import Partitions
-from ottla.sim.cluster import Machine
+from ottla.sim.cluster import SimMachine
 from ottla.sim.replicated.committed_batches import Tape
 from ottla.sim.replicated.log_invariants import Ballots, Electorate, Life, LogBook
 from ottla.sim.world.loop import Host
@@ -33,7 +33,7 @@ class Watch:
         self,
         tell: Callable[[str], None],
         blame: Callable[[str], None],
-        is_weak: Callable[[Machine], bool],
+        is_weak: Callable[[SimMachine], bool],
         *,
         lossy: bool,
         rewritten: Container[str] = (),
@@ -49,11 +49,11 @@ class Watch:
         self.ballots = Ballots(blame)
         self.electorate = Electorate(blame)
         self.partitions: dict[PartitionKey, LogBook] = {}
-        self._machines: dict[str, Machine] = {}  # by address
+        self._machines: dict[str, SimMachine] = {}  # by address
         self._eyes: dict[int, Eye] = {}  # by node id; on the latest incarnation of each
         self._lives: dict[int, int] = {}
 
-    def add(self, machine: Machine) -> None:
+    def add(self, machine: SimMachine) -> None:
         self._machines[machine.host.address] = machine
 
     def look(self, host: Host) -> None:
@@ -107,14 +107,14 @@ class Eye:
         self.directory: bytes | None = None  # where that lies
         self._watch = watch
         self._life = life
-        self._quorum: Journal | None = None
+        self._quorum: WatchedJournal | None = None
         self._replicas: dict[Partition, Replica] = {}
 
     def look(self) -> None:
         member: QuorumMember | None = getattr(self.node, "member", None)  # a node that begins has no parts yet
         if member is not None:
             if self._quorum is None:
-                self._quorum = Journal(self._watch, self._life, member.quorum)
+                self._quorum = WatchedJournal(self._watch, self._life, member.quorum)
                 self.directory = member.quorum.node.me.directory
             self._quorum.look()
             self.journal_end = self._quorum.end_offset
@@ -143,7 +143,7 @@ class Eye:
         return None
 
 
-class Journal:
+class WatchedJournal:
     """The metadata log of one incarnation."""
 
     def __init__(self, watch: Watch, life: Life, quorum: Quorum) -> None:

@@ -57,7 +57,7 @@ class Manners:
 THOROUGH = Manners(accept=1.0, release=0.0, reject=0.0)
 
 
-class ShareMember:
+class SimShareMember:
     """One process; `run` goes on until it is cancelled, killed, or (if `quiet_seconds` is given) has nothing to do."""
 
     def __init__(

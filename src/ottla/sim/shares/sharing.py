@@ -13,7 +13,7 @@ from ottla.sim.grouping import partition_bounds
 from ottla.sim.process import Lives, Stage
 from ottla.sim.shares.check import ShareBook
 from ottla.sim.shares.client import ClientShareMember
-from ottla.sim.shares.member import THOROUGH, Manners, ShareMember
+from ottla.sim.shares.member import THOROUGH, Manners, SimShareMember
 from ottla.sim.workload import PATIENCE_SECONDS
 
 LOCK_SECONDS = 4.0
@@ -95,7 +95,7 @@ class ShareCompany:
     def start(self) -> None:
         for number in range(self._plan.members):
             name = f"{self._plan.name}-{number}"
-            member = ShareMember(self._stage.around, self._book, self._plan.manners, self._stage.stream(name))
+            member = SimShareMember(self._stage.around, self._book, self._plan.manners, self._stage.stream(name))
             self._lives.add(name, member.run, member.crashed)
         for number in range(self._plan.clients):
             name = f"{self._plan.name}-client-{number}"
@@ -116,11 +116,11 @@ class ShareCompany:
 
     async def _drain(self, name: str, quiet_seconds: float) -> None:
         around, rng = self._stage.around, self._stage.stream(f"{name} share")
-        member: ShareMember | ClientShareMember
+        member: SimShareMember | ClientShareMember
         if self._cluster:
             member = ClientShareMember(around, self._book, THOROUGH, name, rng, quiet_seconds=quiet_seconds)
         else:
-            member = ShareMember(around, self._book, THOROUGH, rng, quiet_seconds=quiet_seconds)
+            member = SimShareMember(around, self._book, THOROUGH, rng, quiet_seconds=quiet_seconds)
         task = self._stage.process(f"{self._plan.name}-{name}").start(member.run())
         _, unfinished = await asyncio.wait([task], timeout=PATIENCE_SECONDS)
         if unfinished:

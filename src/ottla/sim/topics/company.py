@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from ottla.sim.cluster import Machine
+from ottla.sim.cluster import SimMachine
 from ottla.sim.process import Stage
 from ottla.sim.topics.check import TopicBook
 from ottla.sim.topics.clients import CommittedFollower, KeyedWriter, judge_all
@@ -25,7 +25,7 @@ class TopicCompany:
     """See the module."""
 
     def __init__(
-        self, stage: Stage, plan: TopicsPlan, machines: Sequence[Machine], *, replicated: bool = False
+        self, stage: Stage, plan: TopicsPlan, machines: Sequence[SimMachine], *, replicated: bool = False
     ) -> None:
         around = stage.around
         self.book = TopicBook(around.history.blame, replicated=replicated)
@@ -40,7 +40,7 @@ class TopicCompany:
         self._sitters = [
             Sitter(around, plan, number, stage.stream(f"sitter {number}")) for number in range(plan.sitters)
         ]
-        self._strangers: list[Machine] = []  # where somebody else's files lie
+        self._strangers: list[SimMachine] = []  # where somebody else's files lie
         self._working: list[asyncio.Task[None]] = []
         self._watching: list[asyncio.Task[None]] = []
 
@@ -99,14 +99,14 @@ class TopicCompany:
     def _as_client(self, name: str, work: Any) -> asyncio.Task[None]:
         return self._stage.process(name).start(work)
 
-    def _look_at_the_picture(self, machine: Machine) -> None:
+    def _look_at_the_picture(self, machine: SimMachine) -> None:
         for path, disk in machine.disks.items():
             kept = {each: disk.content(each) for each in disk.paths() if each.startswith(STRANGER)}
             if kept != dict([PICTURE]) and not machine.replaced:
                 self._blame(f"{machine.name}: {path}/{PICTURE[0]} is not ours, and is gone; there is {list(kept)}")
 
 
-def _leave_a_picture(machine: Machine) -> None:
+def _leave_a_picture(machine: SimMachine) -> None:
     """A folder that is nobody's business, but has a name like a partition's."""
     path, content = PICTURE
     for disk in machine.disks.values():

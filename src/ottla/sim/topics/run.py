@@ -21,7 +21,7 @@ from ottla.log.files.checkpoint import RECOVERY_POINTS, read_offsets
 from ottla.log.files.names import DELETE_DIRECTORY
 from ottla.sim.check import Guarantee
 from ottla.sim.run import Simulation
-from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario, scenario
+from ottla.sim.scenario import POWER_FAULTS, Durability, Scenario, SimFault, scenario
 from ottla.sim.topics.company import TopicCompany
 from ottla.sim.topics.plan import SETTINGS, TopicsPlan, draw_topics
 from ottla.sim.topics.survivors import Survivors
@@ -46,7 +46,7 @@ def changing(seed: int) -> TopicScenario:
     durable = durability is not Durability.PAGE_CACHE
     power = durable or rng.random() < 0.4
     undisturbed = not power and rng.random() < 0.25
-    faults = {Fault.CLOCK_JUMP: 1.0} if undisturbed else _faults(rng, power=power)
+    faults = {SimFault.CLOCK_JUMP: 1.0} if undisturbed else _faults(rng, power=power)
     at_risk = power and not durable
     topics = draw_topics(rng, transactions=not at_risk)
     if undisturbed:
@@ -70,13 +70,21 @@ def changing(seed: int) -> TopicScenario:
     return TopicScenario(**{each.name: getattr(made, each.name) for each in fields(made)}, topics=topics)
 
 
-def _faults(rng: random.Random, *, power: bool) -> dict[Fault, float]:
+def _faults(rng: random.Random, *, power: bool) -> dict[SimFault, float]:
     """Always something that ends the node; now and then something else."""
-    crashes = [Fault.KILL, Fault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]
+    crashes = [SimFault.KILL, SimFault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]
     others = [
-        Fault.RESTART, Fault.PAUSE, Fault.RESET, Fault.CUT, Fault.SLOW_NETWORK, Fault.SLOW_DISK, Fault.CLOCK_JUMP,
-        Fault.FULL_DISK, Fault.FAILING_WRITES, Fault.FAILING_SYNCS,
-    ]  # fmt: skip
+        SimFault.RESTART,
+        SimFault.PAUSE,
+        SimFault.RESET,
+        SimFault.CUT,
+        SimFault.SLOW_NETWORK,
+        SimFault.SLOW_DISK,
+        SimFault.CLOCK_JUMP,
+        SimFault.FULL_DISK,
+        SimFault.FAILING_WRITES,
+        SimFault.FAILING_SYNCS,
+    ]
     chosen = {fault: rng.uniform(0.5, 1.5) for fault in rng.sample(crashes, rng.randint(1, len(crashes)))}
     return chosen | {fault: rng.uniform(0.3, 1.0) for fault in rng.sample(others, rng.randint(0, 2))}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.model.ids import TopicPartition
 from ottla.server.node import Node
-from ottla.sim.cluster import Machine
+from ottla.sim.cluster import SimMachine
 from ottla.sim.topics.check import TopicBook
 from ottla.sim.topics.clients import partitions_of
 from ottla.sim.topics.plan import TopicsPlan
@@ -15,7 +15,7 @@ from ottla.sim.world.loop import Host
 class Survivors:
     """Remembers the recovery points of a node that loses power, and tells the book where its logs end afterwards."""
 
-    def __init__(self, machine: Machine, plan: TopicsPlan, book: TopicBook, *, may_lose: bool) -> None:
+    def __init__(self, machine: SimMachine, plan: TopicsPlan, book: TopicBook, *, may_lose: bool) -> None:
         """`may_lose`: what was acknowledged need not have been synced."""
         self._machine = machine
         self._partitions = partitions_of(plan)

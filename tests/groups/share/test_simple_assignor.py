@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.groups.assign.spec import GroupSpec, MemberSpec, Partitions, size
-from ottla.groups.share.simple import simple
+from ottla.groups.share.simple_assignor import simple
 
 A, B = b"a" * 16, b"b" * 16
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cluster.bench import broker
 
-from ottla.cluster.place import place
+from ottla.cluster.replica_placement import place
 from ottla.model.errors import ApiError, ErrorCode
 
 
