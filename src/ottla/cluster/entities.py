@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from ottla.cluster.features import FeatureRange
+from ottla.model.ids import BrokerEpoch, PartitionEpoch
 from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -34,7 +35,7 @@ class PartitionState(NamedTuple):
     isr: tuple[int, ...]
     leader: int
     leader_epoch: int
-    partition_epoch: int
+    partition_epoch: PartitionEpoch
     directories: tuple[bytes, ...] = ()
     removing: tuple[int, ...] = ()
     adding: tuple[int, ...] = ()
@@ -58,7 +59,7 @@ class PartitionState(NamedTuple):
             self.isr if record.isr is None else share(record.isr),
             record.leader if elects else self.leader,
             self.leader_epoch + 1 if elects else self.leader_epoch,
-            self.partition_epoch + 1,
+            PartitionEpoch(self.partition_epoch + 1),
             self.directories if record.directories is None else share(record.directories),
             self.removing if record.removing_replicas is None else share(record.removing_replicas),
             self.adding if record.adding_replicas is None else share(record.adding_replicas),
@@ -110,7 +111,7 @@ class Broker(NamedTuple):
     """A registered broker. Fenced: known, but given no leadership and shown to no client."""
 
     id: int
-    epoch: int
+    epoch: BrokerEpoch
     incarnation_id: bytes
     endpoints: tuple[ListenerEndpoint, ...]
     features: tuple[tuple[str, FeatureRange], ...]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ottla.cluster.entities import NO_LEADER, PartitionState
+from ottla.model.ids import FIRST_PARTITION_EPOCH
 
 # Partitions per block: setting a bit copies the block, which is some hundred bytes at most.
 _BLOCK_BITS = 10
@@ -147,7 +148,9 @@ class Index:
 
 
 # What a partition is before it comes and after it went: in none of the sets.
-_NOWHERE = PartitionState(index=0, replicas=(), isr=(), leader=-2, leader_epoch=0, partition_epoch=0)
+_NOWHERE = PartitionState(
+    index=0, replicas=(), isr=(), leader=-2, leader_epoch=0, partition_epoch=FIRST_PARTITION_EPOCH
+)
 
 
 def _set(held: PartitionSet, topic_id: bytes, partition: int, was: bool, now: bool) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ottla.cluster.entities import Broker
 from ottla.machine.kit import Timer
+from ottla.model.ids import BrokerEpoch
 from ottla.model.limits import INT64_MAX
 
 
@@ -17,7 +18,7 @@ class BrokerHeard(NamedTuple):
     """A note: the broker was heard of, having read the metadata up to and including `metadata_offset`."""
 
     broker_id: int
-    epoch: int
+    epoch: BrokerEpoch
     now_ms: int
     metadata_offset: int = -1
     leaving_at: int | None = None  # the offset at which its controlled shutdown began

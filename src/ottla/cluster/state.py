@@ -31,6 +31,7 @@ from ottla.cluster.entities import (
 from ottla.cluster.features import KRAFT_VERSION, METADATA_VERSION
 from ottla.cluster.partition_index import Index
 from ottla.cluster.registration import endpoints_of, features_of
+from ottla.model.ids import NO_BROKER_EPOCH, BrokerEpoch, PartitionEpoch
 from ottla.model.limits import SHARED_TUPLES_MAX
 from ottla.model.names import collision_key
 from ottla.model.resources import Resource
@@ -111,10 +112,10 @@ class ClusterState:
         topic = self.topic_by_id.get(topic_id)
         return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
 
-    def broker_epoch(self, broker_id: int) -> int:
+    def broker_epoch(self, broker_id: int) -> BrokerEpoch:
         """-1 of one that is not registered."""
         broker = self.brokers.get(broker_id)
-        return -1 if broker is None else broker.epoch
+        return NO_BROKER_EPOCH if broker is None else broker.epoch
 
     @property
     def metadata_version(self) -> int:
@@ -297,7 +298,8 @@ class ClusterState:
         for topic in (self.topics[name] for name in names):
             for old in topic.partitions:
                 if old.elr or old.last_known_elr:
-                    new = old._replace(elr=(), last_known_elr=(), partition_epoch=old.partition_epoch + 1)
+                    epoch = PartitionEpoch(old.partition_epoch + 1)
+                    new = old._replace(elr=(), last_known_elr=(), partition_epoch=epoch)
                     topic.partitions[old.index] = new
                     self.index.move(topic.id, old, new)
                     changes.append(PartitionChanged(topic, old, new))

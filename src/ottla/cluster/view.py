@@ -11,7 +11,7 @@ from ottla.cluster.sessions import BrokerSessions
 from ottla.cluster.state import ClusterState
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import BitSource
+from ottla.model.ids import BitSource, BrokerEpoch
 from ottla.model.node_config import NodeConfig
 from ottla.model.resources import ResourceType
 
@@ -75,7 +75,7 @@ class MetadataView:
         """Where each replica will lie."""
         return tuple(self.state.brokers[id].default_directory for id in replicas)
 
-    def checked_broker(self, broker_id: int, epoch: int) -> Broker:
+    def checked_broker(self, broker_id: int, epoch: BrokerEpoch) -> Broker:
         """The broker that sent a request with this epoch; refuses one that was registered anew since."""
         broker = self.state.brokers.get(broker_id)
         if broker is None:

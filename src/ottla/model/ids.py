@@ -2,7 +2,8 @@
 
 Rules:
 - The numbers are integers with a type of their own (`NewType`), which costs nothing when the program runs. Messages
-  declare their fields with these types (`wire.types`), so most of the code gets them from there.
+  declare their fields with these types (`wire.types`), so most of the code gets them from there. Of two numbers that
+  stand side by side one has a type: a plain integer is refused in its place, so they cannot be swapped.
 - Offsets are plain integers: nearly all that is done with them is arithmetic.
 - A UUID is raw 16-byte `bytes` everywhere inside Ottla; text exists only at the edges (files, CLI, logs).
 - The text form is Kafka's: url-safe base64 without padding, 22 characters.
@@ -19,9 +20,16 @@ METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 ProducerId = NewType("ProducerId", int)
 ProducerEpoch = NewType("ProducerEpoch", int)
+# The offset of a broker's registration in the metadata log; it tells one life of a broker from the next.
+BrokerEpoch = NewType("BrokerEpoch", int)
+# Counts the changes of a partition's state; not to be taken for its leader epoch.
+PartitionEpoch = NewType("PartitionEpoch", int)
 NO_PRODUCER_ID: Final = ProducerId(-1)
 NO_PRODUCER_EPOCH: Final = ProducerEpoch(-1)
 FIRST_PRODUCER_EPOCH: Final = ProducerEpoch(0)
+NO_BROKER_EPOCH: Final = BrokerEpoch(-1)
+NO_PARTITION_EPOCH: Final = PartitionEpoch(-1)
+FIRST_PARTITION_EPOCH: Final = PartitionEpoch(0)
 
 _UUID_TEXT_CHARS_MAX = 24  # 22 characters, or 24 when somebody kept the padding
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import METADATA_TOPIC_ID, NO_ID
+from ottla.model.ids import METADATA_TOPIC_ID, NO_BROKER_EPOCH, NO_ID
 from ottla.model.limits import RAFT_STAGGER_MS
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import answers, effects, events, lost_disk, membership
@@ -215,7 +215,7 @@ def _fetch(node: RaftState) -> FetchRequest:
     return FetchRequest(
         cluster_id=node.cluster_id,
         replica_id=replica_id,
-        replica_state=FetchRequest.ReplicaState(replica_id=replica_id, replica_epoch=-1),
+        replica_state=FetchRequest.ReplicaState(replica_id=replica_id, replica_epoch=NO_BROKER_EPOCH),
         max_wait_ms=node.config.fetch_wait_ms,
         min_bytes=0,
         max_bytes=node.config.fetch_max_bytes,

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_BROKER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, PartitionEpoch
 from ottla.replica.neighbours import OtherBrokers
 from ottla.replica.terms import Proposal, Terms
 
@@ -55,7 +56,7 @@ class Follower:
         self.leader_end = UNKNOWN  # at its last fetch
         self.fetched_ms = 0
         self.caught_up_ms = caught_up_ms
-        self.broker_epoch: int | None = None
+        self.broker_epoch: BrokerEpoch | None = None
         self.pulse: Pulse | None = None
 
     def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
@@ -81,7 +82,7 @@ class InSync:
         self.followers: dict[int, Follower] = {}
         self.isr: tuple[int, ...] = ()
         self.maximal: frozenset[int] = frozenset()
-        self.partition_epoch = -1
+        self.partition_epoch = NO_PARTITION_EPOCH
         self.pending: Proposal | None = None
 
     def adopt(self, terms: Terms) -> None:
@@ -176,15 +177,15 @@ class InSync:
         self.pending = Proposal(leader_epoch, self.partition_epoch, isr)
         return self.pending
 
-    def _epoch_of(self, broker_id: int, others: OtherBrokers) -> int:
+    def _epoch_of(self, broker_id: int, others: OtherBrokers) -> BrokerEpoch:
         if broker_id == self.node_id:
             epoch = others.broker_epoch(broker_id)
         else:
             # A member that has not fetched yet: should it be gone, the controller's ISR is another by then.
             epoch = self.followers[broker_id].broker_epoch if broker_id in self.followers else None
-        return UNKNOWN if epoch is None else epoch
+        return NO_BROKER_EPOCH if epoch is None else epoch
 
-    def accepted(self, isr: tuple[int, ...], partition_epoch: int) -> None:
+    def accepted(self, isr: tuple[int, ...], partition_epoch: PartitionEpoch) -> None:
         self.isr = isr
         self.maximal = frozenset(isr)
         self.partition_epoch = partition_epoch

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
+from ottla.model.ids import BrokerEpoch
+
 # What is told of: the partition itself, which this module does not know.
 PartitionT = TypeVar("PartitionT", contravariant=True)
 
@@ -19,7 +21,7 @@ class OtherBrokers(Protocol):
     def lag_ms_max(self) -> int:
         """replica.lag.time.max.ms: who was not caught up for that long is not in sync."""
 
-    def broker_epoch(self, broker_id: int) -> int | None:
+    def broker_epoch(self, broker_id: int) -> BrokerEpoch | None:
         """Of a broker that is registered and not fenced."""
 
     def may_join(self, broker_id: int) -> bool:
@@ -58,7 +60,7 @@ class _Alone:
     def steady_ms(self) -> int:
         return 0
 
-    def broker_epoch(self, _broker_id: int) -> int | None:
+    def broker_epoch(self, _broker_id: int) -> BrokerEpoch | None:
         return None
 
     def may_join(self, _broker_id: int) -> bool:

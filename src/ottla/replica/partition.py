@@ -28,6 +28,7 @@ from ottla.log.files.disk import StorageError
 from ottla.log.log import Appended, Log, Origin
 from ottla.log.look import Look
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_PARTITION_EPOCH, BrokerEpoch
 from ottla.replica.isr import AWAIT_METADATA, CERTAINLY_NOT_DONE, Follower, InSync, Pulse
 from ottla.replica.neighbours import ALONE, Neighbours
 from ottla.replica.reading import NO_EPOCH, READ_COMMITTED, READ_UNCOMMITTED, Fetch, Readable
@@ -69,7 +70,7 @@ class Partition(Readable):
         self.node_id = node_id
         self.neighbours = neighbours
         self.leader_id = NO_LEADER
-        self.partition_epoch = -1
+        self.partition_epoch = NO_PARTITION_EPOCH
         self.alone = False  # leads, and there are no other replicas
         self.in_sync: InSync | None = None  # of a leader that is not alone
         # How often the end was cut off: who waits for an offset must know whether it is still the record it waits for.
@@ -348,7 +349,7 @@ class Partition(Readable):
     def fetch_as_follower(
         self,
         replica_id: int,
-        broker_epoch: int,
+        broker_epoch: BrokerEpoch,
         offset: int,
         max_bytes: int,
         now_ms: int,
@@ -400,12 +401,12 @@ class Partition(Readable):
         return follower
 
     def _note(
-        self, follower: Follower, broker_epoch: int, offset: int, log_start: int, now_ms: int, pulse: Pulse | None
+        self, follower: Follower, epoch: BrokerEpoch, offset: int, log_start: int, now_ms: int, pulse: Pulse | None
     ) -> None:
         before_end, before_start = follower.end, follower.log_start
         follower.fetched(offset, self.log.written_offset, now_ms)
         follower.log_start = log_start
-        follower.broker_epoch = broker_epoch
+        follower.broker_epoch = epoch
         follower.pulse = pulse
         if self._may_expand(follower):
             self.neighbours.isr_may_change(self)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ottla.model.ids import FIRST_PARTITION_EPOCH, BrokerEpoch, PartitionEpoch
+
 NO_LEADER = -1
 
 
 class Terms(NamedTuple):
     leader: int
     leader_epoch: int
-    partition_epoch: int
+    partition_epoch: PartitionEpoch
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -25,14 +27,14 @@ class Proposal(NamedTuple):
     """An AlterPartition for one partition; each member of the ISR with the broker epoch its leader knows (-1: none)."""
 
     leader_epoch: int
-    partition_epoch: int
-    isr: tuple[tuple[int, int], ...]
+    partition_epoch: PartitionEpoch
+    isr: tuple[tuple[int, BrokerEpoch], ...]
 
     @property
     def members(self) -> tuple[int, ...]:
         return tuple(broker_id for broker_id, _ in self.isr)
 
 
-def sole(node_id: int, leader_epoch: int, partition_epoch: int = 0) -> Terms:
+def sole(node_id: int, leader_epoch: int, partition_epoch: PartitionEpoch = FIRST_PARTITION_EPOCH) -> Terms:
     """The terms of a partition that has one replica."""
     return Terms(node_id, leader_epoch, partition_epoch, (node_id,), (node_id,))

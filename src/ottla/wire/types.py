@@ -11,13 +11,16 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 from ottla.model import ids
-from ottla.model.ids import NO_ID, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from ottla.model.ids import NO_BROKER_EPOCH, NO_ID, NO_PARTITION_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 __all__ = [
+    "NO_BROKER_EPOCH",
     "NO_ID",
+    "NO_PARTITION_EPOCH",
     "NO_PRODUCER_EPOCH",
     "NO_PRODUCER_ID",
     "Bool",
+    "BrokerEpoch",
     "Bytes",
     "Fixed",
     "Float64",
@@ -25,6 +28,7 @@ __all__ = [
     "Int16",
     "Int32",
     "Int64",
+    "PartitionEpoch",
     "ProducerEpoch",
     "ProducerId",
     "Records",
@@ -68,6 +72,8 @@ UInt32 = Annotated[int, Fixed("I", 4)]
 Int64 = Annotated[int, Fixed("q", 8)]
 Float64 = Annotated[float, Fixed("d", 8)]
 Uuid = Annotated[bytes, Fixed("16s", 16)]
+BrokerEpoch = Annotated[ids.BrokerEpoch, Fixed("q", 8)]
+PartitionEpoch = Annotated[ids.PartitionEpoch, Fixed("i", 4)]
 ProducerId = Annotated[ids.ProducerId, Fixed("q", 8)]
 ProducerEpoch = Annotated[ids.ProducerEpoch, Fixed("h", 2)]
 String = Annotated[str, Sized("string")]

@@ -8,7 +8,7 @@ from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import ProducerId
+from ottla.model.ids import BrokerEpoch, ProducerId
 from ottla.model.limits import INT64_MAX, PRODUCER_ID_BLOCK_SIZE
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -24,7 +24,7 @@ class AllocateProducerIds(NamedTuple):
     """Replies with a ProducerIdBlock."""
 
     broker_id: int
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
 
     def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         view.checked_broker(self.broker_id, self.broker_epoch)

@@ -11,6 +11,7 @@ from ottla.cluster.leader_election import Elections, Wish
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_BROKER_EPOCH, BrokerEpoch, PartitionEpoch
 
 _RECOVERED, _RECOVERING = 0, 1
 
@@ -19,7 +20,7 @@ class IsrMember(NamedTuple):
     """A replica in sync; its broker epoch is -1 if the leader does not know it."""
 
     broker_id: int
-    epoch: int = -1
+    epoch: BrokerEpoch = NO_BROKER_EPOCH
 
 
 class IsrChange(NamedTuple):
@@ -28,7 +29,7 @@ class IsrChange(NamedTuple):
     topic_id: bytes
     index: int  # type: ignore[assignment]  # hides tuple.index
     leader_epoch: int
-    partition_epoch: int
+    partition_epoch: PartitionEpoch
     isr: tuple[IsrMember, ...]
     recovering: int = _RECOVERED
 
@@ -47,7 +48,7 @@ class AlterPartition:
     """Replies with an IsrOutcome for each change, in order."""
 
     broker_id: int
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
     changes: tuple[IsrChange, ...]
 
     def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:

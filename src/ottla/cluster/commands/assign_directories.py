@@ -11,6 +11,7 @@ from ottla.cluster.leader_election import Elections, ElectionType, Wish
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import BrokerEpoch
 
 
 class Placement(NamedTuple):
@@ -26,7 +27,7 @@ class AssignReplicasToDirs:
     """Replies with an ErrorCode for each placement, in order."""
 
     broker_id: int
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
     placements: tuple[Placement, ...]
 
     def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:

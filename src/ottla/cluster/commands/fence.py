@@ -17,6 +17,7 @@ from ottla.cluster.sessions import BrokerHeard, Gone, no_session, session_key
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result, Timer
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import BrokerEpoch
 from ottla.model.settings.controller import BROKER_SESSION_TIMEOUT_MS
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -53,7 +54,7 @@ class FenceBroker(NamedTuple):
     """Nothing happens if it is fenced, or has registered anew since. Replies whether anything happened."""
 
     broker_id: int
-    epoch: int
+    epoch: BrokerEpoch
 
     def decide(self, view: MetadataView, now_ms: int) -> Decision:
         broker = view.state.brokers.get(self.broker_id)
@@ -74,7 +75,7 @@ class EndSession(NamedTuple):
     """
 
     broker_id: int
-    epoch: int
+    epoch: BrokerEpoch
     end_ms: int
 
     def decide(self, view: MetadataView, now_ms: int) -> Decision:

@@ -21,6 +21,7 @@ from ottla.cluster.leader_election import Elections
 from ottla.cluster.sessions import BrokerHeard, no_session
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
+from ottla.model.ids import BrokerEpoch
 from ottla.wire.journal import cluster_metadata as journal
 
 
@@ -44,7 +45,7 @@ class BrokerHeartbeat:
     """Replies with a BrokerHeartbeatReply. `metadata_offset` is the last one the broker has applied."""
 
     broker_id: int
-    epoch: int
+    epoch: BrokerEpoch
     metadata_offset: int
     want_fence: bool = False
     want_shut_down: bool = False

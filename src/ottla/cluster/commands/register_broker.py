@@ -23,6 +23,7 @@ from ottla.cluster.snapshot import broker_entry
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import BrokerEpoch
 from ottla.model.settings.controller import BROKER_SESSION_TIMEOUT_MS
 
 
@@ -50,7 +51,7 @@ class RegisterBroker:
                 epoch=old.epoch, fenced=old.fenced, in_controlled_shutdown=old.in_controlled_shutdown
             )
             return Result([broker_entry(broker, level)], broker.epoch)
-        broker = broker._replace(epoch=view.next_offset(), fenced=True, in_controlled_shutdown=False)
+        broker = broker._replace(epoch=BrokerEpoch(view.next_offset()), fenced=True, in_controlled_shutdown=False)
         # The registration comes first: a broker that has read up to its epoch has read that it is registered.
         records = [broker_entry(broker, level)]
         clean = old is not None and old.epoch == self.previous_epoch

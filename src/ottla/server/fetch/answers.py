@@ -8,7 +8,7 @@ from ottla.cluster.entities import Broker
 from ottla.cluster.leadership import leader_of
 from ottla.cluster.state import ClusterState
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import NO_ID
+from ottla.model.ids import NO_BROKER_EPOCH, NO_ID, BrokerEpoch
 from ottla.replica.partition import READ_COMMITTED, Fetch, Partition
 from ottla.server.fetch.fetch_sessions import AskedPartition, PartitionData
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
@@ -25,11 +25,11 @@ LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 _ANOTHER_LEADS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def replica_of(request: FetchRequest, version: int) -> tuple[int, int]:
+def replica_of(request: FetchRequest, version: int) -> tuple[int, BrokerEpoch]:
     """(id, broker epoch) of the follower that fetches; a negative id is a consumer's."""
     if version >= FIRST_VERSION_WITH_REPLICA_STATE:
         return request.replica_state.replica_id, request.replica_state.replica_epoch
-    return request.replica_id, -1
+    return request.replica_id, NO_BROKER_EPOCH
 
 
 def told(index: int, fetched: Fetch, isolation: int) -> PartitionData:

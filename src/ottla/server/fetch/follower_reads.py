@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ottla.cluster.state import ClusterState
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import BrokerEpoch
 from ottla.model.session_epochs import INITIAL_EPOCH
 from ottla.replica.partition import READ_UNCOMMITTED, Partition
 from ottla.server.fetch.answers import nothing_yet, refusal, told, whole
@@ -70,7 +71,12 @@ class Followers:
         return unnamed
 
     def answer(
-        self, request: FetchRequest, session: FollowerSession, is_full: bool, replica: tuple[int, int], version: int
+        self,
+        request: FetchRequest,
+        session: FollowerSession,
+        is_full: bool,
+        replica: tuple[int, BrokerEpoch],
+        version: int,
     ) -> FetchResponse | Later[FetchResponse]:
         """`replica` is the follower's broker id and epoch."""
         session.pulse.heard_ms = self._steady_ms()
@@ -83,7 +89,12 @@ class FollowerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
     __slots__ = ("_broker_epoch", "_by_id", "_followers", "_is_full", "_replica_id", "_session", "_version")
 
     def __init__(
-        self, followers: Followers, session: FollowerSession, is_full: bool, replica: tuple[int, int], version: int
+        self,
+        followers: Followers,
+        session: FollowerSession,
+        is_full: bool,
+        replica: tuple[int, BrokerEpoch],
+        version: int,
     ) -> None:
         self.urgent = False
         self._followers = followers

@@ -17,6 +17,7 @@ from ottla.cluster.features import DIRECTORIES, controllers_registered
 from ottla.cluster.registration import list_endpoints, list_features
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_BROKER_EPOCH, BrokerEpoch
 from ottla.model.settings.controller import (
     BROKER_HEARTBEAT_INTERVAL_MS,
     BROKER_SESSION_TIMEOUT_MS,
@@ -56,7 +57,7 @@ class Lifecycle:
         link: ControllerLink,
         broker: Broker,
     ) -> None:
-        self.epoch = -1  # of the present registration
+        self.epoch = NO_BROKER_EPOCH  # of the present registration
         self._loop = loop
         self._configs = configs
         self._partitions = partitions
@@ -92,7 +93,7 @@ class Lifecycle:
         self.beat()
         await self._metadata.until(lambda: self._registered() is not None)
 
-    def registered(self, epoch: int) -> None:
+    def registered(self, epoch: BrokerEpoch) -> None:
         """A sole node has registered itself and is unfenced."""
         self.epoch = epoch
         self._ready = True

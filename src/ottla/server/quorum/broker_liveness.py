@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable
 from ottla.client.address import Address
 from ottla.cluster.commands.fence import FenceBroker
 from ottla.model import limits
+from ottla.model.ids import BrokerEpoch
 from ottla.server.peers.peers import Reach, probe
 from ottla.server.quorum.active_controller import ActiveController
 from ottla.server.quorum.metadata_host import MetadataHost
@@ -45,7 +46,7 @@ class Liveness:
         self._looking: dict[int, asyncio.Task[None]] = {}  # broker → the look at its listener
         controller.activity.add(self._activated)
 
-    def heard(self, broker_id: int, epoch: int, when_closed: dict[Hashable, Callable[[], None]]) -> None:
+    def heard(self, broker_id: int, epoch: BrokerEpoch, when_closed: dict[Hashable, Callable[[], None]]) -> None:
         """A client that says it is this broker sent a heartbeat over a connection; when that closes, the broker is
         looked at."""
         broker = self._metadata.state.brokers.get(broker_id)
@@ -76,7 +77,7 @@ class Liveness:
         self._looking[broker_id] = task
         task.add_done_callback(lambda _: self._looking.pop(broker_id, None))
 
-    async def _look(self, broker_id: int, epoch: int, address: Address) -> None:
+    async def _look(self, broker_id: int, epoch: BrokerEpoch, address: Address) -> None:
         for pause_ms in _LOOKS_MS:
             await asyncio.sleep(pause_ms / 1000)
             reach = await probe(address, limits.PROBE_MS)

@@ -20,7 +20,7 @@ from ottla.cluster.store import MetadataStore, StoreConfig
 from ottla.log.files.disk import Disk, read_all
 from ottla.model.config import Config
 from ottla.model.errors import ApiError
-from ottla.model.ids import random_uuid
+from ottla.model.ids import NO_BROKER_EPOCH, BrokerEpoch, random_uuid
 from ottla.model.settings.controller import (
     CONTROLLER_QUORUM_VOTERS,
     METADATA_LOG_DIR,
@@ -111,7 +111,7 @@ class QuorumMember:
         epochs = {directory.broker_epoch for directory in directories}
         self.broker = Broker(
             id=identity.node_id,
-            epoch=epochs.pop() if self.clean and len(epochs) == 1 else NOT_CLEAN,
+            epoch=BrokerEpoch(epochs.pop()) if self.clean and len(epochs) == 1 else NO_BROKER_EPOCH,
             incarnation_id=random_uuid(runtime.rng),
             endpoints=broker_endpoints(settings),
             features=FEATURES,
@@ -154,7 +154,7 @@ class QuorumMember:
         self.quorum.start()
         for command in (
             RegisterController(self.registration),
-            StartBroker(self.broker._replace(epoch=self.quorum.end_offset), self.clean),
+            StartBroker(self.broker._replace(epoch=BrokerEpoch(self.quorum.end_offset)), self.clean),
         ):
             reply = self.controller.submit(command).taken()
             if isinstance(reply, ApiError):

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ottla.cluster.state import ClusterState
+from ottla.model.ids import BrokerEpoch
 from ottla.replica.partition import Partition
 from ottla.server.loop.watches import Watches
 
@@ -37,7 +38,7 @@ class NodeNeighbours:
         self.sealed = sealed
         self.isr_may_change = isr_may_change
 
-    def broker_epoch(self, broker_id: int) -> int | None:
+    def broker_epoch(self, broker_id: int) -> BrokerEpoch | None:
         broker = self._state().brokers.get(broker_id)
         return broker.epoch if broker is not None and not broker.fenced else None
 

@@ -6,7 +6,23 @@ A record's value starts with three unsigned varints (frame version 1, key, versi
 from __future__ import annotations
 
 from ottla.wire.message import Data, Struct, on
-from ottla.wire.types import Bool, Bytes, Float64, Int8, Int16, Int32, Int64, ProducerId, String, UInt16, Uuid
+from ottla.wire.types import (
+    NO_BROKER_EPOCH,
+    NO_PARTITION_EPOCH,
+    Bool,
+    BrokerEpoch,
+    Bytes,
+    Float64,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    PartitionEpoch,
+    ProducerId,
+    String,
+    UInt16,
+    Uuid,
+)
 
 
 class RegisterBrokerRecord(Data, key=0, versions="0-4", flexible="0+"):
@@ -21,7 +37,7 @@ class RegisterBrokerRecord(Data, key=0, versions="0-4", flexible="0+"):
     broker_id: Int32
     is_migrating_zk_broker: Bool = on("2+", False)
     incarnation_id: Uuid
-    broker_epoch: Int64
+    broker_epoch: BrokerEpoch
 
     class BrokerEndpoint(Struct):
         name: String
@@ -48,7 +64,7 @@ class UnregisterBrokerRecord(Data, key=1, versions="0", flexible="0+"):
     """A broker's registration is gone."""
 
     broker_id: Int32
-    broker_epoch: Int64
+    broker_epoch: BrokerEpoch
 
 
 class TopicRecord(Data, key=2, versions="0", flexible="0+"):
@@ -74,7 +90,7 @@ class PartitionRecord(Data, key=3, versions="0-2", flexible="0+"):
     leader: Int32 = -1
     leader_recovery_state: Int8 = on("0+", 0, tag=0)
     leader_epoch: Int32 = -1
-    partition_epoch: Int32 = -1
+    partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
     directories: list[Uuid] = on("1+", [])
     eligible_leader_replicas: list[Int32] | None = on("2+", None, tag=1)
     last_known_elr: list[Int32] | None = on("2+", None, tag=2)
@@ -176,7 +192,7 @@ class ProducerIdsRecord(Data, key=15, versions="0", flexible="0+"):
     """A block of producer ids was handed out."""
 
     broker_id: Int32
-    broker_epoch: Int64 = -1
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
     next_producer_id: ProducerId
 
 
@@ -189,7 +205,7 @@ class BrokerRegistrationChangeRecord(Data, key=17, versions="0-3", flexible="0+"
     """
 
     broker_id: Int32
-    broker_epoch: Int64
+    broker_epoch: BrokerEpoch
     fenced: Int8 = on("0+", 0, tag=0)
     in_controlled_shutdown: Int8 = on("1+", 0, tag=1)
     log_dirs: list[Uuid] = on("2+", [], tag=2)

@@ -6,6 +6,7 @@ from ottla.cluster.commands.register_broker import RegisterBroker
 from ottla.cluster.entities import Broker
 from ottla.cluster.registration import endpoints_of, features_of
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_BROKER_EPOCH
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.quorum.active_controller import Decided
@@ -24,7 +25,7 @@ def broker_registration(request: BrokerRegistrationRequest, context: Context) ->
         return BrokerRegistrationResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
     broker = Broker(
         id=request.broker_id,
-        epoch=-1,
+        epoch=NO_BROKER_EPOCH,
         incarnation_id=request.incarnation_id,
         endpoints=endpoints_of(request.listeners),
         features=features_of(request.features),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import BrokerEpoch
 from ottla.model.session_epochs import INITIAL_EPOCH
 from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.server.api.advertised_brokers import listed_brokers
@@ -54,7 +55,7 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
 
 
 def _fetch_as_follower(
-    request: FetchRequest, session: FetchSession | None, by_id: bool, replica: tuple[int, int], context: Context
+    request: FetchRequest, session: FetchSession | None, by_id: bool, replica: tuple[int, BrokerEpoch], context: Context
 ) -> Answer[FetchResponse]:
     """`session` is the one an incremental request runs in."""
     fetches = context.fetches

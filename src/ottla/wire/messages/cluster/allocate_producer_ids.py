@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response
-from ottla.wire.types import Int16, Int32, Int64
+from ottla.wire.types import NO_BROKER_EPOCH, BrokerEpoch, Int16, Int32, Int64
 
 
 class AllocateProducerIdsRequest(Request, key=67, versions="0", flexible="0+"):
     broker_id: Int32
-    broker_epoch: Int64 = -1
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
 
 
 class AllocateProducerIdsResponse(Response, key=67, versions="0", flexible="0+"):

@@ -7,12 +7,12 @@ v3   in-sync replicas with broker epochs (KIP-903); request + new_isr_with_epoch
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Int8, Int16, Int32, Int64, Uuid
+from ottla.wire.types import NO_BROKER_EPOCH, BrokerEpoch, Int8, Int16, Int32, PartitionEpoch, Uuid
 
 
 class AlterPartitionRequest(Request, key=56, versions="2-3", flexible="0+"):
     broker_id: Int32
-    broker_epoch: Int64 = -1
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
 
     class TopicData(Struct):
         topic_id: Uuid
@@ -24,11 +24,11 @@ class AlterPartitionRequest(Request, key=56, versions="2-3", flexible="0+"):
 
             class BrokerState(Struct):
                 broker_id: Int32
-                broker_epoch: Int64 = -1
+                broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
 
             new_isr_with_epochs: list[BrokerState] = on("3+", [])
             leader_recovery_state: Int8 = 0
-            partition_epoch: Int32
+            partition_epoch: PartitionEpoch
 
         partitions: list[PartitionData]
 
@@ -49,7 +49,7 @@ class AlterPartitionResponse(Response, key=56, versions="2-3", flexible="0+"):
             leader_epoch: Int32
             isr: list[Int32]
             leader_recovery_state: Int8 = 0
-            partition_epoch: Int32
+            partition_epoch: PartitionEpoch
 
         partitions: list[PartitionData]
 

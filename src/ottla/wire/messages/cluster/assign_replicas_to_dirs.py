@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct
-from ottla.wire.types import Int16, Int32, Int64, Uuid
+from ottla.wire.types import NO_BROKER_EPOCH, BrokerEpoch, Int16, Int32, Uuid
 
 
 class AssignReplicasToDirsRequest(Request, key=73, versions="0", flexible="0+"):
     broker_id: Int32
-    broker_epoch: Int64 = -1
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
 
     class DirectoryData(Struct):
         id: Uuid

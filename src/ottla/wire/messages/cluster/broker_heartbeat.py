@@ -7,12 +7,12 @@ v2   log directories closed for new replicas; request + cordoned_log_dirs
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, on
-from ottla.wire.types import Bool, Int16, Int32, Int64, Uuid
+from ottla.wire.types import NO_BROKER_EPOCH, Bool, BrokerEpoch, Int16, Int32, Int64, Uuid
 
 
 class BrokerHeartbeatRequest(Request, key=63, versions="0-2", flexible="0+"):
     broker_id: Int32
-    broker_epoch: Int64 = -1
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
     current_metadata_offset: Int64
     want_fence: Bool
     want_shut_down: Bool

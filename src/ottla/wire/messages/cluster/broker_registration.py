@@ -9,7 +9,7 @@ v4   features with minimum level 0 are shown
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Bool, Int16, Int32, Int64, String, UInt16, Uuid
+from ottla.wire.types import NO_BROKER_EPOCH, Bool, BrokerEpoch, Int16, Int32, String, UInt16, Uuid
 
 
 class BrokerRegistrationRequest(Request, key=62, versions="0-4", flexible="0+"):
@@ -34,10 +34,10 @@ class BrokerRegistrationRequest(Request, key=62, versions="0-4", flexible="0+"):
     rack: String | None
     is_migrating_zk_broker: Bool = on("1+", False)
     log_dirs: list[Uuid] = on("2+", [])
-    previous_broker_epoch: Int64 = on("3+", -1)
+    previous_broker_epoch: BrokerEpoch = on("3+", NO_BROKER_EPOCH)
 
 
 class BrokerRegistrationResponse(Response, key=62, versions="0-4", flexible="0+"):
     throttle_time_ms: Int32 = 0
     error_code: Int16
-    broker_epoch: Int64 = -1
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH

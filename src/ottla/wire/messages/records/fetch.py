@@ -22,7 +22,19 @@ v18  followers tell the high watermark they know (KIP-1166); request + high_wate
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import NO_ID, Int8, Int16, Int32, Int64, ProducerId, Records, String, Uuid
+from ottla.wire.types import (
+    NO_BROKER_EPOCH,
+    NO_ID,
+    BrokerEpoch,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    ProducerId,
+    Records,
+    String,
+    Uuid,
+)
 
 
 class FetchRequest(Request, key=1, versions="4-18", flexible="12+"):
@@ -31,7 +43,7 @@ class FetchRequest(Request, key=1, versions="4-18", flexible="12+"):
 
     class ReplicaState(Struct):
         replica_id: Int32 = -1
-        replica_epoch: Int64 = -1
+        replica_epoch: BrokerEpoch = NO_BROKER_EPOCH
 
     replica_state: ReplicaState = on("15+", ReplicaState, tag=1)
     max_wait_ms: Int32
