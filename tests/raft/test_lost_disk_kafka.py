@@ -21,7 +21,7 @@ def test_doubt_ends_under_a_leader_of_kafkas(tmp_path: Path) -> None:
     def told() -> list[int]:
         """How often it formatted its directory, and how often it said that it votes."""
         said = (tmp_path / f"node-{OURS}" / "ottla.err").read_text()
-        return [said.count(words) for words in ("server.identity: formatting", "votes in the quorum from now on")]
+        return [said.count(words) for words in ("storage.identity: formatting", "votes in the quorum from now on")]
 
     with running(MixedCluster(tmp_path, members, properties={"offsets.topic.replication.factor": "1"})) as cluster:
         until(lambda: told() == [1, 1])
