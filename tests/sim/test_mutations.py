@@ -113,7 +113,7 @@ def test_giving_two_producers_the_same_id(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_log_start_that_is_only_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def forgets(self: Checkpoints, starts: object, executor: object) -> None:
+    async def forgets(self: Checkpoints, starts: object) -> None:
         """Says that it is on disk."""
 
     monkeypatch.setattr(Checkpoints, "remember_log_starts", forgets)
