@@ -135,13 +135,13 @@ class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
                 return self._send_to(other, partition, asked)
         fetched = partition.fetch(
             ask.fetch_offset,
-            min(ask.partition_max_bytes, left_bytes),
+            left_bytes if left_bytes < ask.partition_max_bytes else ask.partition_max_bytes,
             isolation=isolation,
             current_leader_epoch=ask.current_leader_epoch,
             last_fetched_epoch=ask.last_fetched_epoch,
             at_least_one=fetch.size_bytes == 0,
             only_leader=self._version < FIRST_VERSION_WITH_RACK,
-            aborted_max=max(self._aborted_left, 0),
+            aborted_max=self._aborted_left if self._aborted_left > 0 else 0,
             patient=fetch.patient,
         )
         self._aborted_left -= len(fetched.aborted)

@@ -136,8 +136,9 @@ class Fetch(Generic[AskedT, DataT, ResponseT]):
     ) -> None:
         self.engine = engine
         self.reads = reads
-        self.max_bytes = min(max_bytes, engine.partitions.fetch_max_bytes)
-        self.min_bytes = min(min_bytes, self.max_bytes)
+        most_bytes = engine.partitions.fetch_max_bytes
+        self.max_bytes = max_bytes = max_bytes if max_bytes < most_bytes else most_bytes
+        self.min_bytes = min_bytes if min_bytes < max_bytes else max_bytes
         self.wait_ms = wait_ms
         self.found: dict[AskedT, tuple[Partition | None, DataT]] = {}
         self.size_bytes = 0  # of what was found

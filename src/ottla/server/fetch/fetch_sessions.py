@@ -207,7 +207,10 @@ class FetchSessions(SessionTable[int, FetchSession]):
 
 def named(request: FetchRequest) -> int:
     """How many partitions a request names."""
-    return sum(len(topic.partitions) for topic in request.topics)
+    count = 0
+    for topic in request.topics:
+        count += len(topic.partitions)
+    return count
 
 
 def asked_partitions(request: FetchRequest, by_id: bool) -> dict[Key, AskedPartition]:
