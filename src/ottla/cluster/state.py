@@ -392,7 +392,7 @@ class ClusterState:
         )
         return _NOTHING
 
-    # --- kept for later issues and for snapshots -------------------------------------------------------------------
+    # --- records that nobody acts on yet; they are kept for snapshots ------------------------------------------------
 
     def _quota(self, record: journal.ClientQuotaRecord) -> Sequence[Change]:
         entity = tuple(sorted(((part.entity_type, part.entity_name) for part in record.entity), key=repr))
