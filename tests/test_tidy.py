@@ -220,3 +220,12 @@ def test_few_results_do_not_empty_the_page_of_compatibility(tmp_path: Path, monk
         said = compatibility.update()
         assert (said is None) if told is None else (said is not None and told in said)
         assert "| topics | ✓ |" in page.read_text()
+
+
+def test_the_map_names_files_that_exist() -> None:
+    """Paths in ARCHITECTURE.md and CONTRIBUTING.md may begin anywhere, but they must be the end of a real one."""
+    files = [f"/{name_of(path)}" for path in tracked_files()]
+    for page in ("ARCHITECTURE.md", "CONTRIBUTING.md"):
+        named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_0-9]+\.(?:py|toml|md))`", (ROOT / page).read_text()))
+        assert len(named) > 5
+        assert not [path for path in sorted(named) if not any(file.endswith(f"/{path}") for file in files)], page
