@@ -230,7 +230,7 @@ def test_list_config_resources(both: Both, new_name: Names) -> None:
         yield side.call(ListConfigResourcesRequest(), 0)
         for types in ([], [BROKER], [BROKER_LOGGER], [CLIENT_METRICS], [GROUP], [77], [BROKER, 77], [0]):
             answer = side.call(ListConfigResourcesRequest(resource_types=types), 1)
-            # Which topics exist depends on the tests before this one, and internal topics come when they are first used.
+            # Which topics exist depends on the tests before; internal topics come when they are first used.
             answer["config_resources"] = [each for each in answer["config_resources"] if each["resource_type"] != TOPIC]
             yield answer
         answer = side.call(ListConfigResourcesRequest(resource_types=[TOPIC]), 1)
