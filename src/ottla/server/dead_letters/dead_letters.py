@@ -53,9 +53,9 @@ class DeadLetters:
     ) -> None:
         self._now_ms = runtime.now_ms
         self._configs = configs
+        self._storage = storage
         self._partitions = storage.partitions
         self._waiters = storage.waiters
-        self._syncer = storage.syncer
         self._looking = storage.looking
         self._metadata = metadata
         self._create_topics = create_topics
@@ -154,10 +154,7 @@ class DeadLetters:
     def _append(self, target: Partition, batch: bytearray) -> Placed:
         cuts = target.cuts
         appended = target.append(batch, now_ms=self._now_ms(), acks=ACKS_ALL, origin=Origin.COORDINATOR)
-        if target.counts_at_once:
-            self._waiters.notify(target)
-        if target.needs_sync:
-            self._syncer.request(target)
+        self._storage.appended(target)
         return Placed(target, cuts, appended.last_offset + 1)
 
     def _durable(self, placed: Placed) -> Later[ApiError | None]:
