@@ -10,8 +10,6 @@ Rules:
 
 from __future__ import annotations
 
-from typing import Any
-
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.limits import RAFT_ELECTION_BACKOFF_MS
@@ -31,7 +29,7 @@ _DOUBLINGS_MAX = 10
 # --- giving votes
 
 
-def vote_asked(node: RaftState, token: Any, request: VoteRequest) -> None:
+def vote_asked(node: RaftState, token: object, request: VoteRequest) -> None:
     error = refusal(node.cluster_id, request.cluster_id, request.topics)
     if error:
         node.reply(token, VoteResponse(error_code=error, topics=[]))

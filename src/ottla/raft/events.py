@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ottla.wire.message import Request, Response
 
@@ -18,21 +18,21 @@ class Tick(NamedTuple):
 class RequestReceived(NamedTuple):
     """A request of another node or of a tool; its `Reply` carries the same token."""
 
-    token: Any
+    token: object
     request: Request
 
 
 class UpgradeAsked(NamedTuple):
     """The state machine wants another kraft.version; the `Reply` is an UpdateFeaturesResponse."""
 
-    token: Any
+    token: object
     level: int
 
 
 class Abandoned(NamedTuple):
     """Nobody waits for the `Reply` to this token any more."""
 
-    token: Any
+    token: object
 
 
 class Answered(NamedTuple):

@@ -12,7 +12,6 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID, NO_BROKER_EPOCH, NO_ID
@@ -33,6 +32,9 @@ from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, E
 from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
+# What a leader says of itself when its epoch begins or ends.
+_Announced = BeginQuorumEpochRequest.TopicData.PartitionData | EndQuorumEpochRequest.TopicData.PartitionData
+_LeaderEndpoint = BeginQuorumEpochRequest.LeaderEndpoint | EndQuorumEpochRequest.LeaderEndpoint
 _FIRST_BOOTSTRAP = -2  # destinations below that have no known id
 
 
@@ -54,7 +56,7 @@ def settle(node: RaftState) -> None:
     node.emit(effects.Follow(node.leader_id, node.epoch))
 
 
-def epoch_begun(node: RaftState, token: Any, request: BeginQuorumEpochRequest) -> None:
+def epoch_begun(node: RaftState, token: object, request: BeginQuorumEpochRequest) -> None:
     """BeginQuorumEpoch: a leader announces itself."""
     error = refusal(node.cluster_id, request.cluster_id, request.topics)
     if error:
@@ -72,7 +74,7 @@ def epoch_begun(node: RaftState, token: Any, request: BeginQuorumEpochRequest) -
     node.reply(token, answers.begin_quorum_epoch(node, error))
 
 
-def epoch_ended(node: RaftState, token: Any, request: EndQuorumEpochRequest) -> None:
+def epoch_ended(node: RaftState, token: object, request: EndQuorumEpochRequest) -> None:
     """EndQuorumEpoch: the leader leaves; those it prefers stand for election first."""
     error = refusal(node.cluster_id, request.cluster_id, request.topics)
     if error:
@@ -89,7 +91,7 @@ def epoch_ended(node: RaftState, token: Any, request: EndQuorumEpochRequest) -> 
     node.reply(token, answers.end_quorum_epoch(node, error))
 
 
-def _mistake(node: RaftState, told: Any) -> ErrorCode:
+def _mistake(node: RaftState, told: _Announced) -> ErrorCode:
     """What is wrong with what somebody says of itself as the leader of an epoch."""
     if told.leader_epoch < node.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
@@ -97,7 +99,7 @@ def _mistake(node: RaftState, told: Any) -> ErrorCode:
     return ErrorCode.INVALID_REQUEST if absurd else ErrorCode.NONE
 
 
-def _attach_to_sender(node: RaftState, told: Any, endpoints: Sequence[Any]) -> None:
+def _attach_to_sender(node: RaftState, told: _Announced, endpoints: Sequence[_LeaderEndpoint]) -> None:
     ends = [QuorumEndpoint(each.name, each.host, each.port) for each in endpoints]
     attach(node, told.leader_id, told.leader_epoch, ends[0] if ends else None)
 

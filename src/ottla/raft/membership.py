@@ -59,7 +59,7 @@ def _refusal(node: RaftState, cluster_id: str | None) -> tuple[ErrorCode, str]:
 # --- adding
 
 
-def add_asked(node: RaftState, token: Any, request: AddRaftVoterRequest) -> None:
+def add_asked(node: RaftState, token: object, request: AddRaftVoterRequest) -> None:
     error, message = _refusal(node, request.cluster_id)
     endpoints = tuple(QuorumEndpoint(each.name, each.host, each.port) for each in request.listeners)
     if not error and (request.voter_id < 0 or request.voter_directory_id == NO_ID or not endpoints):
@@ -111,7 +111,7 @@ def no_versions(node: RaftState) -> None:
 # --- removing
 
 
-def remove_asked(node: RaftState, token: Any, request: RemoveRaftVoterRequest) -> None:
+def remove_asked(node: RaftState, token: object, request: RemoveRaftVoterRequest) -> None:
     error, message = _refusal(node, request.cluster_id)
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     if not error and (key.id < 0 or key.directory == NO_ID):
@@ -130,7 +130,7 @@ def remove_asked(node: RaftState, token: Any, request: RemoveRaftVoterRequest) -
 # --- updating
 
 
-def update_asked(node: RaftState, token: Any, request: UpdateRaftVoterRequest) -> None:
+def update_asked(node: RaftState, token: object, request: UpdateRaftVoterRequest) -> None:
     node.reply(token, answers.update_raft_voter(node, _update(node, request)))
 
 
@@ -185,7 +185,7 @@ def poll(node: RaftState, state: Leader) -> int:
     return change.deadline_ms
 
 
-def abandoned(state: Leader, token: Any) -> None:
+def abandoned(state: Leader, token: object) -> None:
     if state.change is not None and state.change.token is token:
         state.change.token = None
 

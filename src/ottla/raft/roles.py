@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ottla.raft.config import NEVER_MS
 from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
@@ -108,7 +108,7 @@ class ReplicaProgress:
 class WaitingFetch:
     """A fetch whose answer waits for records, for the high watermark, or for the end of its time."""
 
-    token: Any
+    token: object
     request: FetchRequest
     deadline_ms: int
 
@@ -117,7 +117,7 @@ class WaitingFetch:
 class VoterChange:
     """A change of the voters that is under way."""
 
-    token: Any
+    token: object
     answer: type[AddRaftVoterResponse] | type[RemoveRaftVoterResponse] | type[UpdateFeaturesResponse]
     deadline_ms: int
     voter: Voter

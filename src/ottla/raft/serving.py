@@ -8,8 +8,6 @@ Rules:
 
 from __future__ import annotations
 
-from typing import Any
-
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.names import CLUSTER_METADATA_TOPIC
@@ -23,7 +21,7 @@ from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotRequest, Fetc
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 
-def fetch_asked(node: RaftState, token: Any, request: FetchRequest) -> None:
+def fetch_asked(node: RaftState, token: object, request: FetchRequest) -> None:
     error = _refusal(node, request)
     if error:
         node.reply(token, FetchResponse(error_code=error, responses=[]))
@@ -102,7 +100,7 @@ def _note(node: RaftState, state: Leader, request: FetchRequest) -> None:
 # --- snapshots
 
 
-def snapshot_asked(node: RaftState, token: Any, request: FetchSnapshotRequest) -> None:
+def snapshot_asked(node: RaftState, token: object, request: FetchSnapshotRequest) -> None:
     error = refusal(node.cluster_id, request.cluster_id, request.topics, "name")
     if error:
         node.reply(token, FetchSnapshotResponse(error_code=error, topics=[]))

@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from ottla.raft import effects
 from ottla.raft.config import RaftConfig
@@ -120,7 +120,7 @@ class RaftState:
     def emit(self, effect: effects.Effect) -> None:
         self.effects.append(effect)
 
-    def reply(self, token: Any, response: Response) -> None:
+    def reply(self, token: object, response: Response) -> None:
         self.emit(effects.Reply(token, response))
 
     def send(self, destination: int, address: QuorumEndpoint, request: Request) -> int:
