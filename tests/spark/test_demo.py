@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.waiting import COMMAND_S
 
-from ottla.cli.demo.programs import Program
+from ottla.cli.demo.programs import DemoProgram
 from ottla.cli.demo.results import check_windows
 from ottla.cli.demo.shop import ORDERS, PAID_WITHIN_MS, PAYMENTS, Shop
 from ottla.cli.demo.view import Lag, lag_text
@@ -71,7 +71,7 @@ def test_a_program_that_says_much_is_not_stopped_by_that(tmp_path: Path, monkeyp
     noisy.write_text("#!/bin/sh\nhead -c 200000 /dev/zero | tr '\\0' x\n")  # more than a pipe holds
     noisy.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(noisy))
-    program = Program("noise", [], tmp_path / "log", listens=False)
+    program = DemoProgram("noise", [], tmp_path / "log", listens=False)
     try:
         while not program.ended:
             time.sleep(0.02)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Show and change settings of topics, brokers, groups and others.", no_args_is_help=True)
 
 
-class Kind(StrEnum):
+class ResourceKind(StrEnum):
     """What has settings."""
 
     topic = "topic"
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 
 KindArgument = Annotated[
-    Kind,
+    ResourceKind,
     typer.Argument(help="Type of resource: topic, broker, group, client-metrics or broker-logger.", show_default=False),
 ]
 NameArgument = Annotated[
@@ -49,12 +49,12 @@ NameArgument = Annotated[
 ]
 
 
-def _resource(kind: Kind, name: str) -> Resource:
+def _resource(kind: ResourceKind, name: str) -> Resource:
     from ottla.model.resources import Resource, ResourceType
 
-    if kind is Kind.broker and name == "default":
+    if kind is ResourceKind.broker and name == "default":
         return Resource.broker(None)
-    if kind in (Kind.broker, Kind.broker_logger) and not name.isdecimal():
+    if kind in (ResourceKind.broker, ResourceKind.broker_logger) and not name.isdecimal():
         raise typer.BadParameter(f"{name!r} is not a broker id")
     return Resource(ResourceType[kind.name.upper()], name)
 

@@ -54,7 +54,7 @@ Letters = Annotated[
 Max = Annotated[int, typer.Option("--max", "-n", min=1, help="At most this many letters.")]
 
 
-class Letter(NamedTuple):
+class DeadLetter(NamedTuple):
     """A dead letter and where it comes from; group and deliveries are None where no share group wrote it."""
 
     record: ConsumedRecord
@@ -81,7 +81,7 @@ class Selection(NamedTuple):
     places: tuple[str, ...]
     max_letters: int
 
-    def takes(self, letter: Letter) -> bool:
+    def takes(self, letter: DeadLetter) -> bool:
         return (
             self.group in (None, letter.group)
             and self.origin in (None, letter.topic)
@@ -159,7 +159,7 @@ def _places(texts: Sequence[str]) -> tuple[str, ...]:
 class _Chosen(NamedTuple):
     """The letters that are meant, whether there are more of them, and how many records were no letters."""
 
-    letters: list[Letter]
+    letters: list[DeadLetter]
     is_cut: bool
     others: int
 
@@ -176,7 +176,7 @@ async def _select(cluster: Cluster, topic: str, wanted: Selection) -> _Chosen:
     from ottla.client.consumer.ranges import RangeReader, Span, decode_batch
 
     spans = [Span(topic, each.index) for each in (await cluster.topic(topic)).partitions]
-    found: list[Letter] = []
+    found: list[DeadLetter] = []
     others = 0
     async with RangeReader(cluster, spans) as reader:
         async for batch in reader.batches():
@@ -191,7 +191,7 @@ async def _select(cluster: Cluster, topic: str, wanted: Selection) -> _Chosen:
     return _Chosen(found, False, others)
 
 
-def _letter(record: ConsumedRecord) -> Letter | None:
+def _letter(record: ConsumedRecord) -> DeadLetter | None:
     """None for a record that is no dead letter."""
     told = {
         name.removeprefix(PREFIX): value.decode("utf-8", "replace")
@@ -202,7 +202,7 @@ def _letter(record: ConsumedRecord) -> Letter | None:
         reason, error = told["reason"], told.get("error")
         if reason not in _REASONS:  # typed columns say why in a sentence
             reason, error = _DECODING, reason
-        return Letter(
+        return DeadLetter(
             record,
             told["topic"],
             int(told["partition"]),
@@ -217,7 +217,7 @@ def _letter(record: ConsumedRecord) -> Letter | None:
         return None
 
 
-def _row(letter: Letter, *, short: bool) -> dict[str, Any]:
+def _row(letter: DeadLetter, *, short: bool) -> dict[str, Any]:
     from ottla.cli.terminal.output import time_text
 
     record = letter.record

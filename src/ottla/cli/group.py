@@ -180,7 +180,7 @@ def reset_offsets(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Change the offsets of a group without members. Without --execute the change is only shown."""
-    from ottla.cli.reset import Move, Target, new_offsets
+    from ottla.cli.reset import OffsetMove, Target, new_offsets
     from ottla.cli.terminal.each import end_with
     from ottla.cli.terminal.output import done, note, print_rows
     from ottla.cli.terminal.plain import print_warning
@@ -196,7 +196,7 @@ def reset_offsets(
         shift,
     )
 
-    async def work(admin: Admin) -> tuple[list[Move], Outcomes[TopicPartition, Any]]:
+    async def work(admin: Admin) -> tuple[list[OffsetMove], Outcomes[TopicPartition, Any]]:
         share = await _is_share(admin, group)
         rows = await new_offsets(admin, group, topic, target, share=share)
         if not rows:

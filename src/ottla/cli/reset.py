@@ -36,7 +36,7 @@ class Target(NamedTuple):
         return cls(offset=int(to))
 
 
-class Move(NamedTuple):
+class OffsetMove(NamedTuple):
     """From where to where; `old` is None where nothing was committed."""
 
     partition: TopicPartition
@@ -62,7 +62,7 @@ async def chosen_partitions(admin: Admin, topics: Iterable[str]) -> list[TopicPa
 
 async def new_offsets(
     admin: Admin, group: str, topics: list[str], target: Target, *, share: bool = False
-) -> list[Move]:
+) -> list[OffsetMove]:
     """For the chosen topics, or for all that the group has committed. Never before the first or after the last."""
     committed: dict[TopicPartition, int] = {}
     if share:
@@ -85,7 +85,7 @@ async def new_offsets(
     last = await _offsets(admin, partitions, LATEST)
     wanted = await _wanted(admin, partitions, target, committed, first, last)
     return [
-        Move(at, committed.get(at), min(max(wanted[at], first[at]), last[at]), wanted[at])
+        OffsetMove(at, committed.get(at), min(max(wanted[at], first[at]), last[at]), wanted[at])
         for at in partitions
         if at in wanted
     ]

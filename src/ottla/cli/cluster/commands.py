@@ -1,4 +1,4 @@
-"""`ottla cluster`: status, reassign, elect, drain, balance, add-broker, remove-broker; more is in `cluster_quorum`.
+"""`ottla cluster`: status, reassign, elect, drain, balance, add-broker, remove-broker; `quorum` has the other commands.
 
 Rules:
 - Whatever moves replicas shows what it would do, and does it with `--execute`.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ottla.cli.demo.shop import SCHEMAS, USERS, Event, Shop
+from ottla.cli.demo.shop import SCHEMAS, USERS, Shop, ShopEvent
 from ottla.schemas.avro.json_values import AvroValues
 from ottla.schemas.framing import frame
 from ottla.schemas.schema import SchemaSource
@@ -84,7 +84,7 @@ class Feed:
         except BaseException as failure:
             self._failure = failure
 
-    def _tell(self, events: Iterable[Event]) -> None:
+    def _tell(self, events: Iterable[ShopEvent]) -> None:
         by_topic: dict[str, list[tuple[bytes | None, bytes | None]]] = {}
         for event in events:
             by_topic.setdefault(event.topic, []).append((event.key.encode(), self._encode(event)))
@@ -92,10 +92,10 @@ class Feed:
             self._client.send_all(topic, pairs)
             self.told += len(pairs)
 
-    def _encode(self, event: Event) -> bytes:
+    def _encode(self, event: ShopEvent) -> bytes:
         return frame(self._ids[event.topic], self._values[event.topic].to_payload(event.value))
 
 
-def _chunks(events: Iterator[Event]) -> Iterator[list[Event]]:
+def _chunks(events: Iterator[ShopEvent]) -> Iterator[list[ShopEvent]]:
     while chunk := list(islice(events, _CHUNK)):
         yield chunk

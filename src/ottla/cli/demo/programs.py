@@ -20,7 +20,7 @@ _STOP_S = 20.0
 _SHOWN_CHARS = 2_000
 
 
-class Program:
+class DemoProgram:
     """`ottla` with these words; its errors go to a file, and what else it says unless somebody `listens` for `ready`: a
     pipe that nobody empties would stop it."""
 

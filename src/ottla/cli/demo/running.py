@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from ottla.cli.demo import pipeline, results
 from ottla.cli.demo.feeding import PARTITIONS, Feed, prepare
-from ottla.cli.demo.programs import Program
+from ottla.cli.demo.programs import DemoProgram
 from ottla.cli.demo.shop import DAY_MS, ORDERS, SALES, Shop
-from ottla.cli.demo.view import Lag, Moment, View
+from ottla.cli.demo.view import DemoMoment, Lag, View
 from ottla.cli.terminal.output import out
 from ottla.cli.terminal.plain import CommandError
 from ottla.client.blocking.blocking import Blocking
@@ -44,7 +44,7 @@ class Demo:
         # The day before yesterday: no watermark and no retention cares about the clock on the wall.
         self._shop = Shop(seed, (int(time.time() * 1000) // DAY_MS - 2) * DAY_MS, orders=orders)
         self._revenue = directory / "revenue"
-        self._programs: list[Program] = []
+        self._programs: list[DemoProgram] = []
         self._began_s = time.monotonic()
         self._looks: deque[tuple[float, int, int]] = deque()
 
@@ -90,10 +90,10 @@ class Demo:
         step("registry", f"serving at [bold cyan]{url}[/bold cyan]")
         return bootstrap, url
 
-    def _start(self, name: str, words: list[str]) -> Program:
-        return self._started(Program(name, words, self._directory / f"{name}.log"))
+    def _start(self, name: str, words: list[str]) -> DemoProgram:
+        return self._started(DemoProgram(name, words, self._directory / f"{name}.log"))
 
-    def _started(self, program: Program) -> Program:
+    def _started(self, program: DemoProgram) -> DemoProgram:
         self._programs.append(program)
         return program
 
@@ -130,17 +130,17 @@ class Demo:
         spark.stop()
         self._programs.remove(spark)
 
-    def _start_pipeline(self, bootstrap: str, url: str) -> Program:
+    def _start_pipeline(self, bootstrap: str, url: str) -> DemoProgram:
         words = ["pipeline", "run", str(pipeline.__file__), "--name", NAME, "--json", "-b", bootstrap]
         words += ["--registry", url, "--checkpoint", str(self._directory / "checkpoint"), "--master", "local[2]"]
         environment = {pipeline.REVENUE_DIRECTORY: str(self._revenue)}
         log = self._directory / "pipeline.log"
-        return self._started(Program("pipeline", words, log, environment, listens=False))
+        return self._started(DemoProgram("pipeline", words, log, environment, listens=False))
 
     def _is_complete(self, windows: Windows) -> bool:
         return len(windows) >= len(self._shop.revenue())
 
-    def _look(self, client: Blocking, feed: Feed, phase: str) -> Moment:
+    def _look(self, client: Blocking, feed: Feed, phase: str) -> DemoMoment:
         now_s = time.monotonic()
         # Only what is committed counts; the ends of transactions take an offset each, so this is an estimate.
         places = [(TopicPartition(SALES, index), LATEST) for index in range(PARTITIONS)]
@@ -150,7 +150,7 @@ class Demo:
             self._looks.popleft()
         then_s, then_told, then_sold = self._looks[0]
         passed_s = max(now_s - then_s, _LOOK_EVERY_S)
-        return Moment(
+        return DemoMoment(
             phase,
             feed.told,
             feed.total,

@@ -76,7 +76,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 
-class Event(NamedTuple):
+class ShopEvent(NamedTuple):
     """Something that happened: a record of a topic, and when the shop tells it."""
 
     told_ms: int
@@ -108,21 +108,23 @@ class Shop:
     orders: int = 20_000
     sales: dict[int, Sale] = field(default_factory=dict)
 
-    def customers(self) -> list[Event]:
+    def customers(self) -> list[ShopEvent]:
         rng = random.Random(f"{self.seed}-users")
         return [
-            Event(self.opened_ms, USERS, str(number), self._user(number, rng.choice(_NAMES), rng.choice(_COUNTRIES)))
+            ShopEvent(
+                self.opened_ms, USERS, str(number), self._user(number, rng.choice(_NAMES), rng.choice(_COUNTRIES))
+            )
             for number in range(self.users)
         ]
 
     def _user(self, number: int, name: str, country: str) -> dict[str, Any]:
         return {"user_id": number, "name": f"{name} {number}", "country": country}
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[ShopEvent]:
         """Orders and payments in the order in which they are told; `sales` is complete when they are."""
         countries = {each.value["user_id"]: each.value["country"] for each in self.customers()}
         rng = random.Random(self.seed)
-        waiting: list[Event] = []
+        waiting: list[ShopEvent] = []
         now_ms = self.opened_ms
         for order_id in range(self.orders):
             now_ms += round(rng.expovariate(1) * _ORDER_EVERY_MS)
@@ -138,12 +140,12 @@ class Shop:
         """How many `events` there are: an order that is never paid has one, the others have two."""
         return sum(1 for _ in replace(self, sales={}).events())
 
-    def _order(self, order_id: int, now_ms: int, rng: random.Random, countries: dict[int, str]) -> Iterator[Event]:
+    def _order(self, order_id: int, now_ms: int, rng: random.Random, countries: dict[int, str]) -> Iterator[ShopEvent]:
         # A few users order most: squaring leans towards the first ones.
         user_id = int(rng.random() ** 2 * self.users)
         cents = 100 + round(rng.expovariate(1 / 4_000))
         value = {"order_id": order_id, "user_id": user_id, "cents": cents, "ordered_at": now_ms}
-        yield Event(now_ms + rng.randrange(_TOLD_LATE_MS), ORDERS, str(order_id), value)
+        yield ShopEvent(now_ms + rng.randrange(_TOLD_LATE_MS), ORDERS, str(order_id), value)
         chance = rng.random()
         if chance < _NEVER_PAID:
             return
@@ -152,15 +154,15 @@ class Shop:
         if not late:
             self.sales[order_id] = Sale(order_id, countries[user_id], cents, now_ms)
         payment = {"order_id": order_id, "method": rng.choice(_METHODS), "paid_at": now_ms + after_ms}
-        yield Event(now_ms + after_ms + rng.randrange(_TOLD_LATE_MS), PAYMENTS, str(order_id), payment)
+        yield ShopEvent(now_ms + after_ms + rng.randrange(_TOLD_LATE_MS), PAYMENTS, str(order_id), payment)
 
-    def closing(self, last_ms: int) -> list[Event]:
+    def closing(self, last_ms: int) -> list[ShopEvent]:
         """One order and its payment, a day after everything else."""
         at_ms = last_ms + DAY_MS
         order_id = self.orders
         order = {"order_id": order_id, "user_id": 0, "cents": 0, "ordered_at": at_ms}
         payment = {"order_id": order_id, "method": _METHODS[0], "paid_at": at_ms}
-        return [Event(at_ms, ORDERS, str(order_id), order), Event(at_ms, PAYMENTS, str(order_id), payment)]
+        return [ShopEvent(at_ms, ORDERS, str(order_id), order), ShopEvent(at_ms, PAYMENTS, str(order_id), payment)]
 
     def revenue(self) -> dict[tuple[int, str], tuple[int, int]]:
         """Sales and cents per window (its begin, ms) and country."""

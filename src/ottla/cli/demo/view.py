@@ -27,7 +27,7 @@ class Lag(NamedTuple):
     phase: str | None = None
 
 
-class Moment(NamedTuple):
+class DemoMoment(NamedTuple):
     """What is true at one moment."""
 
     phase: str
@@ -63,7 +63,7 @@ class View:
     def say(self, text: str) -> None:
         out().print(text)
 
-    def show(self, now: Moment) -> None:
+    def show(self, now: DemoMoment) -> None:
         if self._live is not None:
             self._live.update(_table(now))
         elif time.monotonic() - self._line_s >= _LINE_EVERY_S:
@@ -75,7 +75,7 @@ class View:
             )
 
 
-def _table(now: Moment) -> RenderableType:
+def _table(now: DemoMoment) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
 

@@ -16,7 +16,7 @@ from ottla.cli.terminal.plain import CommandError
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from ottla.cli.registry.registry_process import Sibling
+    from ottla.cli.registry.registry_process import RegistryProcess
     from ottla.model.ids import TopicPartition
     from ottla.server.node import Node
 
@@ -145,7 +145,7 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[
             console.print(f"  [dim]try[/dim] {command}")
         console.print("[dim]Ctrl-C stops it[/dim]")
 
-    sibling: Sibling | None = None
+    sibling: RegistryProcess | None = None
     with RecoveryBar() as recovery:
 
         def up_and_ready(node: Node) -> None:
@@ -169,7 +169,7 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[
     return code
 
 
-def _start_registry(node: Node, host: str, port: int) -> Sibling:
+def _start_registry(node: Node, host: str, port: int) -> RegistryProcess:
     """Start it, and let it know as soon as the node is asked to stop."""
     import asyncio
     import signal
@@ -185,8 +185,8 @@ def _start_registry(node: Node, host: str, port: int) -> Sibling:
     return sibling
 
 
-def _registry_beside(bootstrap: str, host: str, port: int) -> Sibling:
-    from ottla.cli.registry.registry_process import Sibling
+def _registry_beside(bootstrap: str, host: str, port: int) -> RegistryProcess:
+    from ottla.cli.registry.registry_process import RegistryProcess
     from ottla.cli.terminal.output import out
     from ottla.cli.terminal.plain import print_warning
 
@@ -196,7 +196,7 @@ def _registry_beside(bootstrap: str, host: str, port: int) -> Sibling:
     def failed(why: str) -> None:
         print_warning(f"no schema registry: {why} (--registry HOST:PORT takes another address, off does without)")
 
-    return Sibling(bootstrap, host, port, ready, failed)
+    return RegistryProcess(bootstrap, host, port, ready, failed)
 
 
 class RecoveryBar:

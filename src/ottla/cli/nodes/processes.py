@@ -25,7 +25,7 @@ from ottla.cli.nodes.local_cluster import LocalNode
 _STOP_S = 30.0
 
 
-class Event(NamedTuple):
+class NodeEvent(NamedTuple):
     """Something about a node: it is `ready`, `says` a line, or has `ended` with a code."""
 
     name: str
@@ -33,10 +33,10 @@ class Event(NamedTuple):
     text: str
 
 
-class Process:
+class NodeProcess:
     """One node."""
 
-    def __init__(self, node: LocalNode, words: Sequence[str], events: queue.SimpleQueue[Event]) -> None:
+    def __init__(self, node: LocalNode, words: Sequence[str], events: queue.SimpleQueue[NodeEvent]) -> None:
         self.node = node
         self.is_ready = False
         self._events = events
@@ -82,26 +82,26 @@ class Process:
                 word, _, rest = line.strip().partition(" ")
                 if word == "ready":
                     self.is_ready = True
-                    self._events.put(Event(self.node.name, "ready", rest))
-        self._events.put(Event(self.node.name, "ended", str(self._process.wait())))
+                    self._events.put(NodeEvent(self.node.name, "ready", rest))
+        self._events.put(NodeEvent(self.node.name, "ended", str(self._process.wait())))
 
     def _pass_on(self) -> None:
         assert self._process.stderr is not None
         with self._process.stderr as lines:
             for line in lines:
-                self._events.put(Event(self.node.name, "says", line.rstrip()))
+                self._events.put(NodeEvent(self.node.name, "says", line.rstrip()))
 
 
 class Fleet:
     """All of them. `events` is for one thread to read."""
 
     def __init__(self, words: Sequence[str] = ()) -> None:
-        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.processes: dict[str, Process] = {}
+        self.events: queue.SimpleQueue[NodeEvent] = queue.SimpleQueue()
+        self.processes: dict[str, NodeProcess] = {}
         self._words = words
 
     def start(self, node: LocalNode) -> None:
-        self.processes[node.name] = Process(node, self._words, self.events)
+        self.processes[node.name] = NodeProcess(node, self._words, self.events)
 
     def stop(self, names: Sequence[str] | None = None) -> bool:
         """End them (all, unless told), at once; whether all stopped by themselves."""

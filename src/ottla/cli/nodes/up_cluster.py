@@ -17,11 +17,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli.nodes.local_cluster import LocalNode, define, found_nodes
-from ottla.cli.nodes.processes import Event, Fleet
+from ottla.cli.nodes.processes import Fleet, NodeEvent
 from ottla.cli.terminal.plain import CommandError
 
 if TYPE_CHECKING:
-    from ottla.cli.registry.registry_process import Sibling
+    from ottla.cli.registry.registry_process import RegistryProcess
 
 _LOOK_S = 0.5
 
@@ -38,12 +38,12 @@ class UpCluster:
         listen: tuple[str, int],
         settings: Sequence[str],
         where: str,
-        registry: Callable[[str], Sibling] | None,
+        registry: Callable[[str], RegistryProcess] | None,
     ) -> None:
         self._directory = directory
         self._where = where
         self._registry = registry
-        self._sibling: Sibling | None = None
+        self._sibling: RegistryProcess | None = None
         self._stopping = False
         nodes = found_nodes(directory)
         if nodes:
@@ -94,7 +94,7 @@ class UpCluster:
                 return code
         return 0
 
-    def _take(self, event: Event) -> int | None:
+    def _take(self, event: NodeEvent) -> int | None:
         """Tell it; an exit code if that was the end."""
         from ottla.cli.terminal.plain import print_error, print_warning
 
@@ -116,7 +116,7 @@ class UpCluster:
                 return 1
         elif event.what == "ready" and process is not None:
             if self._is_up:
-                _say(Event(event.name, "says", f"ready {event.text}"))
+                _say(NodeEvent(event.name, "says", f"ready {event.text}"))
             elif all(each.is_ready for each in self._fleet.processes.values()):
                 self._ready()
         return None
@@ -149,11 +149,11 @@ class UpCluster:
         known = {each.name for each in self._nodes}
         for name, node in nodes.items():
             if name not in known:
-                _say(Event(name, "says", f"starting {node.path.name}"))
+                _say(NodeEvent(name, "says", f"starting {node.path.name}"))
                 self._fleet.start(node)
         for name in sorted(known - set(nodes)):
             if name in self._fleet.processes:
-                _say(Event(name, "says", "stopping: its file is gone"))
+                _say(NodeEvent(name, "says", "stopping: its file is gone"))
                 self._fleet.stop([name])
         self._nodes = list(nodes.values())
 
@@ -165,7 +165,7 @@ class UpCluster:
                 _say(event)
 
 
-def _say(event: Event) -> None:
+def _say(event: NodeEvent) -> None:
     from rich.text import Text
 
     from ottla.cli.terminal.output import err

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from ottla.cli.records.sending import Numbered
-    from ottla.cli.records.text import Encoder
+    from ottla.cli.records.text import TextEncoder
     from ottla.client.producer.producer import ProducerOptions
 
 # Of one record, and of a request: a broker takes requests of 100 MiB unless told otherwise.
@@ -151,7 +151,7 @@ def _send(send: Callable[..., Coroutine[None, None, None]], values: list[str] | 
 
 def _encoder(
     usual_subject: str, kind: PayloadType | None, subject: str | None, registry: str | None, bootstrap: str
-) -> Encoder:
+) -> TextEncoder:
     """By a schema, where its type or subject is given."""
     if kind is None and subject is None:
         return PlainEncoder()

@@ -32,7 +32,7 @@ class JsonText(bytes):
     """A key or value as JSON text: `--format json` shows the value that it is, and not a string of it."""
 
 
-class Encoder(Protocol):
+class TextEncoder(Protocol):
     """What makes keys, or values, of JSON values and of text; None is none."""
 
     def encode(self, value: Any) -> bytes | None: ...
@@ -75,7 +75,7 @@ class Added(NamedTuple):
 
 
 def line_parser(
-    is_json: bool, separator: bytes | None, null: str | None, keys: Encoder, contents: Encoder, added: Added
+    is_json: bool, separator: bytes | None, null: str | None, keys: TextEncoder, contents: TextEncoder, added: Added
 ) -> Callable[[bytes], Outgoing]:
     """Lines as records."""
     marker = None if null is None else null.encode()
@@ -112,7 +112,7 @@ def from_line(line: bytes, key_separator: bytes | None, null_marker: bytes | Non
     return Outgoing(key, value)
 
 
-def from_json(line: bytes, key: Encoder = _PLAIN, value: Encoder = _PLAIN) -> Outgoing:
+def from_json(line: bytes, key: TextEncoder = _PLAIN, value: TextEncoder = _PLAIN) -> Outgoing:
     """One JSON object per line: key, value, headers, partition, timestamp; all but the value may be left out. Topic and
     offset, which `consume` prints, are passed over. `key` and `value` encode them."""
     try:
@@ -125,7 +125,7 @@ def from_json(line: bytes, key: Encoder = _PLAIN, value: Encoder = _PLAIN) -> Ou
         raise CommandError(f"not a record ({error}): {line[:80]!r}") from None
 
 
-def _outgoing(found: Any, key: Encoder, value: Encoder) -> Outgoing:
+def _outgoing(found: Any, key: TextEncoder, value: TextEncoder) -> Outgoing:
     if not isinstance(found, dict):
         raise TypeError("a record is a JSON object")
     unknown = [name for name in found if name not in _FIELDS]
@@ -168,7 +168,7 @@ def _headers(found: Any) -> Iterable[tuple[str, Any]]:
     return [(name, value) for name, value in found]
 
 
-def _field(found: dict[str, Any], name: str, encoder: Encoder) -> bytes | None:
+def _field(found: dict[str, Any], name: str, encoder: TextEncoder) -> bytes | None:
     if f"{name}_base64" in found:
         return base64.b64decode(found[f"{name}_base64"], validate=True)
     return encoder.encode(found.get(name))

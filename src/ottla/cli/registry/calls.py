@@ -20,7 +20,7 @@ Url = Annotated[
 ]
 
 
-class RegistryError(CommandError):
+class RegistryRefused(CommandError):
     """The registry refused; `code` is Confluent's."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -37,7 +37,7 @@ _HINTS = {
 }
 
 
-class Registry:
+class RegistryCalls:
     """One registry, by URL."""
 
     def __init__(self, url: str) -> None:
@@ -84,5 +84,7 @@ def _content(status: int, text: bytes) -> Any:
         raise CommandError(f"the registry answered {status} with something that is not JSON") from None
     if status >= 300:
         found = content if isinstance(content, dict) else {}
-        raise RegistryError(int(found.get("error_code", status)), str(found.get("message") or f"HTTP status {status}"))
+        raise RegistryRefused(
+            int(found.get("error_code", status)), str(found.get("message") or f"HTTP status {status}")
+        )
     return content

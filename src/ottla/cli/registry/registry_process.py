@@ -18,7 +18,7 @@ _STOP_S = 5.0
 _RESTART_S = 1.0
 
 
-class Sibling:
+class RegistryProcess:
     """`on_ready(url)` and `on_failed(why)` are called on a thread of its own."""
 
     def __init__(

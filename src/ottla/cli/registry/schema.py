@@ -7,8 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cli.options import Json
-from ottla.cli.registry.calls import DEFAULT_URL, Registry, RegistryError, Url
-from ottla.cli.registry.schema_text import Kind, diff_lines, parse_references, print_diff, print_schema, read_schema
+from ottla.cli.registry.calls import DEFAULT_URL, RegistryCalls, RegistryRefused, Url
+from ottla.cli.registry.schema_text import (
+    SchemaKind,
+    diff_lines,
+    parse_references,
+    print_diff,
+    print_schema,
+    read_schema,
+)
 
 app = typer.Typer(help="Register, show, compare, check and delete schemas.", no_args_is_help=True)
 
@@ -16,7 +23,9 @@ Subject = Annotated[str, typer.Argument(help="The subject; with -t or -k the top
 File = Annotated[str, typer.Argument(help="A file (.avsc, .json, .proto), or - for standard input.")]
 Topic = Annotated[bool, typer.Option("--topic", "-t", help="SUBJECT is a topic: the schema of its values.")]
 Key = Annotated[bool, typer.Option("--key", "-k", help="SUBJECT is a topic: the schema of its keys.")]
-Type = Annotated[Kind | None, typer.Option("--type", help="Type of the schema, if the file's extension does not tell.")]
+Type = Annotated[
+    SchemaKind | None, typer.Option("--type", help="Type of the schema, if the file's extension does not tell.")
+]
 Refs = Annotated[
     list[str], typer.Option("--ref", help="A schema that it refers to, NAME=SUBJECT:VERSION; may be repeated.")
 ]
@@ -44,7 +53,7 @@ def register(
     """Register a schema as the next version of a subject; a schema that is registered already keeps its version."""
     from ottla.cli.terminal.output import done, print_json
 
-    name, registry, body = _subject(subject, topic, key), Registry(url), _body(file, kind, refs)
+    name, registry, body = _subject(subject, topic, key), RegistryCalls(url), _body(file, kind, refs)
     made = registry.post(body, "subjects", name, "versions", normalize=normalize)
     found = registry.post(body, "subjects", name, normalize=normalize)
     if as_json:
@@ -73,7 +82,7 @@ def list_schemas(
             "type": each.get("schemaType", "AVRO"),
             "references": [f"{ref['subject']}:{ref['version']}" for ref in each.get("references") or ()],
         }
-        for each in Registry(url).get("schemas", **asked)
+        for each in RegistryCalls(url).get("schemas", **asked)
     ]
     rows.sort(key=lambda row: (row["subject"], row["version"]))
     columns = ["subject", "version", "id", "type", "references"]
@@ -93,7 +102,7 @@ def show(
     """Show a schema: its text on standard output, its id, type and references on standard error."""
     from ottla.cli.terminal.output import note, print_json
 
-    registry = Registry(url)
+    registry = RegistryCalls(url)
     if (subject is None) == (schema_id is None):
         raise typer.BadParameter("give a subject or --id")
     if schema_id is not None:
@@ -130,7 +139,7 @@ def diff(
     """Show what changed between two versions (the last two unless given), and whether the new one is compatible."""
     from ottla.cli.terminal.output import print_json
 
-    name, registry = _subject(subject, topic, key), Registry(url)
+    name, registry = _subject(subject, topic, key), RegistryCalls(url)
     if old is None:
         versions = registry.get("subjects", name, "versions")
         old = str(versions[-2:][0])
@@ -171,7 +180,7 @@ def check(
     """Check a schema by the compatibility level of the subject. The exit code is 1 if it would be refused."""
     from ottla.cli.terminal.output import print_json
 
-    name, registry = _subject(subject, topic, key), Registry(url)
+    name, registry = _subject(subject, topic, key), RegistryCalls(url)
     place = ["compatibility", "subjects", name, "versions", *([] if version is None else [version])]
     verdict = registry.post(_body(file, kind, refs), *place, verbose=True, normalize=normalize)
     if as_json:
@@ -195,12 +204,12 @@ def delete(
     """Delete a subject or a version: softly (registering it again restores it), or permanently."""
     from ottla.cli.terminal.output import done, print_json
 
-    name, registry = _subject(subject, topic, key), Registry(url)
+    name, registry = _subject(subject, topic, key), RegistryCalls(url)
     place = ["subjects", name, *([] if version is None else ["versions", version])]
     gone: Any = None
     try:
         gone = registry.delete(*place)
-    except RegistryError as error:
+    except RegistryRefused as error:
         if not (permanent and error.code in _SOFT_DELETED):
             raise
     if permanent:
@@ -219,7 +228,7 @@ def _subject(name: str, topic: bool, key: bool) -> str:
     return f"{name}-key" if key else f"{name}-value" if topic else name
 
 
-def _body(file: str, kind: Kind | None, refs: list[str]) -> dict[str, Any]:
+def _body(file: str, kind: SchemaKind | None, refs: list[str]) -> dict[str, Any]:
     found, text = read_schema(file, kind)
     body: dict[str, Any] = {"schema": text, "schemaType": found}
     return {**body, "references": parse_references(refs)} if refs else body
@@ -229,7 +238,7 @@ def _is_version(text: str) -> bool:
     return text == LATEST or text.isdecimal()
 
 
-def _print_verdict(verdict: dict[str, Any], registry: Registry, subject: str, against: str) -> None:
+def _print_verdict(verdict: dict[str, Any], registry: RegistryCalls, subject: str, against: str) -> None:
     from ottla.cli.terminal.output import err
 
     level = registry.get("config", subject, defaultToGlobal=True)["compatibilityLevel"]

@@ -18,7 +18,7 @@ _LANGUAGES = {"AVRO": "json", "JSON": "json", "PROTOBUF": "protobuf"}
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-class Kind(StrEnum):
+class SchemaKind(StrEnum):
     """The types of schemas, for `--type`."""
 
     AVRO = "avro"
@@ -26,10 +26,10 @@ class Kind(StrEnum):
     PROTOBUF = "protobuf"
 
 
-def read_schema(file: str, kind: Kind | None) -> tuple[str, str]:
+def read_schema(file: str, kind: SchemaKind | None) -> tuple[str, str]:
     """(type, text) of a file, or of the standard input (`-`); the type follows from the extension."""
     if file == "-":
-        return (kind or Kind.AVRO).upper(), sys.stdin.read()
+        return (kind or SchemaKind.AVRO).upper(), sys.stdin.read()
     path = Path(file)
     found = kind.upper() if kind is not None else _EXTENSIONS.get(path.suffix.lower())
     if found is None:
