@@ -116,10 +116,9 @@ class Both:
         assert route is not None
         asked, _ = route.decode(memoryview(body), 0)
         context: Any = SimpleNamespace(
-            controller=self,
+            member=SimpleNamespace(controller=self, metadata=SimpleNamespace(state=self.ours.state)),
             request_version=version,
             cluster_id="cluster",
-            metadata=SimpleNamespace(state=self.ours.state),
             configs=SimpleNamespace(node=self.ours.config(), broker={"num.partitions": 1}),
         )
         answer: Any = asyncio.run(_carried_out(route, asked, context))
@@ -150,7 +149,7 @@ class Both:
 
 async def _carried_out(route: dispatch.Route, request: Request, context: Any) -> Any:
     """The answer of a handler, also of one that makes it in slices."""
-    context.services = SimpleNamespace(metadata=context.metadata, slices=Slices(asyncio.get_running_loop()))
+    context.runtime = SimpleNamespace(slices=Slices(asyncio.get_running_loop()))
     answer: Any = route.handler(request, context)
     if inspect.isawaitable(answer):
         answer = await answer

@@ -95,7 +95,7 @@ def test_offsets_and_sessions_over_a_full_disk(small_disk: Path, tmp_path: Path,
         ballast.drop()
         broker.clock.advance("5s")
         assert broker.node is not None
-        (host,) = broker.node.services.groups.coordinators.hosts()
+        (host,) = broker.node.rooms.coordinators.all.groups.coordinators.hosts()
         assert host.machine.view.state.groups["members"].state_name == "Empty"
         assert committed(connection) == acknowledged
         assert commit(connection, 100) == 0

@@ -112,7 +112,7 @@ def test_nothing_is_left_of_groups_that_are_gone(broker: Broker) -> None:
         broker.clock.advance("15s")  # sessions end
     broker.clock.advance("6m")  # so do those of members that never heard of their generation
     assert broker.node is not None
-    hosts = list(broker.node.services.groups.coordinators.hosts())
+    hosts = list(broker.node.rooms.coordinators.all.groups.coordinators.hosts())
     assert sum(len(host.machine.view.state.groups) for host in hosts) > 0
     broker.clock.advance("30m")  # the offsets' time is over, and that of groups without any
     for host in hosts:
@@ -124,4 +124,4 @@ def test_nothing_is_left_of_groups_that_are_gone(broker: Broker) -> None:
         state = host.machine.view.state
         assert state.groups == {}
         assert list(state.offsets.groups()) == []
-    assert broker.node.services.waiters.count == 0
+    assert broker.node.storage.waiters.count == 0

@@ -89,7 +89,7 @@ def cut(broker: Broker, topic: str, offset: int) -> None:
     node: Any = broker.node
 
     async def run() -> None:
-        node.services.partitions.find(topic, 0).truncate_to(offset)
+        node.partitions.find(topic, 0).truncate_to(offset)
 
     assert broker._loop is not None
     asyncio.run_coroutine_threadsafe(run(), broker._loop).result(60)

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
-from tests.server.storages import storage_of
+from tests.server.storages import facades_of, storage_of
 
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.log.files import checkpoint
@@ -85,31 +85,17 @@ class Admin:
         in_one_go(self.storage.changes.loading(self.host.state))
         self.changes: list[Any] = []
         self.host.changes.add(self._changed)
-        services: Any = SimpleNamespace(
-            node_id=self.host.node_id,
-            cluster_id=self.host.cluster_id,
+        facades = facades_of(
+            self.runtime,
             configs=self.configs,
-            metadata=self.host,
-            quorum=self.member.quorum,
-            runtime=self.runtime,
             storage=self.storage,
-            slices=self.runtime.slices,
-            controller=self.member.controller,
             member=self.member,
-            executor=None,
-            replication=None,
-            liveness=self.member.liveness,
-            rng=self.runtime.rng,
-            partitions=self.partitions,
-            waiters=self.storage.waiters,
-            now_ms=self.runtime.now_ms,
-            steady_ms=self.runtime.now_ms,
             advertised=lambda listener: advertised,
         )
-        self.context = Context(services, Peer("PLAINTEXT", DIALLED, ("127.0.0.1", 50_000)))
+        self.context = Context(facades, Peer("PLAINTEXT", DIALLED, ("127.0.0.1", 50_000)))
 
     async def _handle_here(self, request: Request) -> Any:
-        return await handle_as_controller(self.context.services, request)
+        return await handle_as_controller(self.context.facades, request)
 
     def _changed(self, changes: list[Any]) -> None:
         self.changes.extend(changes)

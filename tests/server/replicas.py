@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from tests.server.storages import storage_of
+from tests.server.storages import facades_of, storage_of
 from tests.support.waiting import WAIT_S
 
 from ottla.client.errors import ConnectionLost, NotConnected
@@ -23,7 +23,7 @@ from ottla.machine.stepped import in_one_go
 from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
 from ottla.replica.partition import Partition
-from ottla.server.api.context import Context, Peer
+from ottla.server.api.context import Context, Facades, Peer
 from ottla.server.fetch.fetches import Fetches
 from ottla.server.handlers.records.fetch import fetch
 from ottla.server.handlers.records.list_offsets import list_offsets
@@ -82,48 +82,39 @@ class Side:
             Quotas(self.configs, now_ms, lambda topic, index: True).leader,
             _no_commit,
         )
-        metadata = SimpleNamespace(state=state, node_id=node_id)
-        self.services: Any = SimpleNamespace(
-            node_id=node_id,
-            cluster_id="",
-            configs=self.configs,
-            metadata=metadata,
-            partitions=self.partitions,
-            waiters=self.waiters,
-            runtime=self.runtime,
-            storage=self.storage,
-            syncer=self.storage.syncer,
-            looking=self.storage.looking,
-            fetches=self.fetches,
-            slices=self.runtime.slices,
-            now_ms=now_ms,
-            steady_ms=self.runtime.steady_ms,
-            advertised=lambda listener: None,
-            inter_broker_listener=LISTENER,
-            controller=None,
-            member=SimpleNamespace(
-                link=None, metadata=metadata, liveness=SimpleNamespace(look_at=lambda broker_id: None)
-            ),
-            executor=None,
-            replication=None,
-            peers=None,
+        self.member: Any = SimpleNamespace(
+            link=None,
+            metadata=SimpleNamespace(state=state, node_id=node_id, cluster_id=""),
+            liveness=SimpleNamespace(look_at=lambda broker_id: None),
         )
+        self.peers: Any = None
+        self.replication: Replication | None = None
 
     def replicate(self) -> Replication:
-        services = self.services
-        services.replication = Replication(self.runtime, self.configs, self.storage, services.peers, services.member)
-        return services.replication
+        self.replication = Replication(self.runtime, self.configs, self.storage, self.peers, self.member)
+        return self.replication
+
+    def facades(self) -> Facades:
+        return facades_of(
+            self.runtime,
+            configs=self.configs,
+            storage=self.storage,
+            member=self.member,
+            fetches=self.fetches,
+            replication=self.replication,
+            advertised=lambda listener: None,
+        )
 
     def handle(self, request: Request, version: int) -> Any:
-        context = Context(self.services, Peer(LISTENER, ("127.0.0.1", 1), ("127.0.0.1", 2)))
+        context = Context(self.facades(), Peer(LISTENER, ("127.0.0.1", 1), ("127.0.0.1", 2)))
         context.request_version = version
         return HANDLERS[type(request).key](_through_bytes(request, type(request), version), context)
 
     def changed(self, changes: Sequence[Any]) -> None:
         self.configs.forget()
         in_one_go(self.storage.changes.following(changes))
-        if self.services.replication is not None:
-            in_one_go(self.services.replication.following(changes))
+        if self.replication is not None:
+            in_one_go(self.replication.following(changes))
 
     def log(self, topic: str = "t", index: int = 0) -> Any:
         return self.partitions.find(topic, index).log
@@ -134,7 +125,7 @@ class Side:
         appended = partition.append(build_batch([(None, value)] * count, timestamp=now_ms()), now_ms=now_ms())
         self.waiters.notify(partition)
         if partition.needs_sync:
-            self.services.syncer.request(partition)
+            self.storage.syncer.request(partition)
         return appended.first_offset
 
 
@@ -234,8 +225,7 @@ class Pair:
         self.follower = Side(FOLLOWER, self.state, {name: SimDisk() for name in follower_disks}, settings)
         self.wire = Wire(self.leader)
         self.channel = Channel()
-        services = self.follower.services
-        services.peers, services.member.link = self.wire, self.channel
+        self.follower.peers, self.follower.member.link = self.wire, self.channel
         self.replication: Replication = self.follower.replicate()
         self.replication.start(self.state)
 

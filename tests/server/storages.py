@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
+from types import SimpleNamespace
 from typing import Any
 
 from ottla.replica.partition import Partition
+from ottla.server.api.context import Facades
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
 from ottla.server.settings.configs import Configs
@@ -29,3 +32,10 @@ def storage_of(
         isr_may_change=considered,
         directory_lost=lambda directory: None,
     )
+
+
+def facades_of(runtime: Runtime, **rooms: Any) -> Facades:
+    """What handlers see of a node that has these rooms and no others."""
+    nobody: Any = SimpleNamespace(metadata=SimpleNamespace(node_id=1, cluster_id=""))
+    every = {field.name: None for field in fields(Facades)}
+    return Facades(**{**every, "member": nobody, "runtime": runtime, **rooms})  # type: ignore[arg-type]

@@ -66,7 +66,7 @@ def test_a_stop_does_not_wait_for_those_who_wait(ottla_broker: Broker) -> None:
         for _ in range(100):
             pipe.send(fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS), FETCH_VERSION)
         assert ottla_broker.node is not None
-        waiters = ottla_broker.node.services.waiters
+        waiters = ottla_broker.node.storage.waiters
         eventually(lambda: waiters.count > 0, "they wait")
         ottla_broker.stop()
         assert waiters.count == 0

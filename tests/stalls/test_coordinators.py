@@ -71,11 +71,11 @@ def is_found(connection: RawConnection, find: FindCoordinatorRequest) -> bool:
 
 def host(node: MeasuredNode, of: str) -> Host[Any]:
     def found() -> Host[Any]:
-        services = node.node.services
+        coordinators = node.node.rooms.coordinators.all
         coordinators: dict[str, Coordinators[Any]] = {
-            "groups": services.groups.coordinators,
-            "txns": services.transactions.coordinators,
-            "shares": services.shares.coordinators,
+            "groups": coordinators.groups.coordinators,
+            "txns": coordinators.transactions.coordinators,
+            "shares": coordinators.shares.coordinators,
         }
         return next(coordinators[of].hosts())
 
@@ -140,7 +140,7 @@ def called(node: MeasuredNode, request: Any, version: int, check: Callable[[Any]
 
 
 def test_list_groups(node: MeasuredNode, groups: Host[Any]) -> None:
-    now_ms = node.node.services.now_ms()
+    now_ms = node.node.runtime.now_ms()
     put(node, groups, (journal.entry_of(ClassicGroup.empty(f"group-{n}", now_ms)) for n in range(MANY)))
 
     def check(answer: Any) -> None:
@@ -150,7 +150,7 @@ def test_list_groups(node: MeasuredNode, groups: Host[Any]) -> None:
 
 
 def test_list_transactions(node: MeasuredNode, txns: Host[Any]) -> None:
-    put(node, txns, transactions(TxnState.EMPTY, node.node.services.now_ms()))
+    put(node, txns, transactions(TxnState.EMPTY, node.node.runtime.now_ms()))
     listing = ListTransactionsRequest(state_filters=[], producer_id_filters=[], transactional_id_pattern="t-.*7")
 
     def check(answer: Any) -> None:
@@ -161,7 +161,7 @@ def test_list_transactions(node: MeasuredNode, txns: Host[Any]) -> None:
 
 @pytest.mark.parametrize(("version", "named"), [(8, False), (5, False), (8, True)])
 def test_fetch_offsets(node: MeasuredNode, groups: Host[Any], version: int, named: bool) -> None:
-    put(node, groups, offsets("g", MANY, node.node.services.now_ms()))
+    put(node, groups, offsets("g", MANY, node.node.runtime.now_ms()))
     group = OffsetFetchRequest.Group
     wanted = [group.Topics(name="t", partition_indexes=list(range(MANY)))] if named else None
     fetch = OffsetFetchRequest(group_id="g", topics=None, groups=[group(group_id="g", topics=wanted)])
@@ -202,7 +202,7 @@ def test_delete_a_group_of_very_many_offsets(node: MeasuredNode, groups: Host[An
 
     def attempt() -> Callback:
         name = next(names)
-        put(node, groups, offsets(name, MANY, node.node.services.now_ms()))
+        put(node, groups, offsets(name, MANY, node.node.runtime.now_ms()))
         delete = DeleteGroupsRequest(groups_names=[name])
 
         def call() -> None:
@@ -220,7 +220,7 @@ def test_delete_a_group_of_very_many_offsets(node: MeasuredNode, groups: Host[An
 
 def test_delete_very_many_groups(node: MeasuredNode, groups: Host[Any]) -> None:
     def attempt() -> Callback:
-        now_ms = node.node.services.now_ms()
+        now_ms = node.node.runtime.now_ms()
         put(node, groups, (entry for n in range(50) for entry in offsets(f"g{n}", 900, now_ms)))
         delete = DeleteGroupsRequest(groups_names=[f"g{n}" for n in range(50)])
 
@@ -235,7 +235,7 @@ def test_delete_very_many_groups(node: MeasuredNode, groups: Host[Any]) -> None:
 
 
 def test_describe_very_many_groups(node: MeasuredNode, groups: Host[Any]) -> None:
-    now_ms = node.node.services.now_ms()
+    now_ms = node.node.runtime.now_ms()
     put(node, groups, (journal.entry_of(ClassicGroup.empty(f"g{n}", now_ms)) for n in range(MANY // 4)))
 
     def check(answer: Any) -> None:
@@ -248,7 +248,7 @@ def test_describe_very_many_groups(node: MeasuredNode, groups: Host[Any]) -> Non
 def test_describe_very_many_producers(node: MeasuredNode) -> None:
     with node.connect() as connection:
         create(connection, "written", 1)
-    log = node.call(lambda: node.node.services.partitions.find("written", 0).log)
+    log = node.call(lambda: node.node.partitions.find("written", 0).log)
     made = {id: ProducerEntry(id, 0) for id in range(MANY)}
     node.call(lambda: log.producers._states.update(made))
     asked = DescribeProducersRequest.TopicRequest(name="written", partition_indexes=[0])
@@ -283,7 +283,7 @@ def test_very_many_offsets_expire(node: MeasuredNode, groups: Host[Any]) -> None
 
 def test_very_many_groups_are_looked_at(node: MeasuredNode, groups: Host[Any]) -> None:
     """Of which only the last has anything that has to go."""
-    now_ms = node.node.services.now_ms()
+    now_ms = node.node.runtime.now_ms()
     put(node, groups, (entry for n in range(MANY) for entry in offsets(f"g{n}", 1, now_ms)))
     state = groups.machine.view.state
 
@@ -302,7 +302,7 @@ def test_very_many_groups_are_looked_at(node: MeasuredNode, groups: Host[Any]) -
 
 def test_very_many_transactions_are_looked_at(node: MeasuredNode, txns: Host[Any]) -> None:
     state = txns.machine.view.state
-    now_ms = node.node.services.now_ms()
+    now_ms = node.node.runtime.now_ms()
 
     def none_is_late() -> Callback:
         put(node, txns, transactions(TxnState.ONGOING, now_ms + 3_600_000))
@@ -381,7 +381,7 @@ def test_many_journals_are_loaded_at_the_same_time(tmp_path: Path) -> None:
     with MeasuredNode(tmp_path, {"offsets.topic.num.partitions": JOURNALS}) as node, node.connect() as connection:
         find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
         eventually(lambda: is_found(connection, find), "a coordinator")
-        groups = node.node.services.groups.coordinators
+        groups = node.node.rooms.coordinators.all.groups.coordinators
         eventually(lambda: all(each.active for each in node.call(lambda: list(groups.hosts()))), "all are loaded")
         written = list(offsets("g", limits.COORDINATOR_LOAD_RECORDS, 2**50))
         for each in node.call(lambda: list(groups.hosts())):

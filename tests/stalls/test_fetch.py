@@ -34,7 +34,7 @@ def test_an_append_to_a_partition_that_a_crowd_waits_for(node: MeasuredNode) -> 
             pipe = stack.enter_context(Pipeline(node.bootstrap))
             for _ in range(limits.IN_FLIGHT_PER_CONNECTION_MAX):
                 pipe.send(waiting, FETCH_VERSION)
-        eventually(lambda: node.node.services.waiters.count >= CONNECTIONS, "all wait")
+        eventually(lambda: node.node.storage.waiters.count >= CONNECTIONS, "all wait")
         assert best_of(lambda: node.cost(lambda: produce(connection, "crowd", [b"x"]))).cpu_ms <= BUDGET_MS
 
 
@@ -49,4 +49,4 @@ def test_a_fetch_of_very_many_partitions(node: MeasuredNode) -> None:
             assert [len(topic.partitions) for topic in answer.responses] == [MANY]
 
         assert best_of(lambda: node.cost(fetch)).cpu_ms <= BUDGET_MS
-    assert node.node.services.fetches is not None and len(node.node.services.fetches.sessions) == 0
+    assert node.node.rooms.fetches is not None and len(node.node.rooms.fetches.sessions) == 0

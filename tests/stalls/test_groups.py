@@ -73,7 +73,7 @@ class Crowd:
 
     @property
     def host(self) -> Any:
-        return self.node.node.services.groups.coordinators.host_of(self.group)
+        return self.node.node.rooms.coordinators.all.groups.coordinators.host_of(self.group)
 
     @property
     def members(self) -> ClassicGroup:
@@ -206,7 +206,7 @@ def test_a_consumer_group_of_very_many_partitions(tmp_path: Path) -> None:
         for number in range(CONSUMERS):
             join(number)
         numbers = count(CONSUMERS)
-        group = node.node.services.groups.coordinators.host_of("g").machine.view.state.groups["g"]
+        group = node.node.rooms.coordinators.all.groups.coordinators.host_of("g").machine.view.state.groups["g"]
 
         def attempt() -> Callback:
             time.sleep(2 * INTERVAL_MS / 1000)

@@ -64,7 +64,7 @@ def all_producers_idle(kept: Kept) -> None:
 
 def all_segments_old(kept: Kept) -> None:
     """Of one log; they were rolled by time."""
-    now_ms = kept.node.node.services.now_ms()
+    now_ms = kept.node.node.runtime.now_ms()
     partition = next(iter(kept.node.node.partitions.opened()))
     for _ in range(SEGMENTS):
         partition.append(bytearray(build_batch([(None, b"")], timestamp=1)), now_ms=now_ms, acks=1)

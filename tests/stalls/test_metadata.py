@@ -177,7 +177,7 @@ class TestAClusterOfVeryManyPartitions:
 
         def load() -> None:
             steps = host.loading_snapshot(items, host.end_offset, host.last_epoch)
-            loading = large.node.services.slices.finish(steps)
+            loading = large.node.runtime.slices.finish(steps)
             asyncio.run_coroutine_threadsafe(loading, large.loop).result(120)
 
         worst = best_of(lambda: large.cost(load))

@@ -74,7 +74,7 @@ class Producer:
 
 
 def ends(node: MeasuredNode, partitions: range) -> set[int]:
-    return {node.node.services.partitions.find("wide", index).log.next_offset for index in partitions}
+    return {node.node.partitions.find("wide", index).log.next_offset for index in partitions}
 
 
 def test_very_many_partitions_join(node: MeasuredNode) -> None:

@@ -216,7 +216,7 @@ class Node:
             directory_lost=self._directory_lost,
         )
         self.member, self.metadata, self.storage = rooms.member, rooms.metadata, rooms.storage
-        self.partitions, self.connections, self.services = rooms.storage.partitions, rooms.connections, rooms.services
+        self.partitions, self.connections = rooms.storage.partitions, rooms.connections
         self.metadata.changes.add(self._settings_changed)
         self.metadata.reloads.add(self._reloaded)
         self.metadata.failures.add(self.request_stop)
@@ -318,26 +318,26 @@ class Node:
     def _begin_jobs(self) -> None:
         """What is done by the clock, beside the upkeep of the storage."""
         jobs, loop = self._jobs, self.runtime.loop
-        if self.services.fetches is not None:
-            jobs.every("spark readers", TIDY_MS, self.services.fetches.spark_readers.commit)
+        if self.rooms.fetches is not None:
+            jobs.every("spark readers", TIDY_MS, self.rooms.fetches.spark_readers.commit)
         jobs.every("connections", TIDY_MS, lambda: self.connections.tidy(loop, self.runtime.slices))
         jobs.every("metadata", METADATA_MS, lambda: self.member.snapshots.upkeep(self.runtime.now_ms()))
 
     def _follow_metadata(self) -> None:
         """Who hears of changes of the cluster, in this order."""
-        services = self.services
-        assert services.replication is not None, "it is a broker"
+        rooms = self.rooms
+        assert rooms.replication is not None, "it is a broker"
         for follow in (
             self.storage.changes.following,
-            services.replication.following,
+            rooms.replication.following,
             self.storage.upkeep.follow,
-            services.coordinators.tell,
-            services.contracts.follow,
+            rooms.coordinators.tell,
+            rooms.contracts.follow,
             self.lifecycle.follow,
         ):
             self.metadata.changes.add(follow)
-        services.replication.start(self.metadata.state)
-        services.coordinators.start(self.metadata.state)
+        rooms.replication.start(self.metadata.state)
+        rooms.coordinators.start(self.metadata.state)
 
     # --- running
 
@@ -356,13 +356,13 @@ class Node:
             return  # `_recover` does it afterwards
         state = self.metadata.state
         self._follow_configs()
-        if self.services.replication is not None and self._loaded:
+        if self.rooms.replication is not None and self._loaded:
             changes = self.storage.changes
             gone = changes.gone_from(state)
             yield from changes.loading(state)
             self.storage.upkeep.follow(map(TopicDeleted, gone))
-            yield from self.services.replication.reloading(state)
-            self.services.coordinators.reload(state)
+            yield from self.rooms.replication.reloading(state)
+            self.rooms.coordinators.reload(state)
 
     def _directory_lost(self, _: DataDirectory) -> None:
         self.lifecycle.hurry()

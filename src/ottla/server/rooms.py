@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ottla.replica.partition import Partition
-from ottla.server.api.context import ClientConnection, Context, Peer, Services
+from ottla.server.api.context import ClientConnection, Context, Facades, Peer
 from ottla.server.api.outcomes import handle_as_controller
 from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
 from ottla.server.fetch.fetches import Fetches
@@ -62,7 +62,7 @@ class Rooms:
             configs,
             directories,
             self.peers,
-            handle_here=lambda request: handle_as_controller(self.services, request),
+            handle_here=lambda request: handle_as_controller(self._facades, request),
         )
         self.metadata = self.member.metadata
         for directory in directories:
@@ -76,75 +76,55 @@ class Rooms:
             isr_may_change=self._isr_may_change,
             directory_lost=directory_lost,
         )
-        self.services = self._services()
-        if is_broker:
-            self._replicate()
+        self.peer_requests = PeerRequests(
+            self.peers, lambda: self.metadata.state, inter_broker_listener(configs.broker)
+        )
+        self.coordinators = CoordinatorsOnDemand(self._coordinators, lambda: self._load(_COORDINATORS))
+        self.contracts = Contracts(
+            runtime,
+            self.storage,
+            self.metadata,
+            self.peer_requests,
+            dead_letters=lambda: self._dead_letters,
+            load=self._load,
+        )
+        self.replication = Replication(runtime, configs, self.storage, self.peers, self.member) if is_broker else None
+        self.fetches = None if self.replication is None else self._fetches(self.replication)
         self.connections = ConnectionLimits(configs.broker, memory, connections_max)
+        addresses = {endpoint.name: (endpoint.host, endpoint.port) for endpoint in advertised(configs.broker)}
+        self._facades = Facades(
+            runtime=runtime,
+            configs=configs,
+            storage=self.storage,
+            peer_requests=self.peer_requests,
+            member=self.member,
+            coordinators=self.coordinators,
+            contracts=self.contracts,
+            advertised=addresses.get,
+            replication=self.replication,
+            fetches=self.fetches,
+        )
 
     def stages(self) -> Iterator[Stage]:
         """How the rooms are closed, the last one first. The storage and the journal are not among them."""
-        replication = self.services.replication
+        replication = self.replication
         yield Stage("connections to other nodes", undo=self.peers.close)
         yield Stage("tasks in the background", undo=self.runtime.tasks.close)
         yield Stage("the liveness of brokers", undo=self.member.liveness.close)
         yield Stage("work for the disks", undo=self.storage.finish_work)
-        yield Stage("requests to other nodes", undo=self.services.peer_requests.close)
-        yield Stage("coordinators", undo=self.services.coordinators.close)
+        yield Stage("requests to other nodes", undo=self.peer_requests.close)
+        yield Stage("coordinators", undo=self.coordinators.close)
         yield Stage("work in slices", undo=self.runtime.slices.close)
         yield Stage("replication", undo=None if replication is None else replication.close)
         yield Stage("connections of clients", undo=self.connections.close)
 
     def new_context(self, peer: Peer, client: ClientConnection) -> Context:
-        return Context(self.services, peer, client)
+        return Context(self._facades, peer, client)
 
-    def _services(self) -> Services:
-        settings = self.configs.broker
-        runtime, storage = self.runtime, self.storage
-        addresses = {endpoint.name: (endpoint.host, endpoint.port) for endpoint in advertised(settings)}
-        peer_requests = PeerRequests(self.peers, lambda: self.metadata.state, inter_broker_listener(settings))
-        contracts = Contracts(
-            runtime, storage, self.metadata, peer_requests, dead_letters=lambda: self._dead_letters, load=self._load
-        )
-        return Services(
-            node_id=self.metadata.node_id,
-            cluster_id=self.metadata.cluster_id,
-            configs=self.configs,
-            metadata=self.metadata,
-            quorum=self.member.quorum,
-            controller=self.member.controller,
-            member=self.member,
-            liveness=self.member.liveness,
-            peers=self.peers,
-            peer_requests=peer_requests,
-            inter_broker_listener=inter_broker_listener(settings),
-            runtime=runtime,
-            storage=storage,
-            partitions=storage.partitions,
-            waiters=storage.waiters,
-            executor=runtime.executor,
-            cold=storage.cold,
-            writer=storage.writer,
-            syncer=storage.syncer,
-            looking=storage.looking,
-            contracts=contracts,
-            clocks=runtime.clocks,
-            now_ms=runtime.now_ms,
-            steady_ms=runtime.steady_ms,
-            clock_s=runtime.clock_s,
-            rng=runtime.rng,
-            advertised=addresses.get,
-            coordinators=CoordinatorsOnDemand(self._coordinators, lambda: self._load(_COORDINATORS)),
-            slices=runtime.slices,
-        )
-
-    def _replicate(self) -> None:
-        """How other brokers read this one's partitions, and this one theirs."""
-        replication = self.services.replication = Replication(
-            self.runtime, self.configs, self.storage, self.peers, self.member
-        )
-        services = self.services
-        commits = OutsideCommits(lambda: services.groups, services.peer_requests, lambda: self.metadata.state)
-        services.fetches = Fetches(
+    def _fetches(self, replication: Replication) -> Fetches:
+        """How clients and other brokers read the partitions of this one."""
+        commits = OutsideCommits(lambda: self.coordinators.all.groups, self.peer_requests, lambda: self.metadata.state)
+        return Fetches(
             self.runtime,
             self.configs,
             self.storage,
@@ -154,8 +134,8 @@ class Rooms:
         )
 
     def _isr_may_change(self, partition: Partition) -> None:
-        assert self.services.replication is not None, "it is a broker"
-        self.services.replication.consider(partition)
+        assert self.replication is not None, "it is a broker"
+        self.replication.consider(partition)
 
     # --- what is made when it is first needed
 
@@ -169,11 +149,10 @@ class Rooms:
         from ottla.server.coordination.runtime import CoordinatorRuntime
         from ottla.server.coordinators.all_coordinators import AllCoordinators
 
-        services = self.services
         return AllCoordinators(
             CoordinatorRuntime(self.runtime, self.storage, self.metadata, self.member.create_topic),
             self.configs,
-            services.peer_requests,
+            self.peer_requests,
             self.member.producer_ids,
             self.member.create_topics,
             self._dead_letters,
@@ -188,6 +167,6 @@ class Rooms:
             self.configs,
             self.storage,
             self.metadata,
-            self.services.peer_requests,
+            self.peer_requests,
             create_topics=self.member.create_topics,
         )

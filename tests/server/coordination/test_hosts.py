@@ -79,7 +79,7 @@ class Inside:
     @property
     def groups(self) -> Coordinators[Any]:
         assert self.broker.node is not None
-        return self.broker.node.services.groups.coordinators
+        return self.broker.node.rooms.coordinators.all.groups.coordinators
 
     @property
     def host(self) -> Host[Any]:

@@ -94,7 +94,7 @@ def test_what_consumers_are_given_is_counted(
         connection.call(fetch_request({("a", 0): 0, ("b", 0): 1}), FETCH_VERSION)
     with Pipeline(ottla_broker.bootstrap) as pipe:
         pipe.send(fetch_request({("a", 1): 1}, min_bytes=2 * BATCH_BYTES, max_wait_ms=LONG_MS), FETCH_VERSION)
-        eventually(lambda: ottla_broker.node and ottla_broker.node.services.waiters.count == 1, "it waits")
+        eventually(lambda: ottla_broker.node and ottla_broker.node.storage.waiters.count == 1, "it waits")
         for _ in range(2):
             produce(connection, "a", [b"x" * 100], index=1)
         pipe.answer()
@@ -120,7 +120,7 @@ def test_what_does_not_exist_comes_last_and_can_be_waited_with(
     wanted: dict[tuple[str | bytes, int], int] = {("nope", 0): 0, ("a", 0): 1, ("b", 7): 0, ("a", 1): 1}
     with Pipeline(ottla_broker.bootstrap) as pipe:
         pipe.send(fetch_request(wanted, max_wait_ms=LONG_MS), FETCH_VERSION)
-        eventually(lambda: ottla_broker.node and ottla_broker.node.services.waiters.count == 1, "it waits")
+        eventually(lambda: ottla_broker.node and ottla_broker.node.storage.waiters.count == 1, "it waits")
         produce(connection, "a", [b"x" * 100], index=1)
         answer = pipe.answer()
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -174,7 +174,7 @@ def test_a_topic_deleted_while_a_fetch_waits_for_it(
 
     thread = threading.Thread(target=wait)
     thread.start()
-    eventually(lambda: ottla_broker.node and ottla_broker.node.services.waiters.count == 1, "it waits")
+    eventually(lambda: ottla_broker.node and ottla_broker.node.storage.waiters.count == 1, "it waits")
     delete(connection, "a")
     thread.join(20)
     assert found == [[("a", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0), ("b", 0, 0, 0)]]
@@ -279,7 +279,7 @@ def test_a_session_may_forget_by_another_connection_what_its_fetch_waits_for(
         session = pipe.answer().session_id
         pipe.send(fetch_request({}, session=(session, 1), max_wait_ms=LONG_MS), FETCH_VERSION)
         assert ottla_broker.node is not None
-        waiters = ottla_broker.node.services.waiters
+        waiters = ottla_broker.node.storage.waiters
         eventually(lambda: waiters.count == 1, "it waits")
         other.send(fetch_request({}, session=(session, 2), forget={"a": [0]}, max_wait_ms=LONG_MS), FETCH_VERSION)
         eventually(lambda: waiters.count == 2, "both wait")

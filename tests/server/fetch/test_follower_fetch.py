@@ -54,7 +54,7 @@ class Leader(Pair):
         return self.side.partitions.find("t", index)
 
     def context(self, version: int) -> Context:
-        context = Context(self.side.services, Peer(LISTENER, ("127.0.0.1", 1), ("127.0.0.1", 2)))
+        context = Context(self.side.facades(), Peer(LISTENER, ("127.0.0.1", 1), ("127.0.0.1", 2)))
         context.request_version = version
         return context
 

@@ -37,7 +37,7 @@ class Counting(Gate):
 @pytest.fixture
 def worker(ottla_broker: Broker) -> Iterator[Counting]:
     assert ottla_broker.node is not None
-    made = ottla_broker.node.services.looking._executor = Counting()
+    made = ottla_broker.node.storage.looking._executor = Counting()
     yield made
     made.open.set()
     made.shutdown()

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.server.storages import facades_of
 
 from ottla.server.api.context import Context, Peer
 from ottla.server.api.turns import keep_turn
@@ -21,13 +22,8 @@ class Served:
 
     def __init__(self, answer: Callable[[Context], Later[Any]]) -> None:
         self.soon: list[Callable[[], None]] = []
-        unused = dict.fromkeys(
-            ("configs", "node_id", "cluster_id", "member", "metadata", "controller", "partitions", "storage")
-        )
-        times = dict.fromkeys(("now_ms", "steady_ms"))
-        runtime = SimpleNamespace(slices=SimpleNamespace(soon=self.soon.append))
-        services: Any = SimpleNamespace(runtime=runtime, **unused, **times)
-        self.context = Context(services, Peer("", ("", 0), ("", 0)))
+        runtime: Any = SimpleNamespace(slices=SimpleNamespace(soon=self.soon.append))
+        self.context = Context(facades_of(runtime), Peer("", ("", 0), ("", 0)))
         self.begun = 0
 
         def produce(_: ProduceRequest) -> Later[Any]:

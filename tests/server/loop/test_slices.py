@@ -79,8 +79,8 @@ def handled(portions: Portions, request: Any, handler: Any) -> tuple[Any, list[A
         return handler(portion)
 
     async def run() -> Any:
-        services = SimpleNamespace(slices=Slices(asyncio.get_running_loop()))
-        context: Any = SimpleNamespace(request_version=7, services=services)
+        runtime = SimpleNamespace(slices=Slices(asyncio.get_running_loop()))
+        context: Any = SimpleNamespace(request_version=7, runtime=runtime)
         answer: Any = in_portions(portions, handle)(request, context)
         context.request_version = 1  # of another request, which came meanwhile
         if not isinstance(answer, Sliced):

@@ -27,7 +27,7 @@ def connection(ottla_broker: Broker) -> Iterator[RawConnection]:
 
 def waiting(broker: Broker) -> int:
     assert broker.node is not None
-    return broker.node.services.waiters.count
+    return broker.node.storage.waiters.count
 
 
 def test_a_closed_connection_leaves_no_waiter_behind(ottla_broker: Broker, connection: RawConnection) -> None:

@@ -52,7 +52,7 @@ def door(broker: Broker) -> Any:
 def test_no_more_than_so_many_requests_are_in_flight(ottla_broker: Broker) -> None:
     most = limits.IN_FLIGHT_PER_CONNECTION_MAX
     assert ottla_broker.node is not None
-    waiters = ottla_broker.node.services.waiters
+    waiters = ottla_broker.node.storage.waiters
     with RawConnection(ottla_broker.bootstrap) as connection, Pipeline(ottla_broker.bootstrap) as pipe:
         create(connection, "t")
         (mine,) = [each for each in door(ottla_broker).connections if each.context.client_id != "raw"]
@@ -71,7 +71,7 @@ def test_no_more_than_so_many_requests_are_in_flight(ottla_broker: Broker) -> No
 def test_one_fetch_of_a_connection_waits_at_a_time(ottla_broker: Broker) -> None:
     """Those behind it could not be answered before it, and each would be tried with every append."""
     assert ottla_broker.node is not None
-    waiters = ottla_broker.node.services.waiters
+    waiters = ottla_broker.node.storage.waiters
     with RawConnection(ottla_broker.bootstrap) as connection, Pipeline(ottla_broker.bootstrap) as pipe:
         create(connection, "t")
         pipe.send(HELLO, 3)

@@ -6,10 +6,10 @@ import asyncio
 import random
 import socket
 from collections.abc import Callable, Generator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.server.storages import facades_of
 
 from ottla.server.api import dispatch
 from ottla.server.api.context import Context, Peer
@@ -27,7 +27,6 @@ from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest, Delete
 HELLO = ApiVersionsRequest(client_software_name="x", client_software_version="1")
 LARGE = DeleteTopicsRequest(topic_names=[f"{number}" * 5_000 for number in range(20)], timeout_ms=1)
 CROWDED = DeleteTopicsRequest(topic_names=["t"] * 6_000, timeout_ms=1)
-_UNUSED = ("configs", "node_id", "cluster_id", "member", "metadata", "controller", "partitions", "now_ms", "steady_ms")
 
 
 class Served:
@@ -43,8 +42,7 @@ class Served:
             self.handled.append(type(request))
             return handlers[type(request)](request, context)
 
-        unused = dict.fromkeys(_UNUSED)
-        services: Any = SimpleNamespace(runtime=runtime, storage=None, slices=self.slices, **unused)
+        facades = facades_of(runtime)
         ours, self.theirs = socket.socketpair()
         ours.setblocking(False)
         self.memory = RequestMemory(-1)
@@ -53,7 +51,7 @@ class Served:
             runtime,
             ColdReads(loop, runtime.disk_threads(1), lambda partition: None),
             Dispatcher(dispatch.route, None, intercept),
-            lambda connection: Context(services, Peer("", ("", 0), ("", 0)), connection),
+            lambda connection: Context(facades, Peer("", ("", 0), ("", 0)), connection),
             self.memory,
             1 << 20,
             lambda _: None,

@@ -289,7 +289,7 @@ def test_a_follower_whose_disk_is_slow_acknowledges_what_is_written_and_others_g
             pair.leader.produce(index=index)
             await pair.same("t", index)
         pair.configure("flush.messages", str(flush_messages))
-        pair.follower.services.syncer.request = lambda partition: None  # syncs take as long as the test
+        pair.follower.storage.syncer.request = lambda partition: None  # syncs take as long as the test
         asked = write_slowly(pair)
         pair.leader.produce()
         await eventually(lambda: asked, "it was fetched")

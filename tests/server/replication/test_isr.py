@@ -54,10 +54,10 @@ class Leading:
     def __init__(self, partitions: int = 1, lag_ms: int = 30_000) -> None:
         self.pair = Pair({"replica.lag.time.max.ms": str(lag_ms)})
         self.pair.create("t", partitions)
-        services = self.pair.leader.services
-        self.channel = services.member.link = Channel()
+        member = self.pair.leader.member
+        self.channel = member.link = Channel()
         side = self.pair.leader
-        self.changes = IsrChanges(side.runtime, side.configs, side.partitions, services.metadata, services.member.link)
+        self.changes = IsrChanges(side.runtime, side.configs, side.partitions, member.metadata, member.link)
         self.changes.start()
         self.asked: list[AlterPartitionRequest] = self.channel.asked
 

@@ -43,14 +43,14 @@ def move(pair: Pair, path: str, topic: str = "t") -> int:
     request = AlterReplicaLogDirsRequest(
         dirs=[directory(path=path, topics=[directory.AlterReplicaLogDirTopic(name=topic, partitions=[0])])]
     )
-    context: Any = SimpleNamespace(services=pair.follower.services)
+    context: Any = SimpleNamespace(replication=pair.follower.replication)
     (result,) = alter_replica_log_dirs(request, context).results
     return int(result.partitions[0].error_code)
 
 
 def described(side: Side) -> dict[tuple[str, bool], tuple[int, int]]:
     """(directory, future?) → (size, lag) of t-0."""
-    context: Any = SimpleNamespace(services=side.services, partitions=side.partitions)
+    context: Any = SimpleNamespace(runtime=side.runtime, storage=side.storage, replication=side.replication)
     answer = describe_log_dirs(DescribeLogDirsRequest(topics=None), context)
     return {
         (result.log_dir, each.is_future_key): (each.partition_size, each.offset_lag)
@@ -256,8 +256,7 @@ def test_a_move_of_a_topic_that_is_gone_is_not_gone_on_with_by_its_namesake(monk
             pair.leader.produce(value=b"of the new one")
         agreeing(pair)
         pair.follower = Side(FOLLOWER, pair.state, pair.follower.disks, {"replica.fetch.wait.max.ms": "60000"})
-        services = pair.follower.services
-        services.peers, services.member.link = pair.wire, pair.channel
+        pair.follower.peers, pair.follower.member.link = pair.wire, pair.channel
         pair.replication = pair.follower.replicate()
         monkeypatch.setattr(LogDirs, "_make", in_turn)
         pair.replication.start(pair.state)

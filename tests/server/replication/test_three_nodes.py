@@ -387,7 +387,7 @@ def test_settings_come_with_the_start_and_with_snapshots(tmp_path: Path) -> None
         ]
 
     def limits_of(node: Node) -> tuple[Any, Any, Any]:
-        replication = node.services.replication
+        replication = node.rooms.replication
         assert replication is not None
         partition = node.partitions.find("set", 0)
         return replication.quotas.leader.limit, node.connections._max_per_address, partition.log.config.retention_ms

@@ -213,7 +213,7 @@ def at(broker: Broker, name: str, value: int, text: bytes = b"later") -> Record:
 
 def broker_ms(broker: Broker) -> int:
     assert broker.node is not None
-    return broker.node.services.now_ms()
+    return broker.node.runtime.now_ms()
 
 
 def test_delayed_records_wait_for_their_time_while_others_pass(broker: Broker, connection: RawConnection) -> None:

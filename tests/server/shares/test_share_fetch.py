@@ -57,7 +57,7 @@ def test_a_record_is_handed_out_once_and_gone_when_accepted(queue: Queue) -> Non
 def test_what_is_handed_out_is_counted(broker: Broker, queue: Queue) -> None:
     queue.put(b"one", b"two", b"three")
     assert broker.node is not None
-    partition = broker.node.services.partitions.find(queue.topic, 0)
+    partition = broker.node.partitions.find(queue.topic, 0)
     assert partition.sent_bytes == 0 and queue.join().poll() == [(0, 2, 1)]
     assert partition.sent_bytes == partition.log.size_bytes
 
@@ -320,11 +320,11 @@ def test_who_goes_away_while_it_waits_has_nothing(queue: Queue) -> None:
     gone.poll()
     node = queue.broker.node
     assert node is not None
-    before = node.services.waiters.count
+    before = node.storage.waiters.count
     with Pipeline(queue.broker.bootstrap) as pipeline:
         pipeline.send(gone.request(max_wait_ms=60_000), 2)
-        eventually(lambda: node.services.waiters.count > before, "the fetch waits")
-    eventually(lambda: node.services.waiters.count == before, "the fetch is forgotten")
+        eventually(lambda: node.storage.waiters.count > before, "the fetch waits")
+    eventually(lambda: node.storage.waiters.count == before, "the fetch is forgotten")
     queue.put(b"x")
     assert other.poll() == [(0, 0, 1)]
 
@@ -342,7 +342,7 @@ def test_what_cannot_be_stored_does_not_count(queue: Queue, monkeypatch: pytest.
         return later
 
     with monkeypatch.context() as patched:
-        patched.setattr(node.services.shares.coordinators, "submit", refuse)
+        patched.setattr(node.rooms.coordinators.all.shares.coordinators, "submit", refuse)
         assert member.acknowledge((0, 1, [ACCEPT, RELEASE])) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert other.poll() == [], "they are still the member's"
     assert member.acknowledge((0, 1, [ACCEPT, RELEASE])) == 0

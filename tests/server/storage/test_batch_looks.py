@@ -55,7 +55,7 @@ class Gate(ThreadPoolExecutor):
 @pytest.fixture
 def gate(ottla_broker: Broker) -> Iterator[Gate]:
     assert ottla_broker.node is not None
-    made = ottla_broker.node.services.looking._executor = Gate()
+    made = ottla_broker.node.storage.looking._executor = Gate()
     yield made
     made.open.set()
     made.shutdown()
@@ -198,7 +198,7 @@ def test_a_refusal_names_no_more_than_some_records(connection: RawConnection) ->
 
 def test_a_stop_appends_nothing_that_was_not_looked_at(ottla_broker: Broker, connection: RawConnection) -> None:
     assert ottla_broker.node is not None
-    gate = ottla_broker.node.services.looking._executor = Gate()
+    gate = ottla_broker.node.storage.looking._executor = Gate()
     with Pipeline(ottla_broker.bootstrap) as pipe:
         assert produce(connection, "t", batch(b"before")) == (0, 0)
         pipe.send(produce_request({("t", 0): batch(b"v", MANY)}), PRODUCE_VERSION)

@@ -41,7 +41,7 @@ def test_an_offset_that_cannot_be_looked_up_by_our_own_fault_is_answered() -> No
                 raise place
             raise ZeroDivisionError
 
-        context: Any = SimpleNamespace(services=SimpleNamespace(cold=cold_reads()))
+        context: Any = SimpleNamespace(storage=SimpleNamespace(cold=cold_reads()))
         done: Later[None] = Later()
         search: Any = None
         list_offsets._search(search, answer, lambda _: None, context, done)

@@ -210,7 +210,7 @@ def test_a_segment_that_cannot_be_synced_costs_nothing_that_was_acknowledged(
         create(connection, "t", internal_segment_bytes=SEGMENT_BYTES)
         fill(connection, 2)
         assert broker.node is not None
-        syncer, log = broker.node.services.syncer, partition_of(broker).log
+        syncer, log = broker.node.storage.syncer, partition_of(broker).log
         eventually(lambda: broker.node.directories[0].failure is not None, "the failure is noted")
         assert (log.recovery_point, log.next_offset) == (0, 5)
         gate.fails = False

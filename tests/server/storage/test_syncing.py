@@ -141,7 +141,7 @@ def test_a_sync_that_fails_with_its_clean_up_leaves_nothing_hanging(
     assert error == 0
     assert values_of(connection.call(fetch_request({("t", 0): offset}), FETCH_VERSION)) == {("t", 0): [b"better"]}
     assert ottla_broker.node is not None
-    assert not ottla_broker.node.services.syncer._running
+    assert not ottla_broker.node.storage.syncer._running
 
 
 def test_a_topic_deleted_while_a_producer_waits_for_the_disk(

@@ -72,7 +72,7 @@ def _outcome(entry: Pending, context: Context) -> ErrorCode | None:
     if not isinstance(partition, Partition):
         stored = ErrorCode.NONE if partition.high_watermark >= entry.end else None
         return stored if partition.cuts == entry.cuts else ErrorCode.KAFKA_STORAGE_ERROR
-    if not context.partitions.holds(partition):
+    if not context.storage.partitions.holds(partition):
         known = leader_of(context, partition.topic, partition.index) is not None
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if partition.cuts != entry.cuts:

@@ -13,7 +13,7 @@ _NONE = -1
 def listed_brokers(context: Context, *, fenced: bool = False) -> list[tuple[Broker, str, int]]:
     """(broker, host, port) of every broker a client of this connection's listener can reach."""
     listener = context.connection.listener
-    brokers = context.metadata.state.brokers
+    brokers = context.member.metadata.state.brokers
     found = []
     for broker in brokers.values():
         if broker.fenced and not fenced:
@@ -27,8 +27,8 @@ def listed_brokers(context: Context, *, fenced: bool = False) -> list[tuple[Brok
 
 def some_broker(context: Context) -> int:
     """Any broker that is alive: all of them pass on what is the controller's business. -1: there is none."""
-    alive = [broker.id for broker in context.metadata.state.brokers.values() if not broker.fenced]
-    return context.services.rng.choice(alive) if alive else _NONE
+    alive = [broker.id for broker in context.member.metadata.state.brokers.values() if not broker.fenced]
+    return context.runtime.rng.choice(alive) if alive else _NONE
 
 
 class ListenerView(NamedTuple):
@@ -40,7 +40,7 @@ class ListenerView(NamedTuple):
 
     @classmethod
     def of(cls, context: Context) -> ListenerView:
-        brokers = context.metadata.state.brokers
+        brokers = context.member.metadata.state.brokers
         alive = frozenset(id for id, broker in brokers.items() if not broker.fenced)
         listener = context.connection.listener
         reachable = frozenset(

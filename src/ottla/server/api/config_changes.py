@@ -57,9 +57,9 @@ def alter(
     if not rest:
         return complete([])
     elsewhere = not context.connection.controller
-    if elsewhere and not context.controller.active:
+    if elsewhere and not context.member.controller.active:
         return _ask(context, request_of(rest), rest, complete)
-    reply = context.controller.submit(command_of(rest))
+    reply = context.member.controller.submit(command_of(rest))
     if reply.done:
         return complete(_outcomes(reply.taken(), rest))
     if not elsewhere:

@@ -1,6 +1,6 @@
-"""What a handler may touch: the node's services, and the facts of the connection it answers.
+"""What a handler may touch: the façades of the node's rooms, and the facts of the connection it answers.
 
-`Services` exists once per node; a `Context` once per connection. `request_version` and `client_id` belong to the
+`Facades` exists once per node; a `Context` once per connection. `request_version` and `client_id` belong to the
 request being handled and are overwritten by the next one: a handler whose answer waits reads them before it returns.
 """
 
@@ -11,85 +11,36 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.model.config import Config
+from ottla.server.fetch.fetches import Fetches
+from ottla.server.loop.runtime import Runtime
+from ottla.server.peers.peer_requests import PeerRequests
+from ottla.server.quorum.quorum_member import QuorumMember
+from ottla.server.replication.replication import Replication
+from ottla.server.schemas.contracts import Contracts
+from ottla.server.settings.configs import Configs
+from ottla.server.storage.storage import Storage
 
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
-    from random import Random
-
+if TYPE_CHECKING:  # imported when they are first needed
     from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
-    from ottla.server.fetch.fetches import Fetches
     from ottla.server.groups.groups import Groups
-    from ottla.server.loop.clocks import Clocks
-    from ottla.server.loop.runtime import Runtime
-    from ottla.server.loop.slices import Slices
-    from ottla.server.loop.waiters import Waiters
-    from ottla.server.peers.peer_requests import PeerRequests
-    from ottla.server.peers.peers import Peers
-    from ottla.server.quorum.active_controller import ActiveController
-    from ottla.server.quorum.broker_liveness import Liveness
-    from ottla.server.quorum.metadata_host import MetadataHost
-    from ottla.server.quorum.quorum import Quorum
-    from ottla.server.quorum.quorum_member import QuorumMember
-    from ottla.server.replication.replication import Replication
-    from ottla.server.schemas.contracts import Contracts
-    from ottla.server.settings.configs import Configs
     from ottla.server.shares.shares import Shares
-    from ottla.server.storage.batch_looks import Looking
-    from ottla.server.storage.cold_reads import ColdReads
-    from ottla.server.storage.late_writes import Writer
-    from ottla.server.storage.partitions import Partitions
-    from ottla.server.storage.storage import Storage
-    from ottla.server.storage.syncing import Syncer
     from ottla.server.txns.transactions import Transactions
 
 
-@dataclass(slots=True)
-class Services:
-    """Node-wide; built by `server/node.py`."""
+@dataclass(slots=True, frozen=True)
+class Facades:
+    """The rooms of a node that handlers enter, built by `server/rooms.py`."""
 
-    node_id: int
-    cluster_id: str
-    configs: Configs
-    metadata: MetadataHost
-    quorum: Quorum
-    controller: ActiveController
-    member: QuorumMember
-    liveness: Liveness
-    peers: Peers
-    peer_requests: PeerRequests
-    inter_broker_listener: str  # the listener by which brokers talk to each other
     runtime: Runtime
+    configs: Configs
     storage: Storage
-    partitions: Partitions
-    waiters: Waiters
-    cold: ColdReads
-    syncer: Syncer
-    writer: Writer
-    looking: Looking
-    clocks: Clocks
-    now_ms: Callable[[], int]  # the time of day, which may be set: for what is written down
-    steady_ms: Callable[[], int]  # a clock that nobody sets: for what is measured or waited for
-    clock_s: Callable[[], float]  # how long one's own turn of the event loop takes; stands still in the simulator
-    rng: Random
-    advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
+    peer_requests: PeerRequests
+    member: QuorumMember
     coordinators: CoordinatorsOnDemand
     contracts: Contracts
-    slices: Slices
-    executor: Executor | None = None  # for `workers.in_worker`
-    replication: Replication | None = None  # None where there are no partitions
-    fetches: Fetches | None = None  # likewise
-
-    @property
-    def groups(self) -> Groups:
-        return self.coordinators.all.groups
-
-    @property
-    def shares(self) -> Shares:
-        return self.coordinators.all.shares
-
-    @property
-    def transactions(self) -> Transactions:
-        return self.coordinators.all.transactions
+    advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
+    replication: Replication | None  # None where there are no partitions
+    fetches: Fetches | None  # likewise
 
 
 class Peer(NamedTuple):
@@ -118,37 +69,31 @@ class Context:
         "cluster_id",
         "configs",
         "connection",
-        "controller",
+        "facades",
         "holds",
         "is_nudged",
         "member",
-        "metadata",
         "node_id",
-        "now_ms",
-        "partitions",
+        "peer_requests",
+        "replication",
         "request_version",
         "runtime",
-        "services",
-        "steady_ms",
         "storage",
         "turns_kept",
         "when_closed",
     )
 
-    def __init__(self, services: Services, connection: Peer, client: ClientConnection | None = None) -> None:
+    def __init__(self, facades: Facades, connection: Peer, client: ClientConnection | None = None) -> None:
         """`client` is None for a request that came by no connection of its own."""
-        self.services = services
-        self.runtime = services.runtime
-        self.configs = services.configs
-        self.storage = services.storage
-        self.node_id = services.node_id
-        self.cluster_id = services.cluster_id
-        self.member = services.member
-        self.metadata = services.metadata
-        self.controller = services.controller
-        self.partitions = services.partitions
-        self.now_ms = services.now_ms
-        self.steady_ms = services.steady_ms
+        self.facades = facades
+        self.runtime = facades.runtime
+        self.configs = facades.configs
+        self.storage = facades.storage
+        self.peer_requests = facades.peer_requests
+        self.member = facades.member
+        self.replication = facades.replication
+        self.node_id = facades.member.metadata.node_id
+        self.cluster_id = facades.member.metadata.cluster_id
         self.connection = connection
         self.client = client
         self.holds = 0  # why the connection does not go on to the next request; almost always none
@@ -177,23 +122,23 @@ class Context:
 
     @property
     def groups(self) -> Groups:
-        return self.services.coordinators.all.groups
+        return self.facades.coordinators.all.groups
 
     @property
     def transactions(self) -> Transactions:
-        return self.services.coordinators.all.transactions
+        return self.facades.coordinators.all.transactions
 
     @property
     def shares(self) -> Shares:
-        return self.services.coordinators.all.shares
+        return self.facades.coordinators.all.shares
 
     @property
     def contracts(self) -> Contracts:
-        return self.services.contracts
+        return self.facades.contracts
 
     @property
     def fetches(self) -> Fetches:
-        fetches = self.services.fetches
+        fetches = self.facades.fetches
         assert fetches is not None, "only brokers are asked for it"
         return fetches
 
@@ -204,4 +149,4 @@ class Context:
 
     def advertised(self, listener: str) -> tuple[str, int]:
         """The address to tell a client of `listener`: what the operator set, else the address it dialled itself."""
-        return self.services.advertised(listener) or self.connection.local_address
+        return self.facades.advertised(listener) or self.connection.local_address

@@ -55,7 +55,7 @@ async def forward(
         client_host_address=_packed(context.connection.remote_address[0]),
     )
     # The context of the connection has gone on to other requests.
-    own = Context(context.services, context.connection)
+    own = Context(context.facades, context.connection)
     own.client_id, own.request_version = context.client_id, version
     name = route.endpoint.name
 

@@ -42,7 +42,7 @@ class Forwarding:
     def handle(self, route: Route, request: Request, frame: memoryview, context: Context) -> Answer[Any]:
         """The answer of the active controller, here or elsewhere."""
         version = context.request_version
-        if not context.controller.active:
+        if not context.member.controller.active:
             return self._forward(route, request, bytes(frame), context, version)
         answer = route.endpoint.decide(request, context)
         if answer is None or isinstance(answer, Response | Large):

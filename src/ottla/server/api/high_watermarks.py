@@ -13,28 +13,28 @@ from ottla.server.loop.later import Later, gather
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 
 if TYPE_CHECKING:
-    from ottla.server.api.context import Services
+    from ottla.server.api.context import Context
 
 Ends = dict[TopicPartition, int]
 _CONSUMER = -1
 
 
-def high_watermarks(services: Services, partitions: Iterable[TopicPartition]) -> Later[Ends]:
+def high_watermarks(context: Context, partitions: Iterable[TopicPartition]) -> Later[Ends]:
     """The high watermarks; those that cannot be had now are left out."""
     here: Ends = {}
     elsewhere: dict[int, list[TopicPartition]] = {}
     for where in partitions:
-        topic = services.metadata.state.topics.get(where.topic)
+        topic = context.member.metadata.state.topics.get(where.topic)
         known = topic is not None and 0 <= where.partition < len(topic.partitions)
         leader = topic.partitions[where.partition].leader if topic is not None and known else NO_LEADER
-        if leader == services.node_id:
-            partition = services.partitions.get(*where)
+        if leader == context.node_id:
+            partition = context.storage.partitions.get(*where)
             if partition is not None:
                 here[where] = partition.high_watermark
         elif leader != NO_LEADER:
             elsewhere.setdefault(leader, []).append(where)
     asked = [
-        services.peer_requests.ask(node_id, _request(wanted), "offsets").map(_read)
+        context.peer_requests.ask(node_id, _request(wanted), "offsets").map(_read)
         for node_id, wanted in elsewhere.items()
     ]
     return gather(asked).map(lambda found: {where: end for each in (here, *found) for where, end in each.items()})

@@ -8,7 +8,7 @@ from typing import Any
 from ottla.client.errors import ClientError
 from ottla.server.api import dispatch
 from ottla.server.api.api_table import SERVED_TO_CONTROLLERS
-from ottla.server.api.context import Context, Peer, Services
+from ottla.server.api.context import Context, Facades, Peer
 from ottla.server.loop.later import FAILED, Answer, Large
 from ottla.wire.message import Request
 
@@ -21,13 +21,13 @@ async def outcome_of(answer: Answer[Any]) -> Any:
     return found.response if isinstance(found, Large) else found
 
 
-async def handle_as_controller(services: Services, request: Request) -> Any:
+async def handle_as_controller(facades: Facades, request: Request) -> Any:
     """The response to a request that this node makes to itself as the active controller, or `NotController`."""
     key = type(request).key
     version = SERVED_TO_CONTROLLERS[key][1]
     route = dispatch.controller_route(key, version)
     assert route is not None, "the table has it"
-    context = Context(services, Peer("", _HERE, _HERE, controller=True))
+    context = Context(facades, Peer("", _HERE, _HERE, controller=True))
     context.request_version = version
     outcome = await outcome_of(route.endpoint.decide(request, context))
     if outcome is FAILED:

@@ -79,7 +79,7 @@ async def _handle_all(
     context: Context,
     version: int,
 ) -> Any:
-    slices = context.services.slices
+    slices = context.runtime.slices
     whole: Response | None = None
     for some, _ in divided(getattr(request, asked[0]), asked[1:], portions):
         if whole is not None:

@@ -66,7 +66,7 @@ def first_look(
 ) -> tuple[bool, Look | None]:
     """Whether the batch can be appended (or refused) now, and what was found in it, if that matters."""
     where = partition.log
-    config, now_ms = where.config, context.now_ms()
+    config, now_ms = where.config, context.runtime.now_ms()
     if (
         not partition.is_leader
         or not needed(config, header)
@@ -141,7 +141,7 @@ class ProduceLooks:
 
         def look(inspector: Inspector | None) -> None:
             assert each.data.records is not None, "check_request refuses null records"
-            now_ms = self._context.now_ms()
+            now_ms = self._context.runtime.now_ms()
             make = partial(Look, each.data.records, each.header, config, now_ms, where.name, inspector=inspector)
             self._context.storage.looking.take(make, limit_bytes, self._surely(looked))
 

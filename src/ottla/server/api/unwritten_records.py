@@ -22,9 +22,9 @@ def held_until_written(context: Context, appended: Sequence[tuple[Partition, int
         return True
 
     context.hold()
-    context.services.waiters.watch(Later(), [partition for partition, _ in appended], settle, limits.WAIT_MS_MAX)
+    context.storage.waiters.watch(Later(), [partition for partition, _ in appended], settle, limits.WAIT_MS_MAX)
 
 
 def _waits(context: Context, partition: Partition, cuts: int, end: int) -> bool:
-    is_here = partition.cuts == cuts and context.partitions.holds(partition)
+    is_here = partition.cuts == cuts and context.storage.partitions.holds(partition)
     return is_here and partition.log.written_offset < end

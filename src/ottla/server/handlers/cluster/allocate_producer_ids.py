@@ -18,7 +18,7 @@ def _refuse(_: AllocateProducerIdsRequest, error: ApiError) -> AllocateProducerI
 def allocate_producer_ids(
     request: AllocateProducerIdsRequest, context: Context
 ) -> Decided[AllocateProducerIdsResponse]:
-    return context.controller.ask(
+    return context.member.controller.ask(
         AllocateProducerIds(request.broker_id, request.broker_epoch),
         lambda block: AllocateProducerIdsResponse(
             error_code=ErrorCode.NONE, producer_id_start=block.first, producer_id_len=block.size

@@ -45,7 +45,7 @@ def alter_partition(request: AlterPartitionRequest, context: Context) -> Decided
         for topic in request.topics
         for each in topic.partitions
     )
-    return context.controller.ask(AlterPartition(request.broker_id, request.broker_epoch, changes), _response)
+    return context.member.controller.ask(AlterPartition(request.broker_id, request.broker_epoch, changes), _response)
 
 
 def _members(asked: _Asked, version: int) -> tuple[IsrMember, ...]:

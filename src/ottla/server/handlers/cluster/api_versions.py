@@ -45,7 +45,7 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
             # Before version 4 a minimum of 0 could not be told: such features are left out.
             if low > 0 or context.request_version >= _FIRST_VERSION_WITH_LEVEL_0
         ],
-        finalized_features_epoch=context.metadata.features_epoch,
+        finalized_features_epoch=context.member.metadata.features_epoch,
         finalized_features=[
             ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in _finalized(context).items()
@@ -55,6 +55,6 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
 
 def _finalized(context: Context) -> Mapping[str, int]:
     """The features of the cluster, and that of the quorum, which has its own records; 0 there means without."""
-    features = context.metadata.state.features
+    features = context.member.metadata.state.features
     level = context.member.quorum.kraft_version
     return {**features, KRAFT_VERSION: level} if level else features

@@ -49,7 +49,9 @@ def assign_replicas_to_dirs(
         ]
         return AssignReplicasToDirsResponse(error_code=ErrorCode.NONE, directories=directories)
 
-    return context.controller.ask(AssignReplicasToDirs(request.broker_id, request.broker_epoch, placements), respond)
+    return context.member.controller.ask(
+        AssignReplicasToDirs(request.broker_id, request.broker_epoch, placements), respond
+    )
 
 
 def _topic(

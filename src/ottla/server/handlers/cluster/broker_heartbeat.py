@@ -26,7 +26,7 @@ def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) -> Decid
         offline_directories=tuple(request.offline_log_dirs),
         cordoned=None if request.cordoned_log_dirs is None else tuple(request.cordoned_log_dirs),
     )
-    return context.controller.ask(
+    return context.member.controller.ask(
         command,
         lambda reply: BrokerHeartbeatResponse(
             error_code=ErrorCode.NONE,

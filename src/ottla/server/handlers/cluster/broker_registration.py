@@ -34,7 +34,7 @@ def broker_registration(request: BrokerRegistrationRequest, context: Context) ->
         directories=tuple(request.log_dirs),
         cordoned=None,  # its first heartbeat says
     )
-    return context.controller.ask(
+    return context.member.controller.ask(
         RegisterBroker(broker, request.previous_broker_epoch),
         lambda epoch: BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=epoch),
     )

@@ -34,7 +34,7 @@ _NOT_CONTROLLER = EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
 
 @handles(EnvelopeRequest, on="controller")
 def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeResponse]:
-    if not context.controller.active:
+    if not context.member.controller.active:
         return _NOT_CONTROLLER
     frame = memoryview(request.request_data)
     try:
@@ -43,7 +43,7 @@ def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeRespo
         if route is None or not route.endpoint.forwarded:
             return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
         position = 10 + max(client_id_size, 0)
-        inner = Context(context.services, _client(request, context.connection))
+        inner = Context(context.facades, _client(request, context.connection))
         inner.client_id, inner.request_version = bytes(frame[10:position]).decode(), version
         if route.flexible_request:
             tags = frame[position]
@@ -63,7 +63,7 @@ async def _crowded(
 ) -> EnvelopeResponse:
     """A request of very many elements: its bytes are a copy, so they stay."""
     try:
-        asked = await inner.services.slices.finish(route.decode_in_steps(frame, position))
+        asked = await inner.runtime.slices.finish(route.decode_in_steps(frame, position))
     except WireError as error:
         log.info("a request in an envelope is malformed: %s", error)
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -100,7 +100,7 @@ async def _sealed_later(answer: Any, route: dispatch.Route, correlation_id: int,
         if not isinstance(answer, Large):
             return _sealed(route.reply(answer, correlation_id))
         steps = route.reply_in_steps(answer.response, correlation_id)
-        return _sealed(await inner.services.slices.finish(steps))
+        return _sealed(await inner.runtime.slices.finish(steps))
     except Exception:
         return _failed()
 

@@ -16,7 +16,7 @@ def _refuse(_: UnregisterBrokerRequest, error: ApiError) -> UnregisterBrokerResp
 
 @handles(UnregisterBrokerRequest, on="both", forwarded=True, refuse=_refuse)
 def unregister_broker(request: UnregisterBrokerRequest, context: Context) -> Decided[UnregisterBrokerResponse]:
-    return context.controller.ask(
+    return context.member.controller.ask(
         UnregisterBroker(request.broker_id),
         lambda _: UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=""),
     )

@@ -47,7 +47,7 @@ def update_features(request: UpdateFeaturesRequest, context: Context) -> Decided
         else:
             made.set(answer if answer.error_code else good)
 
-    context.controller.submit(UpdateFeatures(updates, request.validate_only)).then(decided)
+    context.member.controller.submit(UpdateFeatures(updates, request.validate_only)).then(decided)
     return made.soonest()
 
 

@@ -71,7 +71,7 @@ def _place(node_id: int, context: Context) -> tuple[int, str, int]:
     listener = context.connection.listener
     if node_id == context.node_id:
         return node_id, *context.advertised(listener)
-    broker = context.metadata.state.brokers.get(node_id)
+    broker = context.member.metadata.state.brokers.get(node_id)
     for endpoint in broker.endpoints if broker is not None and not broker.fenced else ():
         if endpoint.name == listener:
             return node_id, endpoint.host, endpoint.port

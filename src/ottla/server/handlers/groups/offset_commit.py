@@ -54,7 +54,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context) -> Answer[Offs
 
 def _existing(topic: Topic, by_id: bool, answers: _Answers, context: Context) -> list[NewOffset]:
     """The offsets of partitions that exist; the others are answered with an error."""
-    state = context.metadata.state
+    state = context.member.metadata.state
     found = state.topic_by_id.get(topic.topic_id) if by_id else state.topics.get(topic.name)
     offsets: list[NewOffset] = []
     for partition in topic.partitions:

@@ -42,7 +42,7 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[De
         try:
             if is_internal(name.topic):
                 raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-            partition = context.partitions.find(*name)
+            partition = context.storage.partitions.find(*name)
             starts[partition] = _deletion_point(partition, offset)
         except ApiError as error:
             answers[name] = _refusal(name, error.code)
@@ -58,13 +58,13 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[De
         }
         return _when_done(request, answers, lagging, context) if lagging else _respond(request, answers)
 
-    return keep_turn(context, context.services.runtime.tasks.later(_delete_all(starts, context)), deleted)
+    return keep_turn(context, context.runtime.tasks.later(_delete_all(starts, context)), deleted)
 
 
 async def _delete_all(starts: dict[Partition, int], context: Context) -> dict[TopicPartition, PartitionAnswer]:
     try:
         # On disk before anyone can see it: a log start must not go back after a crash.
-        await context.services.storage.checkpoints.remember_log_starts(starts)
+        await context.storage.checkpoints.remember_log_starts(starts)
     except ApiError as error:
         return {partition.topic_partition: _refusal(partition.topic_partition, error.code) for partition in starts}
     return {partition.topic_partition: _delete(partition, start, context) for partition, start in starts.items()}
@@ -92,7 +92,7 @@ def _when_done(
     def settle(changed: Partition | None) -> bool:
         for partition, start in tuple(lagging.items()):
             name = partition.topic_partition
-            if not context.partitions.holds(partition) or not partition.is_leader:
+            if not context.storage.partitions.holds(partition) or not partition.is_leader:
                 answers[name] = _refusal(name, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             elif partition.low_watermark >= start:
                 answers[name].low_watermark = partition.low_watermark
@@ -106,7 +106,7 @@ def _when_done(
         later.set(_respond(request, answers))
         return True
 
-    context.services.waiters.watch(later, list(lagging), settle, request.timeout_ms)
+    context.storage.waiters.watch(later, list(lagging), settle, request.timeout_ms)
     return later
 
 
@@ -118,7 +118,7 @@ def _deletion_point(partition: Partition, offset: int) -> int:
 
 def _delete(partition: Partition, start: int, context: Context) -> PartitionAnswer:
     name = partition.topic_partition
-    if not context.partitions.holds(partition):
+    if not context.storage.partitions.holds(partition):
         # Deleted since; another one may have its name, of which nothing was to be deleted.
         return _refusal(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
@@ -126,9 +126,9 @@ def _delete(partition: Partition, start: int, context: Context) -> PartitionAnsw
     except ApiError as error:
         return _refusal(name, error.code)  # it is another node's since it was asked for
     except StorageError as error:
-        context.partitions.storage_failed(partition, error)
+        context.storage.partitions.storage_failed(partition, error)
         return _refusal(name, ErrorCode.KAFKA_STORAGE_ERROR)
-    context.services.waiters.notify(partition)
+    context.storage.waiters.notify(partition)
     return PartitionAnswer(partition_index=name.partition, low_watermark=low_watermark, error_code=ErrorCode.NONE)
 
 

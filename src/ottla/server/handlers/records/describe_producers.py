@@ -22,7 +22,7 @@ PartitionAnswer = TopicAnswer.PartitionResponse
     portions=Portions("topics.partition_indexes", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE),
 )
 def describe_producers(request: DescribeProducersRequest, context: Context) -> Answer[DescribeProducersResponse]:
-    return context.services.slices.answer(_response(request, context))
+    return context.runtime.slices.answer(_response(request, context))
 
 
 def _response(request: DescribeProducersRequest, context: Context) -> Generator[None, None, DescribeProducersResponse]:
@@ -38,7 +38,7 @@ def _response(request: DescribeProducersRequest, context: Context) -> Generator[
 def _describe(topic: str, index: int, context: Context) -> Generator[None, None, PartitionAnswer]:
     try:
         check_topic_name(topic)
-        producers = list(context.partitions.find(topic, index).log.producer_states())
+        producers = list(context.storage.partitions.find(topic, index).log.producer_states())
     except ApiError as error:
         return PartitionAnswer(
             partition_index=index, error_code=error.code, error_message=error.text, active_producers=[]

@@ -39,7 +39,7 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
         return refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     fetches = context.fetches
     try:
-        session = fetches.sessions.enter(request, by_id, context.steady_ms())
+        session = fetches.sessions.enter(request, by_id, context.runtime.steady_ms())
     except ApiError as error:
         return FetchResponse(error_code=error.code, responses=[])
     replica = replica_of(request, version)

@@ -120,7 +120,7 @@ def _look_up(
 ) -> PartitionAnswer:
     if ask.timestamp < 0 and version < _SPECIAL_SINCE.get(ask.timestamp, 1 << 15):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-    partition = context.partitions.find(topic, ask.partition_index)
+    partition = context.storage.partitions.find(topic, ask.partition_index)
     try:
         with in_a_hurry(partition.log.directory):
             found = partition.list_offset(
@@ -131,7 +131,7 @@ def _look_up(
                 search=search,
             )
     except StorageError as error:
-        context.partitions.storage_failed(partition, error)
+        context.storage.partitions.storage_failed(partition, error)
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
     if found is None:
         return PartitionAnswer(partition_index=ask.partition_index, error_code=0)

@@ -26,7 +26,7 @@ def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: Conte
         answers = []
         for ask in topic.partitions:
             try:
-                partition = context.partitions.find(topic.topic, ask.partition)
+                partition = context.storage.partitions.find(topic.topic, ask.partition)
                 epoch, end_offset = partition.epoch_end_offset(
                     ask.leader_epoch, current_leader_epoch=ask.current_leader_epoch
                 )

@@ -103,8 +103,8 @@ def _ask_gate(request: ProduceRequest, topic_data: list[TopicData], context: Con
 
 def _find(topic: TopicData, index: int, context: Context, version: int) -> Partition:
     if version >= FIRST_VERSION_BY_ID:
-        return context.partitions.find_by_id(topic.topic_id, index)
-    return context.partitions.find(topic.name, index)
+        return context.storage.partitions.find_by_id(topic.topic_id, index)
+    return context.storage.partitions.find(topic.name, index)
 
 
 def _produce(request: ProduceRequest, context: Context, version: int, verdict: Verdict) -> Answer[ProduceResponse]:
@@ -168,9 +168,9 @@ def _append_all(
                 if not -1 <= acks <= 1:
                     raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
                 if version >= FIRST_VERSION_BY_ID:
-                    partition = context.partitions.find_by_id(topic.topic_id, data.index)
+                    partition = context.storage.partitions.find_by_id(topic.topic_id, data.index)
                 else:
-                    partition = context.partitions.find(topic.name, data.index)
+                    partition = context.storage.partitions.find(topic.name, data.index)
                 header = check_request(data.records if data.records is not None else b"", version)
                 transaction = None
                 if header.is_transactional:
@@ -193,7 +193,7 @@ def _append_all(
                 answers.append(_refusal(data.index, error))
             except StorageError as error:
                 failed = True
-                context.partitions.storage_failed(partition, error)
+                context.storage.partitions.storage_failed(partition, error)
                 answers.append(_refusal(data.index, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))))
         topics.append(TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
     return topics, failed
@@ -240,7 +240,7 @@ def _append(
         if transaction is not None:
             verdict, header = transaction
             verdict.check_first(partition, header)
-        now_ms = context.now_ms()
+        now_ms = context.runtime.now_ms()
         appended = partition.append(records, now_ms=now_ms, acks=acks, look=look)
     except ApiError as error:
         if error.code in _LOG_START_UNTOLD:

@@ -57,7 +57,7 @@ async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context
         wanted = {topic_id: sorted(each.partitions) for topic_id, each in book.items()}
     else:
         for topic in group.topics:
-            found = context.metadata.state.topics.get(topic.topic_name)
+            found = context.member.metadata.state.topics.get(topic.topic_name)
             if found is not None:
                 wanted[found.id] = topic.partitions
             else:
@@ -66,11 +66,11 @@ async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context
     if any(not each or min(each) < 0 for each in wanted.values()):
         return _answer(group.group_id, [], ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))  # Kafka's own words for it
     summaries = await _summaries(group.group_id, wanted, context)
-    names = context.metadata.state.topic_by_id
+    names = context.member.metadata.state.topic_by_id
     places = [
         TopicPartition(names[id].name, index) for id, each in summaries.items() if id in names for index, _ in each
     ]
-    ends = await high_watermarks(context.services, places)
+    ends = await high_watermarks(context, places)
     known = [
         TopicAnswer(
             topic_name=names[topic_id].name,

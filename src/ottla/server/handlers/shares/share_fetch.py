@@ -41,7 +41,7 @@ def share_fetch(request: ShareFetchRequest, context: Context) -> Answer[ShareFet
     outcomes = acknowledge(shares, group_id, member_id, request.topics, renew=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
         return _close(request, session, outcomes, context)
-    records = read_shares(context.fetches.engine, shares, session, request, context.now_ms)
+    records = read_shares(context.fetches.engine, shares, session, request, context.runtime.now_ms)
     answer = _both(gather(list(outcomes.values())), records).map(
         lambda both: _response_to(request, session, outcomes, context, *both)
     )

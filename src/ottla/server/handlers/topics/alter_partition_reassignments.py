@@ -53,7 +53,7 @@ def alter_partition_reassignments(
             responses=topics,
         )
 
-    return context.controller.ask(Reassign(moves, request.allow_replication_factor_change), respond)
+    return context.member.controller.ask(Reassign(moves, request.allow_replication_factor_change), respond)
 
 
 def _answer(outcome: Moved) -> _Topic.ReassignablePartitionResponse:

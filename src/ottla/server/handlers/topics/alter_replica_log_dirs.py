@@ -29,7 +29,7 @@ def alter_replica_log_dirs(request: AlterReplicaLogDirsRequest, context: Context
         for topic in directory.topics
         for index in topic.partitions
     }
-    replication = context.services.replication
+    replication = context.replication
     results: dict[str, list[_Partition]] = {}
     for name, path in wanted.items():
         code = ErrorCode.REPLICA_NOT_AVAILABLE if replication is None else replication.log_dirs.move(name, path)

@@ -39,7 +39,7 @@ def create_partitions(request: CreatePartitionsRequest, context: Context) -> Dec
         ),
         request.validate_only,
     )
-    return context.controller.ask(command, _response)
+    return context.member.controller.ask(command, _response)
 
 
 def _response(outcomes: list[Grown]) -> CreatePartitionsResponse:

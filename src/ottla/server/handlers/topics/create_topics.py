@@ -68,7 +68,7 @@ def create_topics(request: CreateTopicsRequest, context: Context) -> Decided[Cre
     def respond(outcomes: list[TopicOutcome]) -> CreateTopicsResponse:
         return CreateTopicsResponse(topics=[_answer(outcome, configs[outcome.name], node) for outcome in outcomes])
 
-    return context.controller.ask(CreateTopics(topics, request.validate_only), respond)
+    return context.member.controller.ask(CreateTopics(topics, request.validate_only), respond)
 
 
 def _answer(outcome: TopicOutcome, configs: tuple[tuple[str, str | None], ...], node: NodeConfig | None) -> TopicAnswer:

@@ -39,7 +39,7 @@ def delete_topics(request: DeleteTopicsRequest, context: Context) -> Decided[Del
     def decided(reply: list[TopicDeletion] | ApiError) -> DeleteTopicsResponse | ApiError:
         return _for_version(reply, version) if isinstance(reply, ApiError) else _response(reply)
 
-    return context.controller.submit(DeleteTopics(doomed)).map(decided).soonest()
+    return context.member.controller.submit(DeleteTopics(doomed)).map(decided).soonest()
 
 
 def _response(deletions: list[TopicDeletion]) -> DeleteTopicsResponse:

@@ -29,7 +29,7 @@ _UNKNOWN_BYTES = -1
 
 @handles(DescribeLogDirsRequest)
 def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Reply[DescribeLogDirsResponse]:
-    return context.services.slices.answer(_describing(request, context))
+    return context.runtime.slices.answer(_describing(request, context))
 
 
 def _describing(request: DescribeLogDirsRequest, context: Context) -> Generator[None, None, DescribeLogDirsResponse]:
@@ -38,7 +38,7 @@ def _describing(request: DescribeLogDirsRequest, context: Context) -> Generator[
     if request.topics is not None:
         wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
     results: list[Answer] = []
-    for directory in context.partitions.directories:
+    for directory in context.storage.partitions.directories:
         results += [(yield from _describe(directory, wanted, context, with_sent_bytes=request.with_sent_bytes))]
     return DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=results)
 
@@ -54,7 +54,7 @@ def _describe(
         topics.setdefault(name.topic, []).append(_partition(directory, name, context, with_sent_bytes=with_sent_bytes))
         if number % limits.ITEMS_PER_SLICE == 0:
             yield
-    replication = context.services.replication
+    replication = context.replication
     moves = None if replication is None else replication.moves
     for move in () if moves is None else moves.futures_in(directory):
         if wanted is None or move.name in wanted:
@@ -74,14 +74,14 @@ def _describe(
         topics=[Answer.Topic(name=name, partitions=partitions) for name, partitions in topics.items()],
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
-        is_cordoned=directory.id in context.partitions.cordoned(),
+        is_cordoned=directory.id in context.storage.partitions.cordoned(),
     )
 
 
 def _partition(
     directory: DataDirectory, name: TopicPartition, context: Context, *, with_sent_bytes: bool
 ) -> PartitionAnswer:
-    opened = context.partitions.if_opened(*name)
+    opened = context.storage.partitions.if_opened(*name)
     answer = PartitionAnswer(
         partition_index=name.partition,
         partition_size=_size_bytes(directory.disk, name) if opened is None else opened.log.size_bytes,

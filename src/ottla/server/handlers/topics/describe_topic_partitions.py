@@ -32,14 +32,14 @@ _TOPICS_PER_SLICE = limits.PARTITIONS_DESCRIBED_PER_SLICE
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: Context
 ) -> Answer[DescribeTopicPartitionsResponse]:
-    return context.services.slices.answer(_describing(request, context))
+    return context.runtime.slices.answer(_describing(request, context))
 
 
 def _describing(
     request: DescribeTopicPartitionsRequest, context: Context
 ) -> Generator[None, None, DescribeTopicPartitionsResponse]:
     """How many partitions are described is bounded; how many topics are asked for that are not there is not."""
-    state = context.metadata.state
+    state = context.member.metadata.state
     named = [topic.name for topic in request.topics]
     cursor = request.cursor
     first = cursor.topic_name if cursor is not None else ""

@@ -12,7 +12,7 @@ from ottla.cluster.commands.elect_leaders import ElectionOutcome, ElectLeaders
 from ottla.machine.stepped import collected, in_one_go
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.api.context import Context, Services
+from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import FAILED, Large, Later
@@ -41,11 +41,11 @@ def elect_leaders(request: ElectLeadersRequest, context: Context) -> Decided[Ele
     if request.topic_partitions is not None:
         asked = tuple((each.topic, index) for each in request.topic_partitions for index in each.partitions)
 
-    reply = context.controller.submit(ElectLeaders(request.election_type, asked))
-    return _answer(reply, asked, context.services)
+    reply = context.member.controller.submit(ElectLeaders(request.election_type, asked))
+    return _answer(reply, asked, context)
 
 
-async def _answer(reply: Later[Any], asked: tuple[tuple[str, int], ...] | None, services: Services) -> Any:
+async def _answer(reply: Later[Any], asked: tuple[tuple[str, int], ...] | None, context: Context) -> Any:
     """All partitions that need a leader may be very many, and so may all topics."""
     outcomes = await reply
     if outcomes is FAILED:
@@ -55,8 +55,8 @@ async def _answer(reply: Later[Any], asked: tuple[tuple[str, int], ...] | None, 
     if isinstance(outcomes, ApiError):
         code, outcomes = outcomes.code, [ElectionOutcome(name, partition, outcomes) for name, partition in asked or ()]
     elif asked is None:
-        topics = tuple(services.metadata.state.topics)  # all of them, most of them with nothing
-    response = await services.slices.finish(_responding(outcomes, code, topics))
+        topics = tuple(context.member.metadata.state.topics)  # all of them, most of them with nothing
+    response = await context.runtime.slices.finish(_responding(outcomes, code, topics))
     return Large(response) if len(outcomes) + len(topics) > limits.METADATA_RECORDS_PER_SLICE else response
 
 

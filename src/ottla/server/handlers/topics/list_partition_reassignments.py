@@ -39,7 +39,7 @@ def list_partition_reassignments(request: ListPartitionReassignmentsRequest, con
     asked = None
     if request.topics is not None:
         asked = tuple((topic.name, tuple(topic.partition_indexes)) for topic in request.topics)
-    return _answer(context.controller.submit(ListMoves(asked)), context.services.slices)
+    return _answer(context.member.controller.submit(ListMoves(asked)), context.runtime.slices)
 
 
 async def _answer(reply: Later[Any], slices: Slices) -> Any:

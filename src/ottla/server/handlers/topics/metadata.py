@@ -47,7 +47,7 @@ def _metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResp
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     # In version 0 an empty list meant all topics; since then that is null.
     if request.topics is None or (version == 0 and not request.topics):
-        return _respond(request, [], tuple(context.metadata.state.topics.values()), [], context, operations)
+        return _respond(request, [], tuple(context.member.metadata.state.topics.values()), [], context, operations)
     if _is_malformed(request.topics, version):
         return MetadataResponse(
             brokers=[],
@@ -59,7 +59,7 @@ def _metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResp
     if any(topic.topic_id != NO_ID for topic in request.topics):
         return _respond(request, *_by_id(request.topics, context), [], context, operations)
     names = list(dict.fromkeys(topic.name for topic in request.topics if topic.name is not None))
-    missing = [name for name in names if name not in context.metadata.state.topics]
+    missing = [name for name in names if name not in context.member.metadata.state.topics]
     answer = _respond(request, [], *_by_name(names, context, operations), context, operations)
     if missing and request.allow_auto_topic_creation and context.settings[AUTO_CREATE_TOPICS_ENABLE]:
         # The answer is from before, as Kafka's: the topics are not there yet, and whoever asks again finds them.
@@ -80,7 +80,7 @@ def _respond(
 ) -> Answer[MetadataResponse]:
     """What is known is described bit by bit, between what is said of unknown topics."""
     steps = _describing(known, context, operations)
-    return context.services.slices.answer(_responding(request, before, steps, behind, context))
+    return context.runtime.slices.answer(_responding(request, before, steps, behind, context))
 
 
 def _responding(
@@ -114,14 +114,14 @@ def _is_malformed(topics: list[TopicAsk], version: int) -> bool:
 
 def _by_id(topics: list[TopicAsk], context: Context) -> tuple[list[TopicAnswer], list[Topic]]:
     """One id makes it a request by ids; names beside them are ignored, as Kafka does."""
-    known = context.metadata.state.topic_by_id
+    known = context.member.metadata.state.topic_by_id
     ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != NO_ID)
     unknown = [_missing(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id=id) for id in ids if id not in known]
     return unknown, [known[id] for id in ids if id in known]
 
 
 def _by_name(names: list[str], context: Context, operations: int) -> tuple[list[Topic], list[TopicAnswer]]:
-    known = context.metadata.state.topics
+    known = context.member.metadata.state.topics
     unknown = []
     for name in names:
         if name not in known:
@@ -133,7 +133,7 @@ def _by_name(names: list[str], context: Context, operations: int) -> tuple[list[
 
 def _create(names: Iterable[str], context: Context) -> None:
     """Have those created that may be. Why one cannot be made is in the log: nobody is told, as with Kafka."""
-    brokers = sum(not broker.fenced for broker in context.metadata.state.brokers.values())
+    brokers = sum(not broker.fenced for broker in context.member.metadata.state.brokers.values())
     wanted = (new_topic(name, context.settings, brokers) for name in names if topic_name_problem(name) is None)
     context.member.topics.create_missing(wanted)
 

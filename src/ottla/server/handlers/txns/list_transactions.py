@@ -37,7 +37,7 @@ def list_transactions(request: ListTransactionsRequest, context: Context) -> Ans
         frozenset(request.producer_id_filters) or None,
         request.duration_filter,
     )
-    now_ms = context.now_ms()
+    now_ms = context.runtime.now_ms()
 
     def listing(
         replies: Sequence[list[Transaction] | ApiError],
