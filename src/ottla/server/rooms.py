@@ -91,19 +91,7 @@ class Rooms:
         self.replication = Replication(runtime, configs, self.storage, self.peers, self.member) if is_broker else None
         self.fetches = None if self.replication is None else self._fetches(self.replication)
         self.connections = ConnectionLimits(configs.broker, memory, connections_max)
-        addresses = {endpoint.name: (endpoint.host, endpoint.port) for endpoint in advertised(configs.broker)}
-        self._facades = Facades(
-            runtime=runtime,
-            configs=configs,
-            storage=self.storage,
-            peer_requests=self.peer_requests,
-            member=self.member,
-            coordinators=self.coordinators,
-            contracts=self.contracts,
-            advertised=addresses.get,
-            replication=self.replication,
-            fetches=self.fetches,
-        )
+        self._facades = self._for_handlers()
 
     def stages(self) -> Iterator[Stage]:
         """How the rooms are closed, the last one first. The storage and the journal are not among them."""
@@ -120,6 +108,21 @@ class Rooms:
 
     def new_context(self, peer: Peer, client: ClientConnection) -> Context:
         return Context(self._facades, peer, client)
+
+    def _for_handlers(self) -> Facades:
+        addresses = {endpoint.name: (endpoint.host, endpoint.port) for endpoint in advertised(self.configs.broker)}
+        return Facades(
+            runtime=self.runtime,
+            configs=self.configs,
+            storage=self.storage,
+            peer_requests=self.peer_requests,
+            member=self.member,
+            coordinators=self.coordinators,
+            contracts=self.contracts,
+            advertised=addresses.get,
+            replication=self.replication,
+            fetches=self.fetches,
+        )
 
     def _fetches(self, replication: Replication) -> Fetches:
         """How clients and other brokers read the partitions of this one."""

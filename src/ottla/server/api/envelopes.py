@@ -14,7 +14,7 @@ from ottla.client.errors import RequestTimedOut
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.server.api.context import Context
-from ottla.server.api.forwarding import Forwarded
+from ottla.server.api.forwarded_answer import Forwarded
 from ottla.server.api.outcomes import outcome_of
 from ottla.server.loop.later import FAILED
 from ottla.server.peers.peers import Peers

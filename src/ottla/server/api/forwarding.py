@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from ottla.server.api.dispatch import Route
 
 
-class Forwarded:
-    """An answer as the controller wrote it, header included."""
-
-    __slots__ = ("data",)
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def parts(self) -> list[Any]:
-        """The frame of it."""
-        return [len(self.data).to_bytes(4, "big") + self.data]
-
-
 class Forwarding:
     def __init__(self, link: ControllerLink, peers: Peers) -> None:
         self._link = link

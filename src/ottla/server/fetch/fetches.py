@@ -15,7 +15,7 @@ from ottla.model.settings.node import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from ottla.server.fetch.consumer_reads import ConsumerReads, Consumers
 from ottla.server.fetch.engine import Fetch, FetchEngine
 from ottla.server.fetch.fetch_sessions import FetchSessions
-from ottla.server.fetch.follower_reads import Followers, LeaderQuota
+from ottla.server.fetch.follower_reads import Followers, SendQuota
 from ottla.server.fetch.spark_readers import Commit, SparkReaders
 from ottla.server.fetch.wide_fetch import WideFetch, is_wide
 from ottla.server.loop.later import Answer
@@ -32,7 +32,7 @@ class Fetches:
         configs: Configs,
         storage: Storage,
         state: Callable[[], ClusterState],
-        quota: LeaderQuota,
+        quota: SendQuota,
         commit: Commit,
     ) -> None:
         """`quota` bounds what followers that are not in sync are sent; `commit` stores offsets for a group."""

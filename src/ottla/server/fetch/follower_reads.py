@@ -29,7 +29,7 @@ from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 FollowerFetch = Fetch[AskedPartition, PartitionData, FetchResponse]
 
 
-class LeaderQuota(Protocol):
+class SendQuota(Protocol):
     """leader.replication.throttled.rate: what this node sends to followers that are not in sync."""
 
     def holds_back(self, topic: str, index: int) -> bool: ...
@@ -47,7 +47,7 @@ class Followers:
         engine: FetchEngine,
         sessions: FetchSessions,
         watches: Watches,
-        quota: LeaderQuota,
+        quota: SendQuota,
         state: Callable[[], ClusterState],
         steady_ms: Callable[[], int],
     ) -> None:

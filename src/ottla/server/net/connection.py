@@ -26,7 +26,7 @@ from ottla.model import limits
 from ottla.server.api import dispatch
 from ottla.server.api.context import Context
 from ottla.server.api.dispatcher import Dispatcher, intercepted
-from ottla.server.api.forwarding import Forwarded
+from ottla.server.api.forwarded_answer import Forwarded
 from ottla.server.loop.later import FAILED, NO_ANSWER, Disconnect, Large, Later, Sliced
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime

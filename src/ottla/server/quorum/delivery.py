@@ -1,4 +1,4 @@
-"""Delivery: committed records to the listener, each once and in order, very many of them in slices.
+"""CommitDelivery: committed records to the listener, each once and in order, very many of them in slices.
 
 What this node appended itself as the leader is kept until it is committed, so that it need not be read and decoded
 again; everything else comes from the log.
@@ -46,7 +46,7 @@ class _Group(NamedTuple):
     entries: Sequence[MetadataEntry]
 
 
-class Delivery:
+class CommitDelivery:
     def __init__(self, store: MetadataStore, listener: QuorumListener) -> None:
         self._store = store
         self._listener = listener

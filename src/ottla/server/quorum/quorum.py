@@ -35,7 +35,7 @@ from ottla.raft.voters import VoterSet
 from ottla.server.loop.later import Answer, Later
 from ottla.server.loop.runtime import Runtime
 from ottla.server.peers.peers import Peers
-from ottla.server.quorum.delivery import Delivery, QuorumListener
+from ottla.server.quorum.delivery import CommitDelivery, QuorumListener
 from ottla.server.quorum.flushing import Flushing
 from ottla.server.quorum.not_controller import NotController
 from ottla.server.quorum.sending import Sending
@@ -71,7 +71,7 @@ class Quorum:
         self._events: deque[events.Event] = deque()  # that came meanwhile
         self._sending = Sending(runtime.loop, peers, self._step)
         self._flushing = Flushing(runtime.loop, store, runtime.executor, self._step)
-        self._delivery = Delivery(store, listener)
+        self._delivery = CommitDelivery(store, listener)
         self._delivering: Iterator[None] | None = None  # under way, in slices
         self._to_lead: effects.Lead | None = None  # when all of that is delivered
         self._do: dict[type, Callable[[Any], object]] = {

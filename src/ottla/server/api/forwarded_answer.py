@@ -1,0 +1,18 @@
+"""An answer that another node has given, on its way to the client (`forwarding.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Forwarded:
+    """An answer as the controller wrote it, header included."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def parts(self) -> list[Any]:
+        """The frame of it."""
+        return [len(self.data).to_bytes(4, "big") + self.data]
