@@ -107,7 +107,8 @@ def whole(
 def _explain(
     response: FetchResponse, by_id: bool, version: int, state: ClusterState, reachable: Reachable | None
 ) -> None:
-    """What a client of this version can make of the errors, and who leads where it believed in another leader."""
+    """Replaces errors that a client of this version does not know, and names the leader of a partition (KIP-951) where
+    the client believed in another one."""
     leaders: set[int] = set()
     for topic in response.responses:
         for data in topic.partitions:

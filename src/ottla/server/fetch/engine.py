@@ -1,4 +1,4 @@
-"""Fetch: one read of several partitions while it is being answered, whoever reads.
+"""Fetch: one request to read several partitions while it is being answered, whatever kind of reader it is from.
 
     attempt ─ enough ─────────────────────────────────────────────────> answer
        └─ too little ─> wait ─ something changed ─> attempt ─ enough ──> answer

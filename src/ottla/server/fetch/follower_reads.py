@@ -153,7 +153,8 @@ class FollowerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         return told(asked.index, fetched, READ_UNCOMMITTED)
 
     def _is_held_back(self, partition: Partition) -> bool:
-        """Replication of those who are in sync is never throttled: that would throw them out."""
+        """Whether the quota allows no more bytes now. A follower that is in sync is never throttled: it would fall
+        out of the ISR."""
         if partition.in_sync is None or self._replica_id in partition.in_sync.isr:
             return False
         return self._followers.quota.holds_back(partition.topic, partition.index)

@@ -32,7 +32,7 @@ Attempt = Callable[[Any], bool]
 
 
 class Waiter:
-    """One who waits; the handle of whoever may end the wait early."""
+    """An answer that waits, for the one that may end the wait early."""
 
     __slots__ = ("_waiters", "attempt", "cost", "hurried", "keys", "later", "reserved_bytes", "timer", "trying")
 

@@ -25,7 +25,7 @@ _Ask = FetchRequest.Topic.Partition
 
 class Key(NamedTuple):
     topic_id: bytes
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody wants here
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not used
 
 
 class Position(NamedTuple):
