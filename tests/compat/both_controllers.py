@@ -138,12 +138,12 @@ class Both:
             later.set(error)
         return later
 
-    def ask(self, command: ClusterCommand, respond: Callable[[Any], Any], refuse: Callable[[ApiError], Any]) -> Any:
-        """The same, with the answer made of the reply."""
+    def ask(self, command: ClusterCommand, respond: Callable[[Any], Any]) -> Any:
+        """The same, with the answer made of the reply, or the error."""
         try:
             reply = self._submit(command)
         except ApiError as error:
-            return refuse(error)
+            return error
         return respond(reply)
 
 
