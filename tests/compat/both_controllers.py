@@ -24,6 +24,7 @@ from ottla.cluster.machine import ClusterCommand
 from ottla.cluster.snapshot import snapshot
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError
+from ottla.model.settings.node import NUM_PARTITIONS
 from ottla.server.api import dispatch
 from ottla.server.api.api_table import SERVED_TO_CONTROLLERS
 from ottla.server.loop.later import Large, Later
@@ -119,7 +120,7 @@ class Both:
             member=SimpleNamespace(controller=self, metadata=SimpleNamespace(state=self.ours.state)),
             request_version=version,
             cluster_id="cluster",
-            configs=SimpleNamespace(node=self.ours.config(), broker={"num.partitions": 1}),
+            configs=SimpleNamespace(node=self.ours.config(), broker={NUM_PARTITIONS: 1}),
         )
         answer: Any = asyncio.run(_carried_out(route, asked, context))
         self._same(before, old, theirs["records"], request)

@@ -48,15 +48,11 @@ def elect_leaders(request: ElectLeadersRequest, context: Context) -> Decided[Ele
 async def _answer(reply: Later[Any], asked: tuple[tuple[str, int], ...] | None, context: Context) -> Any:
     """All partitions that need a leader may be very many, and so may all topics."""
     outcomes = await reply
-    if outcomes is FAILED:
-        return FAILED
-    code = ErrorCode.NONE
-    topics: tuple[str, ...] = ()
-    if isinstance(outcomes, ApiError):
-        code, outcomes = outcomes.code, [ElectionOutcome(name, partition, outcomes) for name, partition in asked or ()]
-    elif asked is None:
-        topics = tuple(context.member.metadata.state.topics)  # all of them, most of them with nothing
-    response = await context.runtime.slices.finish(_responding(outcomes, code, topics))
+    if outcomes is FAILED or isinstance(outcomes, ApiError):
+        return outcomes
+    # Without a list all topics are answered for, most of them with nothing.
+    topics = tuple(context.member.metadata.state.topics) if asked is None else ()
+    response = await context.runtime.slices.finish(_responding(outcomes, ErrorCode.NONE, topics))
     return Large(response) if len(outcomes) + len(topics) > limits.METADATA_RECORDS_PER_SLICE else response
 
 
