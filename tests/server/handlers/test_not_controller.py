@@ -1,0 +1,74 @@
+"""What a node that is not the active controller says to requests for it, and what clients hear when none was found."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.server.admin import Admin
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api import dispatch
+from ottla.server.api.outcomes import outcome_of
+from ottla.server.quorum.not_controller import NotController
+from ottla.wire.message import Request
+from ottla.wire.messages.cluster.unregister_broker import UnregisterBrokerRequest
+from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest
+from ottla.wire.messages.topics.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from ottla.wire.messages.topics.create_partitions import CreatePartitionsRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
+from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.topics.elect_leaders import ElectLeadersRequest
+from ottla.wire.messages.topics.list_partition_reassignments import ListPartitionReassignmentsRequest
+
+_Topic = CreateTopicsRequest.CreatableTopic
+REQUESTS: list[Request] = [
+    UnregisterBrokerRequest(broker_id=2),
+    UpdateFeaturesRequest(feature_updates=[]),
+    AlterPartitionReassignmentsRequest(topics=[]),
+    ListPartitionReassignmentsRequest(topics=None),
+    ElectLeadersRequest(topic_partitions=[ElectLeadersRequest.TopicPartitions(topic="t", partitions=[0])]),
+    CreatePartitionsRequest(
+        topics=[CreatePartitionsRequest.Topic(name="t", count=2, assignments=None)], timeout_ms=0, validate_only=False
+    ),
+    CreateTopicsRequest(topics=[_Topic(name="t", num_partitions=1, replication_factor=1, assignments=[], configs=[])]),
+    DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name="t", topic_id=bytes(16))], timeout_ms=0),
+]
+
+
+def codes(response: Any) -> set[int]:
+    """All error codes in a response, of the whole or of its parts."""
+    parts = [getattr(response, name, None) for name in ("topics", "results", "responses")]
+    found = [part.error_code for each in parts for part in each or ()]
+    return set(found or [response.error_code])
+
+
+def test_every_api_that_is_forwarded_says_how_it_is_refused() -> None:
+    dispatch.load_handlers()
+    forwarded = {endpoint.name for endpoint in dispatch.ENDPOINTS.values() if endpoint.forwarded}
+    refusing = {endpoint.name for endpoint in dispatch.ENDPOINTS.values() if endpoint.forwarded and endpoint.refusing}
+    assert forwarded - refusing == {"AddRaftVoter", "RemoveRaftVoter", "DescribeQuorum"}, "raft answers these itself"
+    assert refusing == {type(request).name for request in REQUESTS}
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).name)
+def test_a_node_that_is_not_the_controller(request_: Request) -> None:
+    """It is a typed outcome for those who can ask another node, NOT_CONTROLLER for those who cannot."""
+    admin = Admin()
+    admin.member.controller.close()
+    endpoint = dispatch.ENDPOINTS[type(request_).key]
+    admin.context.request_version = endpoint.high
+
+    async def outcomes() -> tuple[Any, Any, Any]:
+        late = ApiError(ErrorCode.REQUEST_TIMED_OUT)
+        return (
+            await outcome_of(endpoint.decide(request_, admin.context)),
+            await outcome_of(endpoint.handler(request_, admin.context)),
+            await outcome_of(endpoint.refused(request_, admin.context, late)),
+        )
+
+    decided, answered, timed_out = asyncio.run(outcomes())
+    assert isinstance(decided, NotController)
+    assert codes(answered) == {ErrorCode.NOT_CONTROLLER}
+    assert codes(timed_out) == {ErrorCode.REQUEST_TIMED_OUT}
