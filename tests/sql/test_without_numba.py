@@ -12,7 +12,7 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.schemas.avro.json_values import AvroValues
 from ottla.schemas.framing import frame
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaSource
 from ottla.testing.broker import Broker
 
 SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
@@ -32,7 +32,7 @@ with Blocking(bootstrap) as client:
 
 
 def test_sql_and_arrow(ottla_broker: Broker) -> None:
-    source = Source(json.dumps(SCHEMA))
+    source = SchemaSource(json.dumps(SCHEMA))
     registry = SchemaRegistry(RegistryOptions.of(ottla_broker.registry.url))
     schema_id, values = registry.register("orders-value", source), AvroValues(source)
     with Blocking(ottla_broker.bootstrap) as client:
