@@ -1,4 +1,4 @@
-"""Every job of the upkeep on a node with very many opened partitions: no callback takes longer than its budget.
+"""Every periodic job on a node with very many opened partitions: no callback takes longer than its budget.
 
 A job that is new fails here until it has a case: what makes it do the most.
 """
@@ -18,17 +18,16 @@ from ottla.cluster.snapshot import snapshot
 from ottla.log.producers.producer import ProducerEntry
 from ottla.model import limits
 from ottla.records.build import build_batch
-from ottla.server.storage.upkeep import Job, Upkeep
+from ottla.server.loop.periodic_jobs import Job, PeriodicJobs
 
 PARTITIONS = 3_000  # several times what one turn may look at
 SEGMENTS = 500
 
 
 class Kept(NamedTuple):
-    """A node, its upkeep, and the upkeep's jobs by name."""
+    """A node, and its periodic jobs by name."""
 
     node: MeasuredNode
-    upkeep: Upkeep
     jobs: dict[str, Job]
 
     def do(self, name: str) -> None:
@@ -52,7 +51,7 @@ def all_unflushed(kept: Kept) -> None:
 
 
 def cut(kept: Kept) -> None:
-    kept.node.loop.call_later(0.2, kept.upkeep._too_high.set)  # the job waits for it by then
+    kept.node.loop.call_later(0.2, kept.node.node.storage.upkeep._too_high.set)  # the job waits for it by then
 
 
 def all_producers_idle(kept: Kept) -> None:
@@ -74,7 +73,7 @@ def all_segments_old(kept: Kept) -> None:
 
 def snapshot_due(kept: Kept) -> None:
     metadata = kept.node.node.metadata
-    metadata._snapshot_at_ms = 0
+    kept.node.node.member.snapshots._next_ms = 0
     assert sum(1 for _ in snapshot(metadata.state)) > PARTITIONS
 
 
@@ -97,23 +96,21 @@ WORST: dict[str, Callable[[Kept], None]] = {
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
     jobs: dict[str, Job] = {}
-    made: list[Upkeep] = []
-    plain = Upkeep._every
+    plain = PeriodicJobs.every
 
-    def every(self: Upkeep, name: str, interval_ms: float, job: Job) -> None:
-        made.append(self)
+    def every(self: PeriodicJobs, name: str, interval_ms: float, job: Job) -> None:
         jobs[name] = job
         plain(self, name, interval_ms, job)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Upkeep, "_every", every)
+        patch.setattr(PeriodicJobs, "every", every)
         patch.setattr("ottla.server.storage.upkeep.OPENING_MS", 0)
         with MeasuredNode(tmp_path_factory.mktemp("node")) as node:
             with node.connect() as connection:
                 create(connection, "t", PARTITIONS, **{"retention.ms": 1})
             partitions: Any = node.node.partitions
             eventually(lambda: not partitions.unopened, "all are opened")
-            yield Kept(node, made[0], jobs)
+            yield Kept(node, jobs)
 
 
 def test_every_job_has_a_case(kept: Kept) -> None:
