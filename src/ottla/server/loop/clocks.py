@@ -1,11 +1,12 @@
-"""Clocks: the time of day, which somebody may set, and a clock that only goes on.
+"""Clocks: the time of day, which an operator may set back or forward, and a steady clock, which only moves forward.
 
-- The time of day (`now_ms`) is for what is written down (timestamps of records, starts of transactions, commits of
-  offsets) and for what compares with that: retention, the expiry of offsets and transactional ids, delayed delivery.
-- The steady one (`steady_ms`, the event loop's) is for what is measured or waited for: sessions, rebalances, timeouts
-  of transactions, locks, in-sync replicas, the quorum, fetch sessions, delays before directories are removed.
+- The time of day (`now_ms`) is for times that are stored (timestamps of records, starts of transactions, commits of
+  offsets) and for comparisons with stored times: retention, the expiry of offsets and transactional ids, delayed
+  delivery.
+- The steady clock (`steady_ms`, the event loop's) is for durations and timeouts: sessions, rebalances, timeouts of
+  transactions, locks, in-sync replicas, the quorum, fetch sessions, delays before directories are removed.
 
-A simulation sets the first; a test that lets time pass (`ottla.testing`) moves both.
+A simulation sets the time of day; a test that lets time pass (`ottla.testing`) moves both clocks.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Clocks:
     def __init__(self, now_ms: Callable[[], int], loop: asyncio.AbstractEventLoop) -> None:
         self.now_ms = now_ms
         self._loop = loop
-        # It begins with the time of day, so that 0 is as long ago for the one as for the other.
+        # The steady clock starts at the time of day, so that timestamp 0 is equally long ago on both clocks.
         self._begun_ms = now_ms() - int(loop.time() * 1000)
 
     def steady_ms(self) -> int:

@@ -1,4 +1,4 @@
-"""Threads of each data directory: a disk that is slow holds up those who need it, and no other disk."""
+"""Worker threads per data directory, so that a slow disk delays only the work that needs this disk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from ottla.log.files.disk import Disk
 
 
 class DiskThreads:
-    """So many for each, begun when they are first needed. Where the world gives none (`Ports.threads`), `others` do."""
+    """`count` threads for each data directory, started at first use.
+
+    In an environment without threads (`Ports.threads` is None, as in the simulator), the executor `others` does the
+    work.
+    """
 
     def __init__(self, threads: Callable[[int], Executor] | None, count: int, others: Executor | None) -> None:
         self._threads = threads
@@ -26,6 +30,6 @@ class DiskThreads:
         return executor
 
     def close(self) -> None:
-        """What has not begun is not done any more; the rest is waited for."""
+        """Cancel work that has not started, and wait for work that is running."""
         for executor in self._executors.values():
             executor.shutdown(wait=True, cancel_futures=True)

@@ -1,9 +1,10 @@
-"""Short garbage collections.
+"""Keep garbage collections short.
 
-Python's collector looks at every object that may be part of a circle, and nobody works meanwhile: with the partitions
-of a large cluster in memory that is half a second, again and again while they become more. What has survived one long
-collection lives about as long as the node. So it is put aside (`gc.freeze`), and the next collections look only at what
-came since. What is put aside is still freed when nobody refers to it any more; only circles in it stay.
+A full collection visits every object that may be part of a reference cycle, and the process does nothing else
+meanwhile: with the partitions of a large cluster in memory, each takes half a second, again and again while the number
+of objects grows. Objects that survived one long collection usually live as long as the node. So they are moved out of
+the collector's sight (`gc.freeze`), and later collections visit only newer objects. A frozen object is still freed when
+its reference count drops to zero; only cycles among frozen objects are never freed.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ _OLDEST = 2
 
 
 def keep_short(clock_s: Callable[[], float] = time.thread_time) -> Callable[[], None]:
-    """From now on no full collection of this process takes long twice; gives what ends it.
+    """Freeze all objects after a full collection that took long, so that the next ones are short; return a callable
+    that stops this.
 
-    Long is CPU time: a collection that only waited for its turn on a busy machine is no reason to put anything aside.
-    After a full collection only: before it there may be circles that nobody refers to, which would stay for ever.
+    "Long" is measured in CPU time: a collection that only waited for a CPU of a busy machine is no reason to freeze
+    objects. Objects are frozen only after a full collection, because unreachable cycles that are not collected yet
+    would stay in memory for ever.
     """
     begun_s = 0.0
 

@@ -1,8 +1,9 @@
-"""Later: an answer that is not there yet, lighter than a future.
+"""Later: an answer that is not ready yet, lighter than a future.
 
-A handler that cannot answer at once returns a `Later`, and somebody (a waiter, the syncer) calls `set` on it exactly
-once, or `fail` if there will be none. The connection attaches itself with `then`; no event-loop turn lies between `set`
-and the reply's bytes. When the connection dies first it calls `abandon`, and whoever holds the answer forgets it.
+A handler that cannot answer at once returns a `Later`. The component that produces the answer (a waiter, the syncer)
+calls `set` exactly once, or `fail` if there will be no answer. The connection registers its callback with `then`; no
+event-loop turn lies between `set` and the reply's bytes. If the connection is lost first, it calls `abandon`, and the
+component that was to produce the answer drops it.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 U = TypeVar("U")
 
-# What `then` is given instead of a response when there will be none.
+# The value that the callback of `then` gets instead of a response if there will be no response.
 FAILED: Any = object()
-# ... and when the protocol wants none (acks=0).
+# The value that the callback of `then` gets if the protocol defines no response (acks=0).
 NO_ANSWER: Any = object()
 
 
@@ -29,7 +30,7 @@ class Disconnect(Exception):
 
 
 class Large(Generic[T]):
-    """An answer of so many elements that it is encoded in slices; nobody may change it any more."""
+    """A response with so many elements that it is encoded in slices; it must not be changed any more."""
 
     __slots__ = ("response",)
 
@@ -38,9 +39,10 @@ class Large(Generic[T]):
 
 
 class Sliced(Generic[T]):
-    """An answer that is made in slices, by a request that keeps its turn on the connection meanwhile.
+    """A response that is made in slices; the request keeps its turn on the connection meanwhile.
 
-    What `changes` something is carried out even if the connection is gone by then; what only reads is given up.
+    If `changes` is set the work has side effects and is completed even if the connection is lost meanwhile; work that
+    only reads is given up then.
     """
 
     __slots__ = ("changes", "making")
@@ -71,7 +73,7 @@ class Later(Generic[T]):
             self._value = value
 
     def fail(self) -> None:
-        """There will be no answer: the connection is closed."""
+        """Report that there will be no answer; the connection is closed."""
         if not self.done:
             self.set(FAILED)
 
@@ -83,17 +85,19 @@ class Later(Generic[T]):
             callback(value)  # type: ignore[arg-type]  # set() stored a T
 
     def taken(self) -> T:
-        """The answer of one that is done and has no reader."""
+        """Return the value of a `Later` that is done and has no callback."""
         assert self.done and self._callback is None, "not there yet, or already read"
         value, self._value = self._value, None
         return value  # type: ignore[return-value]  # set() stored a T
 
     def soonest(self) -> T | Later[T]:
-        """The value itself if it is there: what is known need not wait for its turn."""
+        """Return the value itself if it is known, so that the caller can answer at once; else return this `Later`."""
         return self.taken() if self.done and self._value is not FAILED else self
 
     def map(self, convert: Callable[[T], U]) -> Later[U]:
-        """The answer made of this one; also abandons it. There is none if it cannot be made."""
+        """Return a `Later` for the converted value, which fails if `convert` raises; abandoning it abandons
+        this one.
+        """
         made: Later[U] = Later()
         made.on_abandon = self.abandon
 
@@ -104,7 +108,8 @@ class Later(Generic[T]):
             try:
                 converted = convert(value)
             except Exception:
-                # Whoever gave the answer (a producer's append, say) must not suffer for it, and nobody waits for ever.
+                # The caller of `set` (a producer's append, say) must not get this exception, and the reader must not
+                # wait for ever.
                 log.exception("an answer could not be made")
                 made.fail()
             else:
@@ -114,26 +119,26 @@ class Later(Generic[T]):
         return made
 
     def __await__(self) -> Generator[Any, None, T]:
-        """For handlers that ask several coordinators one after the other."""
+        """Await the value, in handlers that ask several coordinators one after the other."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.then(lambda value: None if future.done() else future.set_result(value))
         return future.__await__()
 
     def abandon(self) -> None:
-        """Nobody reads the answer any more."""
+        """Tell the component that is to produce the answer that it is not needed any more."""
         if self.on_abandon is not None and not self.done:
             self.on_abandon()
 
 
 def settled(value: T) -> Later[T]:
-    """An answer that is there already."""
+    """Return a `Later` whose value is already set."""
     later: Later[T] = Later()
     later.set(value)
     return later
 
 
 def gather(answers: Sequence[Later[T]]) -> Later[list[T]]:
-    """All of the answers, in their order, once the last is there."""
+    """Return a `Later` for the list of all values, in the order of `answers`, which is set with the last of them."""
     gathered: Later[list[T]] = Later()
     values: list[Any] = [None] * len(answers)
     missing = len(answers)
@@ -152,6 +157,6 @@ def gather(answers: Sequence[Later[T]]) -> Later[list[T]]:
     return gathered
 
 
-# What a handler returns: the response (a `Large` one where there may be thousands of elements), a promise of it, or
-# None where the protocol wants no answer (acks=0).
+# The result of a handler: the response (a `Large` one where it may have thousands of elements), a `Later` or an
+# awaitable for it, or None if the protocol defines no response (acks=0).
 Answer: TypeAlias = T | Large[T] | Later[T] | Awaitable[T | Large[T]] | None

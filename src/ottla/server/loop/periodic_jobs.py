@@ -1,6 +1,6 @@
-"""PeriodicJobs: what a part of a node does by the clock, again and again, each job some time after it last ended.
+"""PeriodicJobs: jobs of a node that are repeated; each starts a fixed interval after its last run ended.
 
-A job that fails is logged and comes back at its next turn: it never takes the node down.
+A job that raises is logged and runs again after its next interval: it never takes the node down.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class PeriodicJobs:
         self._tasks: list[asyncio.Task[None]] = []
 
     def every(self, name: str, interval_ms: float, job: Job) -> None:
-        """Runs `job` again and again, `interval_ms` after it ended."""
+        """Run `job` repeatedly, each time `interval_ms` after the last run ended."""
 
         async def forever() -> None:
             while True:
@@ -35,7 +35,7 @@ class PeriodicJobs:
         self._tasks.append(self._loop.create_task(forever()))
 
     async def stop(self) -> None:
-        """Returns when nothing of it runs any more, in no thread."""
+        """Cancel all jobs and return when none of them runs any more, not even in a worker thread."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,17 +1,17 @@
-"""RequestMemory: one budget for all requests of a node that are being read or carried out, or wait
+"""RequestMemory: one memory budget of a node for all requests that are being read, carried out or waiting
 (`queued.max.request.bytes`).
 
-A connection owns a small buffer for free and reserves what it grows beyond that, as the bytes of a frame come. When the
-budget is spent the connection stops reading and queues here. Memory that comes back is handed to whoever waits longest,
-and while anybody waits nobody else gets any, so a large request is not starved by small ones. Connections that are
-between two frames give their buffers back when others wait, and polls of many partitions end
-(`server/loop/waiters.py`); a request that keeps its turn (`server/api/turns.py`) needs none of this memory to come to
-its end. A connection whose frame comes too slowly while others wait is closed by housekeeping
+A connection owns a small buffer for free and reserves every byte beyond it, as the bytes of a frame arrive. When the
+budget is spent, the connection stops reading and queues here. Released memory goes to the connection that has waited
+longest, and new reservations are refused while any connection waits, so small requests do not starve a large one. While
+connections wait, connections that are between two frames give their buffers back, and fetches that wait for many
+partitions end (`server/loop/waiters.py`). A request that keeps its turn (`server/api/turns.py`) needs no more of this
+memory to complete. A connection whose frame arrives too slowly while others wait is closed by housekeeping
 (`InboundBuffer.holds_up`).
 
-Connections that all hold the beginning of a frame could wait for each other for ever. Therefore one of them, whoever
-waits longest, is favoured: it gets what it needs beyond the budget until it gives back all that it holds, and then the
-next one is. So the node holds the budget and one frame at the most.
+Connections that each hold the beginning of a frame could wait for each other for ever. Therefore the connection that
+has waited longest is favoured: it may exceed the budget until it releases all memory that it holds, and then the next
+one is favoured. So the node holds at most the budget plus one frame.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from ottla.model.settings.network import QUEUED_MAX_REQUEST_BYTES
 
 
 class Holder(Protocol):
-    """Who holds reserved memory, for a frame or for nothing."""
+    """An owner of reserved memory, which may hold it for a frame or without need."""
 
     def shrink(self) -> None:
-        """Releases everything if it is for nothing."""
+        """Release all memory if it is held without need."""
 
 
 class _Wish(NamedTuple):
@@ -49,11 +49,13 @@ class RequestMemory:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self.holders: dict[Holder, None] = {}
-        self.waiting: dict[Holder, _Wish] = {}  # in order
+        self.waiting: dict[Holder, _Wish] = {}  # in the order of arrival
         self._favoured: Holder | None = None
 
     def reserve(self, size_bytes: int, holder: Holder) -> bool:
-        """Takes `size_bytes` if the budget allows; a lone reservation larger than the budget is let through."""
+        """Take `size_bytes` if the budget allows it; a reservation larger than the budget succeeds if it is the only
+        one.
+        """
         if holder is not self._favoured and (self.waiting or not self._has(size_bytes)):
             return False
         self.used_bytes += size_bytes
@@ -63,7 +65,7 @@ class RequestMemory:
         return not self.used_bytes or self.used_bytes + size_bytes <= self.limit_bytes
 
     def release(self, size_bytes: int, holder: Holder) -> None:
-        """Takes back all that `holder` has."""
+        """Take back all memory that `holder` has reserved."""
         self.used_bytes -= size_bytes
         assert self.used_bytes >= 0, "released more than was reserved"
         if holder is self._favoured:
@@ -71,16 +73,16 @@ class RequestMemory:
         self._hand_out()
 
     def wait(self, size_bytes: int, holder: Holder, granted: Callable[[int], None]) -> None:
-        """Calls `granted` once, when `size_bytes` are reserved for `holder`; that may be before this returns."""
+        """Call `granted` once, when `size_bytes` are reserved for `holder`; this may happen before `wait` returns."""
         is_first = not self.waiting
         self.waiting[holder] = _Wish(size_bytes, holder, granted)
-        if is_first:  # all were asked for the others who wait
+        if is_first:  # if other holders wait already, all holders were asked to shrink before
             for each in tuple(self.holders):
                 each.shrink()
         self._hand_out()
 
     def forget(self, holder: Holder) -> None:
-        """It waits no more."""
+        """Remove `holder` from the queue."""
         if self.waiting.pop(holder, None) is not None:
             self._hand_out()
 

@@ -1,7 +1,7 @@
-"""Asking again: the one loop for questions whose answer may be better in a moment.
+"""Retries of a request whose answer is likely to change soon.
 
-A coordinator moves or is being loaded, the markers of the last transaction are still being written, a connection broke:
-such an answer passes. `retrying` repeats the whole question, so each attempt finds out anew who leads by then.
+Examples of such answers: a coordinator moves or is being loaded, the markers of the last transaction are still being
+written, a connection broke. `retrying` repeats the whole request, so each attempt looks up the current leader anew.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 def retrying(
     loop: Any, ask: Callable[[], Later[T]], passes: Callable[[T], bool], pauses_ms: Iterator[float]
 ) -> Later[T]:
-    """The first answer that does not pass; after the last of the pauses, whatever the answer is."""
+    """Return the first answer for which `passes` is false, or the last answer when `pauses_ms` is exhausted."""
     outcome: Later[T] = Later()
 
     def attempt() -> None:

@@ -1,8 +1,8 @@
-"""Rounds: work that waits for its turn, so that nobody who brings much of it holds up the others.
+"""Rounds: a queue of work in which clients take turns, so that a client with much work does not delay the others.
 
-Each client has a queue of its own, and they take turns; work that is no client's is alone in its queue. A turn ends
-when a piece of work is done or at rest (`Steps.at_rest`): until then it holds memory, and all together are to hold
-little.
+Each client has its own queue, and the queues take turns; work that belongs to no client has a queue for itself. A turn
+ends when a piece of work is done or at rest (`Steps.at_rest`): until then it holds memory, and all pieces together
+should hold little.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ottla.log.steps import Steps
 
 
 class WaitingClient(Protocol):
-    """A connection's context, as seen from here."""
+    """The part of a connection's context that this module needs."""
 
     def has_left(self) -> bool: ...
 
 
 class Job:
-    """One piece of work, under way if it has `begun`, for a client if one waits for it."""
+    """One piece of work; `begun` says whether it was started, `client` is the client that waits for it, if any."""
 
     __slots__ = ("begun", "client", "done", "work")
 
@@ -52,7 +52,7 @@ class Rounds:
         return next(iter(self._owners.values()))[0]
 
     def stepped(self) -> None:
-        """The first job has done a step."""
+        """Record that the first job has done a step; if its turn is over, the next queue comes first."""
         job = self.first
         if not job.work.done and not job.work.at_rest:
             return

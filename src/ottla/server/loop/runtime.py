@@ -1,6 +1,6 @@
-"""Runtime: what every part of a node runs on: its event loop, its clocks, its chance, its worker threads.
+"""Runtime: the event loop, clocks, random generator and worker threads of one node.
 
-One per node. The simulator gives each node a virtual clock, a seeded `rng` and workers that run on the loop.
+The simulator gives each node a virtual clock, a seeded `rng` and workers that run on the loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ T = TypeVar("T")
 
 
 class Runtime:
-    """`threads` makes an executor with so many threads; None where work for a disk is done by `executor`."""
+    """`threads` makes an executor with a given number of threads; None means that `executor` does the work of disks
+    too.
+    """
 
     __slots__ = ("_threads", "clock_s", "clocks", "executor", "loop", "now_ms", "rng", "slices", "steady_ms", "tasks")
 
@@ -37,9 +39,9 @@ class Runtime:
     ) -> None:
         self.loop = loop
         self.clocks = Clocks(now_ms, loop)
-        self.now_ms = now_ms  # the time of day, which may be set: for what is written down
-        self.steady_ms = self.clocks.steady_ms  # a clock that nobody sets: for what is measured or waited for
-        self.clock_s = clock_s  # goes on within one turn of the event loop; stands still in the simulator
+        self.now_ms = now_ms  # the time of day, which may be set: for times that are stored
+        self.steady_ms = self.clocks.steady_ms  # never set back: for durations and timeouts
+        self.clock_s = clock_s  # advances within one turn of the event loop; constant in the simulator
         self.rng = rng
         self.executor = executor
         self.slices = Slices(loop)
@@ -47,7 +49,7 @@ class Runtime:
         self._threads = threads
 
     def in_worker(self, work: Callable[..., T], *args: object) -> Awaitable[T]:
-        """Runs `work` in a worker thread. A task that is cancelled meanwhile ends when the work has ended."""
+        """Run `work` in a worker thread. A task that is cancelled meanwhile ends only when the work has ended."""
         return in_worker(self.loop, self.executor, work, *args)
 
     def disk_threads(self, count: int) -> DiskThreads:

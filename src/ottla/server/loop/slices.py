@@ -1,8 +1,8 @@
-"""Slices: long work on the event loop, a bounded piece at a time, with everybody else in between.
+"""Slices: long work on the event loop, done in bounded pieces with other work in between.
 
-What cannot be bounded (all partitions of a cluster, all members of a group) is cut into slices of some milliseconds.
-Between two slices the loop serves the others, and only one slice of all the work that is under way is done per turn of
-the loop: ten clients who ask for everything hold up the others no more than one does.
+Work without an upper bound (all partitions of a cluster, all members of a group) is cut into slices of some
+milliseconds. The loop serves other requests between two slices, and it does only one slice per turn, whichever work the
+slice belongs to: ten clients that ask for everything delay other clients no more than one does.
 """
 
 from __future__ import annotations
@@ -29,22 +29,24 @@ class Slices:
         self._closed = False
 
     async def turn(self) -> None:
-        """Returns when it is the caller's turn to do its next slice."""
+        """Return when it is the caller's turn to do its next slice."""
         await self._queue()
 
     def soon(self, slice_: Callable[[], None]) -> None:
-        """Does the slice when it is its turn."""
+        """Call `slice_` when it is its turn."""
         self._queue().add_done_callback(lambda turn: None if turn.cancelled() else slice_())
 
     def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
-        """A task for work in slices. Whoever asked for it may leave: it goes on until it is done, or until `close`."""
+        """Start a task for work in slices. It runs until it is done or until `close`, even if the client that asked for
+        it leaves.
+        """
         task = asyncio.ensure_future(work, loop=self.loop)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def close(self) -> None:
-        """Nobody has a turn any more: what is under way ends between two slices."""
+        """Cancel all work: work that is under way ends between two slices."""
         self._closed = True
         tasks = list(self._tasks)
         for each in (*tasks, *self._waiting):
@@ -72,7 +74,7 @@ class Slices:
             self.loop.call_soon(self._next)
 
     async def finish(self, steps: Generator[None, None, T]) -> T:
-        """The result of work that says by itself (`yield`) where a slice ends."""
+        """Run `steps`, a generator that yields where a slice ends, to its end and return its result."""
         while True:
             try:
                 next(steps)
@@ -82,7 +84,9 @@ class Slices:
             await self.turn()
 
     def answer(self, steps: Generator[None, None, T]) -> T | Sliced[T]:
-        """The answer of a handler that only reads and says where a slice ends: itself if one slice was enough."""
+        """Run `steps` of a handler that only reads: return the result if one slice is enough, else a
+        `Sliced` for it.
+        """
         try:
             next(steps)
         except StopIteration as end:
@@ -91,7 +95,7 @@ class Slices:
         return Sliced(self._rest(steps), changes=False)
 
     def answer_of(self, known: Later[U], make: Callable[[U], Generator[None, None, T]]) -> T | Awaitable[T | Large[T]]:
-        """`answer`, made of what somebody is asked for, who may know it now or later."""
+        """Do `answer` with the steps that `make` builds from the value of `known`, now or when that is set."""
         return self.answer(make(known.taken())) if known.done else self._when_known(known, make)
 
     async def _when_known(self, known: Later[U], make: Callable[[U], Generator[None, None, T]]) -> Large[T]:
@@ -103,7 +107,7 @@ class Slices:
 
 
 class Tally:
-    """Counts what was done in a slice of work that yields by itself."""
+    """Counts the work done in a slice, for generators that decide by themselves where to yield."""
 
     __slots__ = ("_done", "_per_slice")
 
@@ -112,7 +116,7 @@ class Tally:
         self._done = 0
 
     def is_full(self, more: int = 1) -> bool:
-        """Whether the slice has done enough with `more` that was just done; then the next one begins."""
+        """Add `more` to the work of this slice; return True if the slice has done enough and a new one begins."""
         self._done += more
         if self._done < self._per_slice:
             return False

@@ -1,7 +1,7 @@
-"""Stages: a start as a list of named steps, each with what undoes it.
+"""Stages: the start of a node as a list of named steps, each with the step that undoes it.
 
-Stages are done one after the other. The undo of each one that was done is kept, and a stop, or a start that fails,
-undoes them in reverse order. An undo that fails is logged, and the others go on.
+Stages are done one after the other. The undo of each completed stage is kept, and a stop, or a start that fails, undoes
+them in reverse order. An undo that fails is logged, and the others go on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Stages:
         self._done: list[Stage] = []
 
     async def run(self, stages: Iterable[Stage]) -> None:
-        """Does them all. A stage that waits for nothing is done in the same turn of the loop as the one before."""
+        """Do all stages. A stage that does not wait runs in the same turn of the loop as the one before it."""
         for stage in stages:
             log.debug("start: %s", stage.name)
             waiting = None if stage.do is None else stage.do()
@@ -37,7 +37,7 @@ class Stages:
             self._done.append(stage)
 
     async def undo(self) -> None:
-        """Undoes what was done, the last stage first."""
+        """Undo all completed stages, the last one first."""
         while self._done:
             stage = self._done.pop()
             if stage.undo is None:

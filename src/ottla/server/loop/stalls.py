@@ -1,7 +1,7 @@
-"""Stalls: what held up the event loop, counted and logged.
+"""Stalls: callbacks that held up the event loop, counted and logged.
 
-One callback that runs for long holds up every client of the node. `server/loop/watchdog.py` finds such callbacks and
-tells them here; whoever exports figures reads them here.
+A callback that runs for long delays every client of the node. `server/loop/watchdog.py` finds such callbacks and
+reports them here; metrics are read from here.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ log = logging.getLogger(__name__)
 
 
 class Stall(NamedTuple):
-    """One callback that ran for longer than it may."""
+    """One callback that ran longer than the limit."""
 
     name: str  # of the callback
-    place: str  # where it was when somebody looked
+    place: str  # the code it was executing when the watchdog looked
     request: str | None  # the API, version, client and connection it worked for, if it was a request
-    held_ms: float  # at least so long
-    cpu_ms: float  # so long it computed; for the rest it waited: for a disk, or for its turn on a CPU
+    held_ms: float  # a lower bound of the duration
+    cpu_ms: float  # the CPU time of it; the rest was spent waiting for a disk or for a CPU
 
     def __str__(self) -> str:
         whose = "" if self.request is None else f", for {self.request}"
@@ -34,9 +34,9 @@ class Stalls:
 
     def __init__(self) -> None:
         self.count = 0
-        self.held_ms = 0.0  # by all of them together
+        self.held_ms = 0.0  # the sum of all stalls
         self.worst: Stall | None = None
-        self.by_name: dict[str, int] = {}  # how many; of the names met first
+        self.by_name: dict[str, int] = {}  # the number of stalls per callback name, for the first names only
         self._untold = 0
         self._told_at_s: float | None = None
 
@@ -50,7 +50,7 @@ class Stalls:
         self._tell(stall, now_s)
 
     def _tell(self, stall: Stall, now_s: float) -> None:
-        """A node that is too slow in all it does must not write that down all the time."""
+        """Log the stall, at most once per interval, so that a node that is always slow does not flood its log."""
         if self._told_at_s is not None and now_s - self._told_at_s < limits.STALL_LOG_INTERVAL_MS / 1000:
             self._untold += 1
             return

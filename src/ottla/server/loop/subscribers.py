@@ -1,4 +1,4 @@
-"""Subscribers: callbacks that hear of something, in the order in which they subscribed."""
+"""Subscribers: callbacks that are called for each event, in the order in which they subscribed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ P = ParamSpec("P")
 
 
 class Subscribers(Generic[P]):
-    """`news` says what they hear of, for the log."""
+    """`news` names the event in the log."""
 
     def __init__(self, news: str) -> None:
         self._news = news
@@ -22,7 +22,7 @@ class Subscribers(Generic[P]):
         self._held: list[Callable[[], Steps]] | None = None
 
     def add(self, callback: Callable[P, Iterator[None] | None]) -> Callable[[], None]:
-        """Subscribes `callback`, which may do its work in slices; the result ends the subscription."""
+        """Subscribe `callback`, which may do its work in slices; return a callable that ends the subscription."""
         key = object()
         self._callbacks[key] = callback
         return lambda: self._remove(key)
@@ -31,13 +31,15 @@ class Subscribers(Generic[P]):
         self._callbacks.pop(key, None)
 
     def tell(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Calls them all now. An exception ends the round: the rest do not hear."""
+        """Call all callbacks now. An exception ends the round: the remaining callbacks are not called."""
         for callback in tuple(self._callbacks.values()):
             for _ in callback(*args, **kwargs) or ():
                 pass
 
     def telling(self, *args: P.args, **kwargs: P.kwargs) -> Steps:
-        """Calls them all in slices, each when the one before has finished. One that fails does not stop the others."""
+        """Call all callbacks in slices, each after the one before has finished. One that fails does not stop the
+        others.
+        """
         if self._held is not None:
             self._held.append(lambda: self._telling(*args, **kwargs))
         else:
@@ -51,15 +53,15 @@ class Subscribers(Generic[P]):
                 log.exception("%s could not be followed", self._news)
 
     def hold(self) -> None:
-        """From now on nobody hears anything by `telling`; `release` makes up for it."""
+        """Hold back all later calls of `telling` until `release`."""
         self._held = []
 
     def drop_held(self) -> None:
-        """What was held back is of no interest any more."""
+        """Discard the calls that were held back so far."""
         self._held = []
 
     def release(self) -> Steps:
-        """Tells, in slices, what was held back."""
+        """Make the calls that were held back, in slices."""
         held, self._held = self._held or [], None
         for telling in held:
             yield from telling()

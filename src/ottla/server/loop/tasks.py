@@ -1,4 +1,4 @@
-"""Tasks: work in the background of a node, which ends with the node at the latest."""
+"""Tasks: background work of a node, which is cancelled at the latest when the node stops."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Tasks:
         self._tasks: dict[asyncio.Task[Any], None] = {}
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Runs until it ends or the node stops."""
+        """Run `work` until it ends or the node stops."""
         task: asyncio.Task[Any] = self._loop.create_task(work)
         self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task
 
     def later(self, work: Coroutine[Any, Any, Any]) -> Later[Any]:
-        """The result of the work; the answer fails if the work fails or the node stops."""
+        """Run `work` and return a `Later` for its result, which fails if the work fails or the node stops."""
         later: Later[Any] = Later()
 
         def done(ended: asyncio.Task[Any]) -> None:

@@ -1,17 +1,17 @@
-"""Waiters: the one place where answers wait for partitions to move.
+"""Waiters: the one place where answers wait until a partition changes.
 
-A waiter is an attempt that is tried again whenever one of its partitions changes (data appended, high watermark or
-log start moved, partition deleted) and a last time when its deadline passes. Produce with acks=all and long-polling
-fetches wait here; a change that nothing waits for costs one dictionary look-up. A waiter is gone as soon as it is
-answered or its connection is; one that fails loses its own connection and never disturbs whoever made the change. An
-attempt may change something itself (hand out records, close a connection that takes no answers): it is not tried again
-meanwhile, but in the next turn of the loop.
+A waiter is an attempt that is tried again whenever one of its partitions changes (data appended, high watermark or log
+start moved, partition deleted) and a last time when its deadline passes. Produce with acks=all and long-polling fetches
+wait here; a change of a partition without waiters costs one dictionary look-up. A waiter is removed as soon as it is
+answered or its connection is closed. An attempt that raises closes its own connection; the code that reported the
+change never gets the exception. An attempt may itself change a partition (hand out records, close a connection that
+takes no answers): it is then not tried again recursively, but in the next turn of the loop.
 
-The few that usually wait for a partition are tried at once. Where thousands do, some are tried in each turn of the
-loop, in the order they came; what changes meanwhile leads to one more round.
+The few waiters that a partition usually has are tried at once. If there are thousands, some are tried in each turn of
+the loop, in the order of their arrival; a change of the partition meanwhile leads to one more round.
 
-A poll of many partitions takes memory while it waits, which it reserves (`server/loop/request_memory.py`). Where there
-is none it does not wait, and when other requests need it its time is over.
+A fetch that waits for many partitions takes memory, which it reserves (`server/loop/request_memory.py`). If no memory
+is left it does not wait, and if other requests need its memory its wait ends early.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ottla.server.loop.request_memory import RequestMemory
 
 log = logging.getLogger(__name__)
 
-# Called with the key that changed, and with None at the deadline; True means it is done with.
+# Called with the key that changed, or with None at the deadline; returns True if the waiter is answered.
 Attempt = Callable[[Any], bool]
 
 
 class Waiter:
-    """An answer that waits, for the one that may end the wait early."""
+    """A handle to a waiting answer, with which its wait can be ended early."""
 
     __slots__ = ("_waiters", "attempt", "cost", "hurried", "keys", "later", "reserved_bytes", "timer", "trying")
 
@@ -41,22 +41,22 @@ class Waiter:
         self.later = later
         self.keys = keys
         self.attempt = attempt
-        self.cost = 1 + len(keys) // limits.PARKED_KEYS_FREE  # of one try, compared with others
-        self.timer: Any = None  # None again once it is done with
+        self.cost = 1 + len(keys) // limits.PARKED_KEYS_FREE  # of one attempt, relative to a waiter with few keys
+        self.timer: Any = None  # None again once the waiter is removed
         self.trying = False
         self.hurried = False
         self.reserved_bytes = 0
 
     def shrink(self) -> None:
-        """Somebody else needs its memory."""
+        """End the wait soon because another request needs the memory of this waiter."""
         self._waiters.hurry(self)
 
     def end(self) -> None:
-        """Its time is over now."""
+        """End the wait now, with a last attempt."""
         self._waiters.expire(self)
 
     def drop(self) -> None:
-        """It is forgotten without a last try."""
+        """Remove the waiter without a last attempt."""
         self._waiters.drop(self)
 
 
@@ -66,12 +66,14 @@ class Waiters:
         self._memory = memory
         self._by_key: dict[Hashable, dict[Waiter, None]] = {}
         self.count = 0
-        self.waited_for = 0  # keys of all of them together
-        self._rounds: deque[tuple[Hashable, Iterator[Waiter]]] = deque()  # changed keys, and who was not tried yet
-        self._changed_again: dict[Hashable, bool] = {}  # of those keys
+        self.waited_for = 0  # the number of keys of all waiters together
+        # changed keys, and their waiters that were not tried yet
+        self._rounds: deque[tuple[Hashable, Iterator[Waiter]]] = deque()
+        # for the keys in `_rounds`: whether they changed since their round began
+        self._changed_again: dict[Hashable, bool] = {}
         self._hurried: deque[Waiter] = deque()
         self._soon: set[Hashable] = set()  # keys to notify in the next turn
-        self._tried = 0  # how much was done since the last turn
+        self._tried = 0  # the cost of the attempts in this turn of the loop
         self._is_turn_due = False
 
     def watch(
@@ -83,15 +85,16 @@ class Waiters:
         *,
         may_be_hurried: bool = False,
     ) -> Waiter:
-        """Parks `attempt`, which sets `later`, on `keys`; the caller has just tried it in vain.
+        """Call `attempt`, which sets `later`, when one of `keys` changes; the caller has just tried it without success.
 
-        One that may be hurried has no harm from an early end of its time: it reserves the memory of many keys.
+        An attempt that `may_be_hurried` can be ended early without harm; with many keys, it reserves memory for them.
         """
         waiter = Waiter(self, later, tuple(keys), attempt)
         later.on_abandon = waiter.drop
         for key in waiter.keys:
             self._by_key.setdefault(key, {})[waiter] = None
-        # Where too many wait already, or there is no memory, the newcomer gets its last try in the next turn.
+        # If there are too many waiters already, or no memory is left, a new waiter gets its last attempt in the next
+        # turn.
         wait_ms = min(timeout_ms, limits.WAIT_MS_MAX)
         self.waited_for += len(waiter.keys)
         if self.count >= limits.WAITERS_MAX or self.waited_for > limits.WAITED_FOR_MAX:
@@ -111,7 +114,7 @@ class Waiters:
         return True
 
     def hurry(self, waiter: Waiter) -> None:
-        """Its time is over, in one of the next turns of the loop."""
+        """End the wait of `waiter`, with a last attempt, in one of the next turns of the loop."""
         if not waiter.hurried:
             waiter.hurried = True
             self._hurried.append(waiter)
@@ -136,7 +139,7 @@ class Waiters:
             self._next_turn()
 
     def notify_soon(self, key: Hashable) -> None:
-        """`notify` in the next turn of the loop, once for all changes until then."""
+        """Call `notify` in the next turn of the loop, once for all changes until then."""
         if key not in self._soon:
             self._soon.add(key)
             self._loop.call_soon(self._notify_now, key)
@@ -146,7 +149,7 @@ class Waiters:
         self.notify(key)
 
     def _try_some(self, key: Hashable, left: Iterator[Waiter]) -> bool:
-        """Tries as many as this turn of the loop has time for; whether those were all."""
+        """Try as many waiters as the budget of this turn allows; return whether all were tried."""
         while self._tried < limits.WAITERS_TRIED_PER_TURN:
             waiter = next(left, None)
             if waiter is None:
@@ -172,7 +175,7 @@ class Waiters:
         while self._rounds:
             key, left = self._rounds.popleft()
             if not self._try_some(key, left):
-                self._rounds.append((key, left))  # the other keys have their turn first
+                self._rounds.append((key, left))  # behind the rounds of the other keys
                 self._next_turn()
                 return
             if self._changed_again.pop(key):

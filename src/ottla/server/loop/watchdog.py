@@ -1,11 +1,11 @@
-"""Watchdog: a thread that sees when one callback holds up the event loop, and which one.
+"""Watchdog: a thread that detects when a callback holds up the event loop, and which one.
 
-uvloop has no hook before and after a callback, and a look at the clock around each would cost every request. So a
-thread of its own looks at the loop's thread some times a second. An idle loop is left alone. A busy one is asked to
-call back: until it does it is held up, and the frames of its thread say by what. Requests pay nothing for this; what is
-being handled is read from the frames (`net/request_in_frame.py`).
+uvloop has no hook before and after a callback, and reading a clock around each callback would slow every request. So a
+separate thread looks at the loop's thread several times a second. An idle loop is left alone. A busy loop is asked to
+call back: until it does it is held up, and the stack frames of its thread show by which code. Requests pay nothing for
+this; the request that is being handled is read from the frames (`net/request_in_frame.py`).
 
-It measures from when it first saw the loop busy, so what it tells is a lower bound.
+The duration is measured from the moment when the watchdog first saw the loop busy, so it is a lower bound.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LOOKS_PER_LIMIT = 2
 _FRAMES_MAX = 200
 _OTHERS = "code that is not Ottla's"
 
-# What request the code of a frame works for; None: the frame does not say.
+# Return the request for which the code of a frame runs, or None if the frame does not tell.
 RequestOf: TypeAlias = Callable[[FrameType], str | None]
 
 
 class Sighting(NamedTuple):
-    """What the loop's thread was seen to do: the first fields of a `Stall`."""
+    """What the loop's thread was doing when the watchdog looked: the first fields of a `Stall`."""
 
     name: str
     place: str
@@ -42,7 +42,7 @@ class Sighting(NamedTuple):
 
 
 def watch(loop: asyncio.AbstractEventLoop, stalls: Stalls, limit_ms: int, request_of: RequestOf) -> Callable[[], None]:
-    """Tells `stalls` of callbacks of `loop` that run longer than `limit_ms`; gives what ends it."""
+    """Report callbacks of `loop` that run longer than `limit_ms` to `stalls`; return a callable that stops this."""
     return Watchdog(loop, stalls, limit_ms, request_of).stop
 
 
@@ -62,18 +62,20 @@ class Watchdog:
             self._thread.join()
 
     def _begin(self) -> None:
-        """In the loop, called by whatever calls all of its callbacks."""
+        """Start the thread. This runs in the loop, so the caller's frame is the code that calls all callbacks of the
+        loop.
+        """
         if self._stopped.is_set():
             return
         self._watched = threading.get_ident()
         self._cpu_clock = time.pthread_getcpuclockid(self._watched)
         self._caller = sys._getframe(1).f_code
-        # The innermost code of a loop that waits: uvloop waits in its caller's frame, asyncio in its selector's.
+        # The innermost code of an idle loop: uvloop waits in the frame that calls callbacks, asyncio in its selector.
         selector = getattr(self._loop, "_selector", None)
         self._idle = {self._caller} if selector is None else {self._caller, type(selector).select.__code__}
         self._thread.start()
 
-    # --- in the thread of its own
+    # --- in the watchdog's thread
 
     def _watch(self) -> None:
         with suppress(RuntimeError):  # the loop was closed
@@ -86,7 +88,7 @@ class Watchdog:
         return frame is not None and frame.f_code not in self._idle
 
     def _wait_for_the_loop(self) -> None:
-        """From a look that found it busy until it calls back."""
+        """Watch a loop that was found busy until it calls back; report a stall if that took longer than the limit."""
         asked_s, cpu_s = time.monotonic(), self._cpu_s()
         answer: list[tuple[float, float]] = []
         self._loop.call_soon_threadsafe(lambda: answer.append((time.monotonic(), self._cpu_s())))
@@ -102,15 +104,17 @@ class Watchdog:
             seen = self._sighting() or seen
             held_ms = (time.monotonic() - asked_s) * 1000
             if not cried and seen is not None and held_ms > limits.STALL_CRY_MS:
-                cried = True  # it may never end
+                cried = True  # reported now, because the stall may never end
                 log.error("the event loop does not go on: %s", Stall(*seen, held_ms, (self._cpu_s() - cpu_s) * 1000))
 
     def _cpu_s(self) -> float:
-        """What the loop's thread has computed so far."""
+        """Return the CPU time that the loop's thread has used so far."""
         return time.clock_gettime(self._cpu_clock)
 
     def _sighting(self) -> Sighting | None:
-        """What runs in the loop. Frames are let go of at once: they keep alive what is in them."""
+        """Return what runs in the loop. References to frames are dropped at once because frames keep their variables
+        alive.
+        """
         frame = sys._current_frames().get(self._watched)
         if frame is None or frame.f_code in self._idle:
             return None
@@ -125,6 +129,6 @@ class Watchdog:
 
 
 def _place(frame: FrameType) -> str:
-    """Where it is, if that is code of ours."""
+    """Return module, function and line of the frame if it is Ottla's code, else an empty string."""
     module = frame.f_globals.get("__name__", "")
     return f"{module}.{frame.f_code.co_qualname}:{frame.f_lineno}" if module.startswith("ottla.") else ""

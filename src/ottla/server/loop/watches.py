@@ -1,7 +1,7 @@
-"""Watches: which readers want to know that a key (a partition) has changed, for as long as they read it.
+"""Watches: the readers that want to know when a key (a partition) changes, for as long as they read it.
 
-A watcher is not called back with an answer, as a waiter is (`waiters.py`): it notes what changed and decides by itself
-when to look. A change of a key that nobody watches costs one dictionary look-up.
+A watcher differs from a waiter (`waiters.py`): it is not called to give an answer, but notes that a key changed and
+decides by itself when to read it. A change of a key without watchers costs one dictionary look-up.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any, Protocol
 
 class Watcher(Protocol):
     def mark(self, what: Any, *, hurry: bool) -> None:
-        """The key that it watches as `what` has changed; without `hurry` that may wait until it looks anyway."""
+        """Note that the key watched as `what` has changed; without `hurry` it need not be read before the next regular
+        read.
+        """
 
 
 class Watches:
@@ -23,7 +25,7 @@ class Watches:
         return len(self._by_key)
 
     def watchers(self, key: Hashable) -> int:
-        """How many watch a key."""
+        """Return the number of watchers of a key."""
         return len(self._by_key.get(key, ()))
 
     def watch(self, key: Hashable, watcher: Watcher, what: Any) -> None:

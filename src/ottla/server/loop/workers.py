@@ -1,7 +1,7 @@
-"""Work in a thread, from a task that may be cancelled.
+"""Work in a thread, started by a task that may be cancelled.
 
-A thread cannot be called back: a task that is cancelled while its work runs ends only when that work has ended, so
-whoever waits for the task knows that nothing of it is under way any more.
+A thread cannot be interrupted: a task that is cancelled while its work runs ends only when the work has ended. So code
+that waits for the task can rely on none of its work being under way.
 """
 
 from __future__ import annotations

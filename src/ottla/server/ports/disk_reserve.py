@@ -1,9 +1,10 @@
-"""Reserve: space of a data directory that is held back for what a full disk must still take.
+"""Reserve: space of a data directory that is held back for small writes that must succeed on a full disk.
 
-Votes, registrations, deleted topics, log starts and checkpoints are a few kilobytes, and without them a node on a full
-disk could not start, and nobody could delete anything to make room. So a file of some size lies in each data directory,
-and is cut shorter where such a write finds no room. Records get nothing of it: they are what fills disks. Nor do their
-indexes and the snapshots of their producers, which are made anew from records, and may be larger than the reserve.
+Votes, registrations, deleted topics, log starts and checkpoints take a few kilobytes. Without them a node with a full
+disk could not start, and an operator could not delete topics to make room. So a file of some size lies in each data
+directory, and is truncated when such a write finds no room. Records may not use the reserve, because they are what
+fills disks; neither may indexes and producer snapshots, which can be rebuilt from records and may be larger than the
+reserve.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ log = logging.getLogger(__name__)
 NAME = ".ottla-reserve"
 _JOURNAL = f"{CLUSTER_METADATA_TOPIC}-0"
 _SNAPSHOT_OF_METADATA = ".checkpoint"
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT})  # what a disk, or a quota, says that has no room
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})  # errors of a full disk or an exhausted quota
 
 
 def may_use(path: str) -> bool:
-    """Whether a file may be written at the reserve's cost: not a segment's files, nor what only new partitions need,
-    nor snapshots of the metadata, which can wait."""
+    """Return whether a file may be written at the reserve's cost. Excluded are the files of a segment, files that only
+    new partitions need, and snapshots of the metadata, which can wait.
+    """
     directory, _, name = path.rpartition("/")
     if directory == _JOURNAL:
         return _SNAPSHOT_OF_METADATA not in name
@@ -36,7 +38,7 @@ def may_use(path: str) -> bool:
 
 
 class Reserve:
-    """Of one data directory; from any thread."""
+    """The reserve of one data directory; thread-safe."""
 
     def __init__(self, root: str) -> None:
         self._path = f"{root}/{NAME}"
@@ -44,7 +46,9 @@ class Reserve:
         self._is_whole = False
 
     def fill(self) -> None:
-        """Take as much as is missing, or as there is room for; where a file system cannot, there is no reserve."""
+        """Grow the file to its full size, or as far as there is room; without support by the file system there is no
+        reserve.
+        """
         with self._lock:
             if self._is_whole or not hasattr(os, "posix_fallocate"):
                 return
@@ -58,7 +62,9 @@ class Reserve:
                 os.close(fd)
 
     def lend(self, size_bytes: int) -> bool:
-        """Make room for so many bytes; False, and nothing is given, if there is less than that left."""
+        """Make room for `size_bytes` by truncating the file; return False, and change nothing, if the file is smaller
+        than that.
+        """
         with self._lock:
             try:
                 size = os.stat(self._path).st_size
@@ -74,7 +80,7 @@ class Reserve:
 
 
 def _grow(fd: int) -> bool:
-    """Whether the file has its whole size now."""
+    """Grow the file; return whether it has its full size now, or can never have it."""
     size = os.fstat(fd).st_size
     for wanted in range(RESERVE_BYTES, size, -RESERVE_STEP_BYTES):
         try:
@@ -82,7 +88,7 @@ def _grow(fd: int) -> bool:
         except OSError as error:
             os.ftruncate(fd, size)
             if error.errno not in FULL:
-                return True  # there will never be one
+                return True  # the file system cannot reserve space: do not try again
             continue
         return wanted == RESERVE_BYTES
     return size >= RESERVE_BYTES

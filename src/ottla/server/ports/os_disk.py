@@ -2,10 +2,11 @@
 
 Rules:
 - A path has one `OsFile` until it is removed; files of a partition share a `Home`, so renaming a directory is one
-  assignment. A descriptor is opened at first use and taken back from the file that was not used for longest (clock
-  algorithm: a use costs one attribute store).
-- A write of the loop that took long makes the directory `slow`: logs let workers write for them. If the next write is
-  quick, the machine was busy and not the disk; else it is slow until for a second no write took long (`wrote`).
+  assignment. A descriptor is opened at first use; if there are too many, a file that was not used lately loses its own
+  (clock algorithm: a use costs one attribute store).
+- A slow write on the event loop makes the directory `slow`: logs then leave writing to worker threads. If the next
+  write is quick, the machine was busy and not the disk, and the flag is cleared; else it stays until no write was slow
+  for a second (`wrote`).
 - `OSError` becomes `StorageError` with its errno; only opening a missing file stays `FileNotFoundError`.
 """
 
@@ -35,9 +36,9 @@ class OsDisk:
         self._homes: dict[str, Home] = {}
         self._clock: OrderedDict[OsFile, None] = (
             OrderedDict()
-        )  # files with a descriptor, as the clock's hand meets them
+        )  # files with a descriptor, in the order of the clock algorithm's hand
         self._lock = threading.RLock()
-        self.hurried = _NOBODY  # the thread whose reads must not wait now
+        self.hurried = _NOBODY  # the thread whose reads must raise `Cold` instead of waiting for the disk
         self.slow = False
         self._quick_at_s = 0.0
         self.reserve = Reserve(self.root)
@@ -52,7 +53,7 @@ class OsDisk:
         self.hurried = _NOBODY
 
     def wrote(self, took_s: float, now_s: float) -> None:
-        """How long a write took while the directory was slow, or may have been."""
+        """Record how long a write took while the directory was flagged as slow; sets or clears the flag."""
         if took_s > SLOW_WRITE_S:
             self.slow, self._quick_at_s = True, now_s + QUICK_AGAIN_S
         elif now_s >= self._quick_at_s:
@@ -60,7 +61,7 @@ class OsDisk:
 
     @property
     def open_count(self) -> int:
-        """Descriptors open now."""
+        """The number of open descriptors."""
         return len(self._clock)
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
@@ -108,7 +109,7 @@ class OsDisk:
         full = self._full(path)
         try:
             try:
-                os.mkdir(full)  # as a rule only this one is missing: nobody needs to look at those above
+                os.mkdir(full)  # usually the parents exist, so try without checking them
             except OSError:
                 os.makedirs(full, exist_ok=True)
         except OSError as error:
@@ -130,7 +131,9 @@ class OsDisk:
             replaced.abandon()
 
     def _move_file(self, old: str, new: str) -> OsFile | None:
-        """Let an open File follow; the one whose place it takes is returned (closing it needs its lock, not ours)."""
+        """Let an open file follow the rename; return the file that it replaced, which the caller closes without our
+        lock.
+        """
         old_directory, _, old_name = old.rpartition("/")
         new_directory, _, new_name = new.rpartition("/")
         target = self._homes.setdefault(new_directory, Home(new_directory))
@@ -189,7 +192,7 @@ class OsDisk:
             raise storage_error("sync", self.root, error) from error
 
     def close(self) -> None:
-        """Give every descriptor back."""
+        """Close all descriptors."""
         with self._lock:
             files = list(self._clock)
         for file in files:
@@ -198,9 +201,9 @@ class OsDisk:
     # --- descriptors
 
     def open_descriptor(self, file: OsFile) -> int:
-        """A descriptor for `file`, whose lock the caller holds; another file may lose its own."""
+        """Return a new descriptor for `file`, whose lock the caller holds; another file may lose its descriptor."""
         with self._lock:
-            full = self._full(file.path)  # not before: a rename may be under way in another thread
+            full = self._full(file.path)  # under the lock: another thread may be renaming the directory
             if len(self._clock) >= self._open_files_max:
                 self._evict_one()
             try:
@@ -209,12 +212,13 @@ class OsDisk:
                 if error.errno in (errno.EMFILE, errno.ENFILE) and self._evict_one():
                     fd = os.open(full, _OPEN_FLAGS)
                 elif error.errno in (errno.EROFS, errno.EACCES):
-                    # A directory that cannot be written any more can still be served.
+                    # A directory that became read-only can still serve reads.
                     fd = os.open(full, _READ_FLAGS)
                 else:
                     raise
             self._clock[file] = None
-            file.used = False  # a second use earns the second chance: a scan over many files keeps the busy ones open
+            # only a second use protects it from eviction, so a scan over many files keeps the busy ones open
+            file.used = False
             return fd
 
     def note_closed(self, file: OsFile) -> None:
@@ -238,7 +242,7 @@ class OsDisk:
 
 def _sync_file_system(fd: int) -> None:
     """syncfs(2), which Python's os module lacks; elsewhere than on Linux the coarser sync(2)."""
-    import ctypes  # when a node stops; not when it starts
+    import ctypes  # imported only when a node stops, to keep the start fast
 
     syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
     if syncfs is None:

@@ -2,15 +2,16 @@
 
 Rules:
 - Each file has a lock that is held for one system call, so that no thread closes or reuses a descriptor under another.
-  What may take long (`sync`, `warm`, a large `read`, `write_waiting`, `write_again`) works on a duplicate of the
-  descriptor: nobody waits for it.
-- What was appended some seconds ago is in memory, and what was found there a moment ago. Of the rest Linux tells
-  whether a read would wait for the disk (RWF_NOWAIT); where the file system cannot (tmpfs, NFS, FUSE), everything
-  counts as warm.
-- Writes go to an explicit position. What a failed write left behind the end is cut off, at the latest before the next.
-- `size` counts what waits to be written (`log.waiting`); what lies in the file ends at `written`. One thread at a time
-  writes it, and cuts off first what a cut or a failure left behind that place. A cut during such a write leaves the
-  file torn: whoever wants to write there next waits until the writer is done.
+  Operations that may take long (`sync`, `warm`, a large `read`, `write_waiting`, `write_again`) work on a duplicate of
+  the descriptor, without the lock.
+- Bytes that were appended in the last seconds, or found in the page cache a moment ago, count as warm. For other bytes
+  Linux tells whether a read would wait for the disk (RWF_NOWAIT); if the file system cannot tell (tmpfs, NFS, FUSE),
+  everything counts as warm.
+- Writes go to an explicit position. Bytes that a failed write left beyond the end are truncated, at the latest before
+  the next write.
+- `size` includes bytes that wait to be written (`log.waiting`); the bytes in the file end at `written`. One thread at a
+  time writes waiting bytes, after truncating what an earlier truncation or failure left beyond `written`. A truncation
+  during such a write leaves the file torn: the next writer waits until that write is done.
 - `OSError` becomes `StorageError` with its errno; a socket that is not ready stays `BlockingIOError`.
 """
 
@@ -37,13 +38,13 @@ from ottla.server.ports import page_cache
 from ottla.server.ports.disk_reserve import FULL, Reserve, may_use
 
 _CLOSED = -1
-_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has the latter only
-# Errors of the socket's side of sendfile: they are the connection's business.
+_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has only fsync
+# Errors of sendfile that concern the socket, not the file: the connection handles them.
 _SOCKET_ERRORS = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.EBADF, errno.ETIMEDOUT)
 
 
 class Home:
-    """A directory as its files know it."""
+    """The directory of some files; they share this object, so a rename changes the path of all of them."""
 
     __slots__ = ("files", "path")
 
@@ -53,20 +54,20 @@ class Home:
 
 
 class FileOwner(Disk, Protocol):
-    """What a file needs of its disk (`OsDisk`)."""
+    """The part of `OsDisk` that its files use."""
 
-    hurried: int  # the thread whose reads must not wait now
+    hurried: int  # the thread whose reads must raise `Cold` instead of waiting for the disk
     slow: bool
     reserve: Reserve
 
     def wrote(self, took_s: float, now_s: float) -> None:
-        """How long a write took while the directory was slow, or may have been."""
+        """Record how long a write took while the directory was flagged as slow; sets or clears the flag."""
 
     def open_descriptor(self, file: OsFile) -> int:
-        """A descriptor for `file`, whose lock the caller holds; another file may lose its own."""
+        """Return a new descriptor for `file`, whose lock the caller holds; another file may lose its descriptor."""
 
     def note_closed(self, file: OsFile) -> None:
-        """The file has given its descriptor back."""
+        """Record that the file has closed its descriptor."""
 
 
 class OsFile:
@@ -99,14 +100,15 @@ class OsFile:
         self._fd = _CLOSED
         self._lock = threading.Lock()
         self._gone = False
-        self._torn = False  # bytes of a failed write, or of one that was cut, may lie behind `written`
+        self._torn = False  # a failed or truncated write may have left bytes beyond `written`
         self._waiting = PendingPieces()
-        self._writing: Piece | None = None  # what is being written beside the loop: the first of them, or again
-        self._write_lock = threading.Lock()  # of who does that
+        self._writing: Piece | None = None  # the piece that a worker is writing: the first waiting one, or a rewrite
+        self._write_lock = threading.Lock()  # held by the thread that writes `_writing`
         self.used = False
-        self._fresh_from = self._younger_from = size  # what was appended of late: it is in memory
+        # bytes from here on were appended lately, so they are in the page cache
+        self._fresh_from = self._younger_from = size
         self._fresh_until_s = monotonic() + FRESH_S
-        self._warm_from = self._warm_to = 0  # what was found to be in memory last
+        self._warm_from = self._warm_to = 0  # the range that was last found in the page cache
         self._warm_until_s = 0.0
 
     @property
@@ -123,7 +125,7 @@ class OsFile:
             return self._read_long(position, size_bytes)
         with self._lock:
             try:
-                # Never beyond `size`: what lies there is not ours.
+                # Never read beyond `size`: a failed write may have left bytes there.
                 return os.pread(self._descriptor(), min(size_bytes, max(self.size - position, 0)), position)
             except OSError as error:
                 raise storage_error("read", self.path, error) from error
@@ -149,12 +151,12 @@ class OsFile:
         if now_s >= self._fresh_until_s:
             self._grow_older(now_s)
         end = min(position + size_bytes, self.size)
-        if not self.disk.slow and (  # a reader may have to wait for who writes the file
+        if not self.disk.slow and (  # on a slow disk a read may have to wait for a write to the same file
             position >= self._fresh_from
             or (self._warm_from <= position and end <= self._warm_to and now_s < self._warm_until_s)
         ):
             return True
-        # Who reads one batch after the other asks once for what one sample covers.
+        # For a reader of consecutive batches, one check covers the next WARM_SAMPLE_BYTES.
         ahead = min(max(end, position + WARM_SAMPLE_BYTES), self.size)
         with self._lock:
             try:
@@ -167,7 +169,9 @@ class OsFile:
                 raise storage_error("read", self.path, error) from error
 
     def _grow_older(self, now_s: float) -> None:
-        """What was appended since the last time is fresh for one period more; of older bytes nobody knows."""
+        """Keep what was appended in the last period fresh for one period more; older bytes are no longer known to be
+        warm.
+        """
         in_time = now_s < self._fresh_until_s + FRESH_S
         self._fresh_from = self._younger_from if in_time else self.size
         self._younger_from = self.size
@@ -175,7 +179,7 @@ class OsFile:
 
     def warm(self, position: int, size_bytes: int) -> None:
         end = min(position + max(size_bytes, COLD_READ_BYTES), self.size)
-        if self.size <= WARMED_WHOLE_BYTES:  # an index, as a rule, which is searched to and fro
+        if self.size <= WARMED_WHOLE_BYTES:  # usually an index, which is read by binary search
             position, end = 0, self.size
         fd = self._duplicate("read")
         try:
@@ -207,7 +211,7 @@ class OsFile:
                 began_s = monotonic()
                 written = os.pwrite(fd, data, size)
                 if (now_s := monotonic()) - began_s > SLOW_WRITE_S:
-                    self.disk.slow = True  # perhaps: a worker finds out
+                    self.disk.slow = True  # provisional: the next write by a worker confirms or clears it
                 elif self.disk.slow:
                     self.disk.wrote(now_s - began_s, now_s)
                 if written != wanted:
@@ -216,7 +220,7 @@ class OsFile:
                 self._write_at_last(error, size, data)
             self.size = size + wanted
 
-    # --- what is written later
+    # --- appends that a worker thread writes later
 
     def append_later(self, data: Buffer) -> None:
         with self._lock:
@@ -228,7 +232,7 @@ class OsFile:
         waiting = self._waiting
         try:
             return waiting[0].position if waiting else self.size
-        except IndexError:  # another thread has written it this moment
+        except IndexError:  # another thread has just written the last piece
             return self.size
 
     def write_waiting(self) -> None:
@@ -252,7 +256,7 @@ class OsFile:
                     self._waiting.wrote(piece)
 
     def _begin_write(self) -> tuple[int, Piece, bytes] | None:
-        """What comes next, and a descriptor to write it with; None if there is nothing."""
+        """Return the next piece to write and a descriptor to write it with; None if nothing waits."""
         with self._lock:
             if self._gone or not (self._waiting or self._torn):
                 return None
@@ -271,7 +275,7 @@ class OsFile:
     def write(self, position: int, data: Buffer) -> None:
         if self._torn:
             self.write_waiting()
-        with self._write_lock, self._lock:  # who writes the same place again would bring back what was there before
+        with self._write_lock, self._lock:  # a concurrent `write_again` of the same range would restore the old bytes
             try:
                 _write_rest(self._descriptor(), data, position, 0)
             except OSError as error:
@@ -279,7 +283,9 @@ class OsFile:
             self.size = max(self.size, position + len(data))
 
     def _write_at_last(self, error: OSError, position: int, data: Buffer) -> None:
-        """The disk is full, or failed. What may use the reserve is written at its cost."""
+        """Retry a write that failed because the disk is full at the cost of the reserve if the file may use it; else
+        raise.
+        """
         while error.errno in FULL and may_use(self.path) and self.disk.reserve.lend(len(data)):
             try:
                 return _write_rest(self._descriptor(), data, position, 0)
@@ -298,11 +304,11 @@ class OsFile:
                 os.close(fd)
                 with self._lock:
                     self._writing = None
-                    if self._torn:  # it was cut meanwhile
+                    if self._torn:  # the file was truncated meanwhile
                         self._trim()
 
     def _begin_again(self, position: int, size_bytes: int) -> tuple[int, int]:
-        """A descriptor, and how much of the range is in the file."""
+        """Return a descriptor and how many bytes of the range are in the file."""
         with self._lock:
             try:
                 fd = os.dup(self._descriptor())
@@ -314,7 +320,7 @@ class OsFile:
     def truncate(self, size_bytes: int) -> None:
         with self._lock:
             if self._writing is not None:
-                self._torn = True  # the worker cuts it off when it has written
+                self._torn = True  # the worker truncates the file after its write
             elif size_bytes < self.written or not self._waiting:
                 try:
                     os.ftruncate(self._descriptor(), size_bytes)
@@ -330,7 +336,7 @@ class OsFile:
         try:
             fd = self._duplicate("sync")
         except StorageError:
-            if self._gone:  # replaced or removed while the sync waited for its turn: nobody will ever read it
+            if self._gone:  # replaced or removed before the sync: its data need not be durable
                 return
             raise
         try:
@@ -358,7 +364,9 @@ class OsFile:
             self.release()
 
     def abandon(self) -> None:
-        """The file lost its name: whoever still holds this must not read what gets the same name later."""
+        """Close the file for good, because it was removed or replaced: later reads must not see a new file of the same
+        name.
+        """
         with self._lock:
             self.release()
             self._gone = True
@@ -372,7 +380,7 @@ class OsFile:
             os.close(fd)
 
     def try_evict(self) -> bool:
-        """Give the descriptor up for another file, unless it is in use this moment."""
+        """Close the descriptor in favour of another file, unless it is in use at this moment."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -394,14 +402,14 @@ class OsFile:
         return self._fd
 
     def _failed(self, what: str, error: OSError) -> StorageError:
-        """Undo a write; the descriptor goes too, in case it is one that cannot write (see `open_descriptor`)."""
+        """Undo a write; also close the descriptor, in case it is read-only (see `open_descriptor`)."""
         self._torn = True
         self._trim()
         self.release()
         return storage_error(what, self.path, error)
 
     def _trim(self) -> None:
-        """Cut off what a failed write left; if even that fails, it is done before the next one."""
+        """Truncate what a failed write left beyond `written`; if that fails too, it is done before the next write."""
         try:
             os.ftruncate(self._descriptor(), self.written)
             self._torn = False
@@ -413,7 +421,9 @@ class OsFile:
 
 
 def _write_rest(fd: int, data: Buffer, position: int, written: int) -> None:
-    """A short write is rare (a nearly full disk, a signal): go on until all is written or the disk says why not."""
+    """Write the rest of `data` after a short write, which is rare (a nearly full disk, a signal), or raise the disk's
+    error.
+    """
     view = memoryview(data)
     while written < len(view):
         count = os.pwrite(fd, view[written:], position + written)

@@ -1,4 +1,4 @@
-"""What of a file is in memory: asked of the kernel, and brought about."""
+"""The page cache: whether a range of a file is in memory, and reading a range into memory."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import os
 
 from ottla.model.limits import COLD_READ_BYTES, SHORT_READ_BYTES, WARM_SAMPLE_BYTES
 
-_NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # of Linux
+_NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux only
 _PAGE_BYTES = 4096
 
 
 def has(fd: int, position: int, end: int) -> bool:
-    """Whether a range can be read without waiting for the disk; True where the system or the file system cannot tell.
+    """Return whether a range can be read without waiting for the disk; True if the system or the file system cannot
+    tell.
 
-    One byte of the first page, of the last, and of some in between is asked for: what is cold is so in long runs.
+    One byte of the first page, of the last, and of some in between is tried, because cold data comes in long runs.
     """
     if _NO_WAIT is None:
         return True
@@ -35,7 +36,7 @@ def has(fd: int, position: int, end: int) -> bool:
 
 
 def take_in(fd: int, position: int, end: int) -> None:
-    """Wait until a range is in memory, and let the disk go on with what lies behind: readers do, as a rule."""
+    """Read a range into the page cache, and start reading ahead beyond it, because most readers go on there."""
     while position < end and (size_bytes := len(os.pread(fd, min(end - position, COLD_READ_BYTES), position))):
         position += size_bytes
     if hasattr(os, "posix_fadvise"):
@@ -43,13 +44,13 @@ def take_in(fd: int, position: int, end: int) -> None:
 
 
 def take_in_directory(path: str) -> None:
-    """The same for what is read when a log is opened: of each of its files the first page and the last ones."""
+    """Read into the page cache what opening a log needs: the first page and the last bytes of each of its files."""
     try:
         with os.scandir(path) as entries:
             for entry in entries:
                 _take_in_ends(entry.path)
     except OSError:
-        return  # it is not there yet, or whoever opens it will hear of it
+        return  # the directory does not exist yet, or opening the log will report the error
 
 
 def _take_in_ends(path: str) -> None:

@@ -20,27 +20,29 @@ from ottla.server.ports.sockets import Net, OsNet
 from ottla.server.ports.system import connections_max, lock_directory, open_files_max
 from ottla.server.settings.configs import Configs
 
-# Watches a loop from outside: the loop, where stalls are counted, how many milliseconds are one, what names the request
-# that a frame works for; returns what ends it.
+# Starts a watchdog for a loop. Arguments: the loop, the counter of stalls, the milliseconds that make a stall, the
+# function that names the request of a stack frame. Returns a callable that stops the watchdog.
 Watch: TypeAlias = Callable[[asyncio.AbstractEventLoop, Stalls, int, RequestOf], Callable[[], None]]
 
 
 class Ports(NamedTuple):
-    """The simulator has its own."""
+    """The ports of one node; the simulator passes its own."""
 
     disk: Callable[[str], Disk]
     net: Net
     now_ms: Callable[[], int]
     rng: random.Random
     executor: Executor | None
-    lock: Callable[[str], Callable[[], None]] = lambda _: lambda: None  # makes a data directory ours; what undoes it
-    watch: Watch | None = None  # who sees what holds up the event loop
-    threads: Callable[[int], Executor] | None = None  # so many of one's own
-    clock_s: Callable[[], float] = float  # goes on within a turn of the event loop, unlike the loop's; stands still
-    connections_max: int = limits.CONNECTIONS_MAX  # for which there are descriptors
+    # locks a data directory; returns a callable that unlocks it
+    lock: Callable[[str], Callable[[], None]] = lambda _: lambda: None
+    watch: Watch | None = None  # starts the watchdog of the event loop
+    threads: Callable[[int], Executor] | None = None  # makes an executor with a given number of threads
+    # advances within a turn of the event loop, unlike the loop's; the default is constant
+    clock_s: Callable[[], float] = float
+    connections_max: int = limits.CONNECTIONS_MAX  # the number of connections for which there are descriptors
 
     def runtime(self, loop: asyncio.AbstractEventLoop) -> Runtime:
-        """What the parts of a node on this loop run on."""
+        """Return the runtime of a node on this loop."""
         return Runtime(
             loop,
             now_ms=self.now_ms,
@@ -52,7 +54,7 @@ class Ports(NamedTuple):
 
 
 def system_ports(values: Mapping[str, str] | None = None) -> Ports:
-    """The real world, for a node with these settings."""
+    """Return the ports to the real operating system, for a node with these settings."""
     configs = Configs(values or {})
     open_files = configs.broker[OTTLA_OPEN_FILES_MAX]
     files_max = open_files_max(open_files, len(configs.log_dirs()))

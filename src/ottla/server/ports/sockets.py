@@ -10,7 +10,7 @@ from ottla.model import limits
 
 class Net(Protocol):
     def listen(self, host: str, port: int) -> Any:
-        """A non-blocking, listening socket (or what behaves like one)."""
+        """Return a non-blocking, listening socket (or an object that behaves like one)."""
 
 
 class OsNet:

@@ -1,4 +1,4 @@
-"""What a node needs of the machine it runs on: a data directory of its own, and enough descriptors."""
+"""The node's demands on its machine: exclusive use of its data directories, and enough file descriptors."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ log = logging.getLogger(__name__)
 
 LOCK = ".lock"
 PROBE = ".ottla-probe"
-# Of all descriptors, so much may be files of partitions; the rest is for connections.
+# The share of all descriptors that may be used for files of partitions; the rest is for connections.
 _FILES_SHARE = 0.5
 
 _locked: set[str] = set()
 
 
 def lock_directory(path: str) -> Callable[[], None]:
-    """Makes sure that no other node, not even a real Kafka, uses a data directory; gives what undoes it.
+    """Lock a data directory so that no other node, not even a real Kafka, uses it; return a callable that unlocks it.
 
-    A directory that cannot be written needs no lock: it will be found unusable.
+    A directory that cannot be written needs no lock: the node will find it unusable later.
     """
     place = os.path.realpath(path)
     in_use = StorageError(errno.EBUSY, f"another node uses the data directory {path}")
-    # Such locks belong to a process: they do not tell two nodes of one apart, and closing the file anywhere in it
-    # would end the lock.
+    # A POSIX lock belongs to a process: it does not exclude a second node in the same process, and closing the file
+    # anywhere in the process releases the lock.
     if place in _locked:
         raise in_use
     try:
@@ -74,7 +74,7 @@ def is_in_use(path: str) -> bool:
 
 
 def is_writable(path: str) -> bool:
-    """Whether something of some size can be put on a disk, and taken away again."""
+    """Return whether a file of some size can be written to a disk and removed again."""
     probe = f"{path}/{PROBE}"
     try:
         with open(probe, "wb", buffering=0) as file:
@@ -89,7 +89,7 @@ def is_writable(path: str) -> bool:
 
 
 def raise_descriptor_limit() -> None:
-    """As many descriptors as the system lets this process have."""
+    """Raise the limit of open descriptors to the highest value that the system allows this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
@@ -99,19 +99,21 @@ def raise_descriptor_limit() -> None:
 
 
 def open_files_max(wanted: int, disks: int) -> int:
-    """How many files each of `disks` may keep open, so that connections find descriptors as well."""
+    """Return how many files each of `disks` may keep open, so that enough descriptors are left for connections."""
     return max(_files(wanted, _descriptors()) // max(disks, 1), 1)
 
 
 def connections_max(open_files: int, descriptors: int | None = None) -> int:
-    """How many connections there may be, so that the `open_files` that are wanted, and some more, find descriptors."""
+    """Return how many connections there may be, so that enough descriptors are left for `open_files` and some spare
+    ones.
+    """
     descriptors = _descriptors() if descriptors is None else descriptors
     spare = min(max(descriptors // 8, limits.DESCRIPTORS_SPARE_MIN), limits.DESCRIPTORS_SPARE_MAX)
     return min(max(descriptors - _files(open_files, descriptors) - spare, 1), limits.CONNECTIONS_MAX)
 
 
 def _descriptors() -> int:
-    """How many this process may have."""
+    """Return how many descriptors this process may have."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 

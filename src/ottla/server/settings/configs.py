@@ -1,6 +1,6 @@
-"""Configs: the node's configuration as it is now — the properties file under what the cluster's metadata says.
+"""Configs: the node's current configuration: the properties file, overridden by the dynamic values of the metadata.
 
-Readers ask each time (a look-up is a dictionary access); a change in the metadata only drops what was derived.
+Readers look a value up each time (a dictionary access); a change in the metadata only drops derived values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.model.resources import ResourceType
 from ottla.model.settings.log import LOG_DIR, LOG_DIRS
 from ottla.model.settings.node import NODE_ID
 
-# What a node is that was told nothing: alone, with both roles. Kafka wants these spelled out; we do not.
+# The roles of a node without configuration: alone, as broker and controller. Kafka requires these settings.
 SINGLE_NODE = {"process.roles": "broker,controller", "node.id": "1", "controller.listener.names": "CONTROLLER"}
 
 
@@ -25,7 +25,7 @@ class Configs:
         self._state: ClusterState | None = None
         self._default_log_config: LogConfig | None = None
         self._log_configs: dict[str, LogConfig] = {}
-        self._groups: dict[str, Config] = {}  # those that set something themselves
+        self._groups: dict[str, Config] = {}  # groups with overrides of their own
 
     @property
     def broker(self) -> Config:
@@ -40,12 +40,14 @@ class Configs:
         return list(listed or self.broker[LOG_DIR])
 
     def follow(self, state: ClusterState) -> None:
-        """From now on dynamic values come from `state`."""
+        """Take dynamic values from `state` from now on."""
         self._state = state
         self.forget()
 
     def forget(self) -> None:
-        """The cluster's configurations changed: derive everything anew when it is next asked for."""
+        """Drop all derived values, because the dynamic configurations changed; they are derived anew when next asked
+        for.
+        """
         if self._state is not None:
             everybody = self._state.config(ResourceType.BROKER, "")
             own = self._state.config(ResourceType.BROKER, str(self.node_id))
@@ -56,7 +58,7 @@ class Configs:
         self._groups.clear()
 
     def overrides(self, topic: str) -> Mapping[str, str]:
-        """What a topic sets itself."""
+        """Return the settings of the topic itself."""
         return self._state.config(ResourceType.TOPIC, topic) if self._state is not None else {}
 
     def topic(self, topic: str) -> Config:
@@ -72,7 +74,7 @@ class Configs:
         return found
 
     def log_config(self, topic: str) -> LogConfig:
-        """What the log of a topic needs to know; topics without settings of their own share one object."""
+        """Return the settings that the log of a topic uses; topics without settings of their own share one object."""
         overrides = self.overrides(topic)
         if not overrides:
             if self._default_log_config is None:

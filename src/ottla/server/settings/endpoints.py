@@ -1,4 +1,4 @@
-"""The endpoints that a node registers in the metadata: what other nodes and tools read there."""
+"""The endpoints that a node registers in the metadata, for other nodes and tools."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 def broker_endpoints(settings: Config) -> tuple[ListenerEndpoint, ...]:
-    """Where clients come in: as advertised, or else as listened on."""
+    """Return the endpoints for clients: as advertised, or else as listened on."""
     found = _endpoints(settings, _told(settings))
     return tuple(endpoint for endpoint in found if endpoint.name not in controller_names(settings))
 
 
 def controller_endpoints(settings: Config) -> tuple[ListenerEndpoint, ...]:
-    """Where other controllers and brokers come in: as advertised, or else as listened on."""
+    """Return the endpoints for other controllers and brokers: as advertised, or else as listened on."""
     told = {address.name: address for address in advertised(settings)}
     addresses = [told.get(address.name, address) for address in listened(settings)]
     return tuple(end for end in _endpoints(settings, addresses) if end.name in controller_names(settings))
@@ -35,7 +35,7 @@ def controller_endpoints(settings: Config) -> tuple[ListenerEndpoint, ...]:
 def registered_endpoints(
     endpoints: Iterable[ListenerEndpoint], ports: Mapping[str, int]
 ) -> tuple[ListenerEndpoint, ...]:
-    """With the port that a listener got where it was left to the system."""
+    """Fill in the actual port of each listener whose port was chosen by the system."""
     return tuple(end if end.port else end._replace(port=ports.get(end.name, 0)) for end in endpoints)
 
 
@@ -56,7 +56,7 @@ def inter_broker_listener(settings: Config) -> str:
 
 
 def _told(settings: Config) -> list[ListenerAddress]:
-    """As advertised; a listener that is advertised nowhere is not told, unless none is."""
+    """Return the advertised listeners, without those of controllers; if there are none, return all listeners."""
     told = [end for end in advertised(settings) if end.name not in controller_names(settings)]
     return told or listened(settings)
 

@@ -13,7 +13,7 @@ from ottla.model.settings.controller import CONTROLLER_LISTENER_NAMES
 from ottla.model.settings.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 
 _ENTRY = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>\[[0-9a-fA-F:.%]*\]|[^:/\[\]]*):(?P<port>-?\d+)")
-# Where a node listens that was told nothing: reachable from this machine only.
+# The default listener, reachable from this machine only.
 DEFAULT_LISTENERS = ("PLAINTEXT://127.0.0.1:9092",)
 EVERY_INTERFACE = "0.0.0.0"
 
@@ -27,7 +27,7 @@ class ListenerAddress(NamedTuple):
 
 
 def parse_listeners(entries: Sequence[str], setting: str = "listeners") -> list[ListenerAddress]:
-    """`PLAINTEXT://host:port` each. As with Kafka, an empty host means every interface."""
+    """Parse entries of the form `PLAINTEXT://host:port`. As with Kafka, an empty host means every interface."""
     found: list[ListenerAddress] = []
     for entry in entries:
         match = _ENTRY.fullmatch(entry)
@@ -43,12 +43,12 @@ def parse_listeners(entries: Sequence[str], setting: str = "listeners") -> list[
 
 
 def listened(settings: Config) -> list[ListenerAddress]:
-    """Where the node listens."""
+    """Return the addresses on which the node listens."""
     return parse_listeners(_entries(settings, LISTENERS) if settings.is_set(LISTENERS) else DEFAULT_LISTENERS)
 
 
 def advertised(settings: Config) -> list[ListenerAddress]:
-    """What the operator wants clients to be told; empty if nothing."""
+    """Return the advertised listeners; empty if the operator set none."""
     entries = _entries(settings, ADVERTISED_LISTENERS)
     found = parse_listeners(entries, ADVERTISED_LISTENERS.name)
     if any(f"://{EVERY_INTERFACE}:" in entry for entry in entries):
@@ -58,7 +58,7 @@ def advertised(settings: Config) -> list[ListenerAddress]:
 
 
 def _entries(settings: Config, setting: Setting[tuple[str, ...] | None]) -> Sequence[str]:
-    """The items of a list, in which the same listener twice would count once."""
+    """Return the items of a list setting; raise if the same listener was listed twice, which the list counts once."""
     found = settings[setting] or ()
     text = settings.texts.get(setting.name, "").strip()
     if text and text.count(",") >= len(found):
@@ -71,7 +71,7 @@ def _same_name(setting: str, text: str) -> ApiError:
 
 
 def security_protocols(settings: Config) -> dict[str, str]:
-    """The protocol of each listener name."""
+    """Return the security protocol of each listener name."""
     setting = LISTENER_SECURITY_PROTOCOL_MAP
     found = {}
     for entry in settings[setting].split(","):
@@ -80,7 +80,7 @@ def security_protocols(settings: Config) -> dict[str, str]:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting.name}: {entry!r} is not of the form NAME:PROTOCOL")
         found[name] = protocol
     if not settings.is_set(setting) and settings.is_set(CONTROLLER_LISTENER_NAMES):
-        # As with Kafka, the listeners of controllers need not be listed as long as nothing is.
+        # As with Kafka, controller listeners need no entry in the map while the map has its default value.
         for name in settings[CONTROLLER_LISTENER_NAMES]:
             found.setdefault(name.upper(), "PLAINTEXT")
     return found

@@ -1,4 +1,4 @@
-"""Log levels as a resource that can be described and altered (KIP-412). They belong to the process and end with it."""
+"""Log levels as a resource that can be described and altered (KIP-412). Changed levels last until the process ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import node_id_of
 
 ROOT = "root"
-# Log4j's names on the outside, Python's numbers inside.
+# Log4j's names, as in the protocol, and Python's levels.
 _LEVELS = {
     "TRACE": logging.DEBUG,
     "DEBUG": logging.DEBUG,
@@ -22,7 +22,7 @@ _NAMES = {logging.DEBUG: "DEBUG", logging.INFO: "INFO", logging.WARNING: "WARN",
 
 
 def levels() -> dict[str, str]:
-    """The effective level of every logger of ours, and of the root."""
+    """Return the effective level of the root logger and of every logger of Ottla."""
     found = {ROOT: _name(logging.getLogger().getEffectiveLevel())}
     for name in sorted(logging.root.manager.loggerDict):
         if name == "ottla" or name.startswith("ottla."):
@@ -31,7 +31,7 @@ def levels() -> dict[str, str]:
 
 
 def alter(node_id: int, resource_name: str, alterations: tuple[ConfigAlteration, ...], *, validate_only: bool) -> None:
-    """Change the levels of this node's loggers; all of them or, with ApiError, none."""
+    """Change the levels of this node's loggers; if one alteration is invalid, raise ApiError and change none."""
     id = node_id_of(resource_name)
     if id is None:
         raise _invalid(f"Node id must be an integer, but it is: {resource_name}")

@@ -1,8 +1,8 @@
-"""What a node must refuse to start with: settings that contradict each other, and promises it cannot keep yet.
+"""Configurations with which a node must not start: contradictory settings, and features that are not implemented yet.
 
-A listener that was configured for TLS or SASL must never be served in plain text, and a node that cannot be found by
-the others, or cannot find them, has no place among them. All problems are told at once, since somebody is
-going to edit a file.
+A listener that was configured for TLS or SASL must never be served in plain text, and a node that other nodes cannot
+find, or that cannot find them, cannot be part of a cluster. All problems are reported at once, so that the operator can
+fix the file in one go.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ottla.server.settings.listeners import ListenerAddress, advertised, securit
 
 
 def check_start(configs: Configs, endpoints: Sequence[ListenerAddress]) -> None:
-    """Raises INVALID_CONFIG with everything that stands in the way."""
+    """Raise INVALID_CONFIG with all problems of the configuration."""
     settings = configs.broker
-    advertised(settings)  # raises if it cannot be read
+    advertised(settings)  # raises if the value cannot be parsed
     problems = [
         *start_problems(configs.node),
         *_security(settings, endpoints),
@@ -79,6 +79,6 @@ def _quorum(settings: Config, node_id: int) -> Iterator[str]:
 
 
 def _has_others(settings: Config) -> bool:
-    """Whether this node is told of other ones."""
+    """Return whether the settings name other nodes."""
     bootstrap = settings[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]
     return len(settings[CONTROLLER_QUORUM_VOTERS]) > 1 or bool(bootstrap)
