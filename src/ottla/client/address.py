@@ -1,10 +1,10 @@
-"""Where a broker listens: what is known of it before there is a connection, and often without one."""
+"""The host and port at which a broker listens. An address is often known before, or without, a connection to it."""
 
 from typing import NamedTuple
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """Host and port at which a broker listens."""
 
     host: str
     port: int

@@ -1,9 +1,9 @@
-"""What the caller got wrong, in one clear line: the wrong type where a topic, a partition, a record or options belong.
+"""Checks of the caller's arguments: topics, partitions, records, options.
 
 Rules:
-- A `TypeError` or `ValueError` says what is needed and what came instead, where the mistake is made.
-- Nothing here runs for every record: a record is looked at when it could not be encoded, and before its topic, which is
-  not known yet, is asked for (that may create it).
+- A `TypeError` or `ValueError` says in one line what is needed and what was given, where the mistake is made.
+- Nothing here runs for every record: a record is checked when it could not be encoded, and before metadata of a topic
+  that is not known yet is requested (which may create the topic).
 """
 
 from collections.abc import Iterable
@@ -18,12 +18,12 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 def kind_of(thing: object) -> str:
-    """Its type, as a message names it."""
+    """Return the name of the thing's type for an error message."""
     return "None" if thing is None else type(thing).__name__
 
 
 def checked_options(options: Options | None, kind: type[Options]) -> Options:
-    """The options, or the defaults; a mapping of settings is none."""
+    """Return the options, or the defaults if None. Raise TypeError for anything else, such as a mapping."""
     if options is None:
         return kind()
     if not isinstance(options, kind):
@@ -32,14 +32,14 @@ def checked_options(options: Options | None, kind: type[Options]) -> Options:
 
 
 def checked_topic(topic: object) -> None:
-    """Raise unless it may name a topic."""
+    """Raise unless the topic is a valid topic name."""
     if not isinstance(topic, str):
         raise TypeError(f"topic must be a name, not {kind_of(topic)}")
     check_topic_name(topic)
 
 
 def checked_partition(partition: Any) -> TopicPartition:
-    """A partition that somebody wants to read, from a pair."""
+    """Return a (topic, index) pair as a `TopicPartition`. Raise if it cannot be one."""
     if isinstance(partition, str) or not isinstance(partition, tuple) or len(partition) != 2:
         raise TypeError(f'a partition is TopicPartition("topic", 0), not {partition!r}')
     topic, index = partition
@@ -51,7 +51,7 @@ def checked_partition(partition: Any) -> TopicPartition:
 
 
 def checked_offset(partition: TopicPartition, offset: Any) -> int:
-    """An offset that a caller gave: a negative one would mean nothing, and let the group begin elsewhere."""
+    """Return the offset. Raise if it is negative, which would make the group begin elsewhere."""
     if not isinstance(offset, int):
         raise TypeError(f"an offset of {TopicPartition(*partition)} must be a number, not {kind_of(offset)}")
     if offset < 0:
@@ -60,7 +60,7 @@ def checked_offset(partition: TopicPartition, offset: Any) -> int:
 
 
 def checked_partitions(partitions: Iterable[Any]) -> list[TopicPartition]:
-    """The partitions that somebody wants to read."""
+    """Return (topic, index) pairs as `TopicPartition`s. Raise if one of them cannot be one."""
     if isinstance(partitions, str | TopicPartition):
         raise TypeError(f'a list of TopicPartition("topic", 0) is needed, not {partitions!r}')
     return [checked_partition(each) for each in partitions]
@@ -69,14 +69,14 @@ def checked_partitions(partitions: Iterable[Any]) -> list[TopicPartition]:
 def explained(
     error: Exception, topic: object, value: object, key: object, headers: Any, partition: object, timestamp: object
 ) -> Exception:
-    """Why a record cannot be encoded, if that is the caller's mistake; or else the error itself."""
+    """Return the caller's mistake because of which a record cannot be encoded; or the error itself if there is none."""
     return mistake_in(topic, value, key, headers, partition, timestamp) or error
 
 
 def mistake_in(
     topic: object, value: object, key: object, headers: Any, partition: object, timestamp: object
 ) -> Exception | None:
-    """What the caller got wrong about a record, if anything: the error to raise."""
+    """Return the error to raise for a mistake in the arguments of a record, or None."""
     if not isinstance(topic, str):
         return TypeError(f"topic must be a name, not {kind_of(topic)}")
     for name, content in (("value", value), ("key", key)):
@@ -113,12 +113,12 @@ def _not_bytes(name: str, content: object) -> str:
 
 # --- settings of topics and other resources -------------------------------------------------------------------------
 
-# The value of a setting: Kafka's are all text; None for its default.
+# The value of a setting: all of Kafka's are text; None stands for the default.
 Setting = str | int | float | None
 
 
 def setting_text(name: str, value: Setting) -> str | None:
-    """The value as it is sent."""
+    """Return the value as text, as it is sent."""
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, int | float):
@@ -130,7 +130,7 @@ def setting_text(name: str, value: Setting) -> str | None:
 
 
 def check_numbers(options: object, *names: str, at_least: int = 0, at_most: int = limits.INT32_MAX) -> None:
-    """Raise unless all these settings are numbers in the range."""
+    """Raise unless all of the named options are numbers in the range."""
     for name in names:
         number = getattr(options, name)
         if not isinstance(number, int | float) or isinstance(number, bool):
@@ -142,7 +142,7 @@ def check_numbers(options: object, *names: str, at_least: int = 0, at_most: int 
 
 
 def check_texts(options: object, *names: str) -> None:
-    """Raise unless all these settings are text, or None."""
+    """Raise unless all of the named options are text or None."""
     for name in names:
         text = getattr(options, name)
         if text is not None and not isinstance(text, str):

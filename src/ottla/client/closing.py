@@ -1,4 +1,4 @@
-"""Things of the client that are closed at the end: `async with` does it."""
+"""The superclass of the client's objects that have to be closed: `async with` closes them."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -8,7 +8,7 @@ from typing import Self
 class Closing(ABC):
     @abstractmethod
     async def close(self) -> None:
-        """Give back everything it holds."""
+        """Release all resources that the object holds."""
 
     async def __aenter__(self) -> Self:
         return self

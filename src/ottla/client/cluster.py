@@ -5,11 +5,12 @@
 Rules:
 - One connection per (broker, purpose). Long polls get their own (`Purpose.FETCH`), because a broker answers a
   connection in order and a waiting fetch would hold up everything behind it. An object that needs a connection for
-  itself alone is its own purpose, and gives it back with `disconnect`.
-- What any broker may answer is asked of another one too, when the first takes long and nothing can come of that.
-- A call is repeated within `api_timeout_ms` when nothing can have been applied, or when it is safe to repeat
-  (`repeatable`), or when the broker said that the error passes. Calls that are part of an operation have what is left
-  of its time (`patience`), and no time of their own.
+  itself alone is its own purpose, and closes the connection with `disconnect`.
+- A request that any broker may answer is also sent to a second broker if the first one takes long and a repetition
+  does no harm.
+- A call is repeated within `api_timeout_ms` if it was certainly not applied, or if it is safe to repeat
+  (`repeatable`), or if the broker returned a retriable error. Calls that are part of a longer operation use the time
+  that the operation has left (`patience`), and have no time-out of their own.
 """
 
 import asyncio
@@ -36,14 +37,14 @@ from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataRespons
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
-# A broker that has not answered, or not let us in, for so long may be dead: another one is asked as well.
+# A broker that has not answered, or not accepted a connection, for so long may be dead: another one is asked as well.
 _STAGGER_MS = 1_000
-# When the operation that this call is part of is over, by the loop's clock.
+# The deadline of the operation that this call is part of, by the loop's clock.
 _OVER_AT_S: ContextVar[float] = ContextVar("over_at_s", default=math.inf)
 
 
 class Purpose(Enum):
-    """Why a connection is held; requests of one purpose share a connection."""
+    """The use of a connection; requests of one purpose share a connection."""
 
     GENERAL = "general"
     PRODUCE = "produce"
@@ -66,7 +67,7 @@ class Cluster(Closing):
         self._reached = False  # whether any broker ever answered
 
     async def close(self) -> None:
-        """Close every connection; requests under way fail."""
+        """Close every connection; requests in flight fail."""
         self._closed = True
         tasks = [*self._opening.values(), *self._refreshing.values()]
         for task in tasks:
@@ -79,7 +80,7 @@ class Cluster(Closing):
     # --- connections --------------------------------------------------------------------------------------------
 
     async def connection(self, node_id: int, purpose: Hashable = Purpose.GENERAL) -> Connection:
-        """The connection to one broker of the cluster, opened when needed."""
+        """Return the connection to one broker of the cluster, opened when needed."""
         broker = self.metadata.brokers.get(node_id)
         if broker is None:
             await self.refresh()
@@ -89,8 +90,9 @@ class Cluster(Closing):
         return await self.connect(broker.address, purpose)
 
     async def any_connection(self, avoid: Address | None = None) -> Connection:
-        """A connection to whichever broker can be reached (but for one): an open one, preferably one that owes no
-        answer; or else a known broker, or a bootstrap address, whichever lets us in first."""
+        """Return a connection to any reachable broker (except `avoid`): an open one, preferably without requests in
+        flight; else the first that opens to a known broker or a bootstrap address.
+        """
         open_ones = [
             connection
             for (address, purpose), connection in self._connections.items()
@@ -106,7 +108,7 @@ class Cluster(Closing):
         return await first_of([partial(self.connect, each, Purpose.GENERAL) for each in addresses], _STAGGER_MS)
 
     async def connect(self, address: Address, purpose: Hashable) -> Connection:
-        """The connection to an address for one purpose, opened when needed."""
+        """Return the connection to an address for one purpose, opened when needed."""
         key = (address, purpose)
         connection = self._connections.get(key)
         if connection is not None and connection.is_open:
@@ -117,7 +119,7 @@ class Cluster(Closing):
         if opening is None:
             opening = self._opening[key] = asyncio.create_task(self._open(key))
             opening.add_done_callback(_ignore_result)
-        # Shielded: one caller giving up must not take the connection from the others who wait for it.
+        # Shielded: if one caller is cancelled, the others that wait for the same connection must still get it.
         return await asyncio.shield(opening)
 
     async def _open(self, key: tuple[Address, Hashable]) -> Connection:
@@ -136,7 +138,7 @@ class Cluster(Closing):
             del self._opening[key]
 
     def disconnect(self, purpose: Hashable) -> None:
-        """Close the connections of one purpose; what waits there for an answer fails."""
+        """Close the connections of one purpose; requests in flight on them fail."""
         for key in [each for each in self._opening if each[1] is purpose]:
             self._opening[key].cancel()
         for key in [each for each in self._connections if each[1] is purpose]:
@@ -154,10 +156,11 @@ class Cluster(Closing):
         repeatable: bool = True,
         error_of: Callable[[R], int] | None = None,
     ) -> R:
-        """Send to one broker (any, unless told) and return the answer, retrying what may be retried.
+        """Send a request to one broker (default: any broker) and return the answer, with retries where they are
+        allowed.
 
-        `error_of` finds the code in the answer that decides whether another attempt makes sense; what is left in the
-        answer after that is the caller's to read.
+        `error_of` finds the error code in the answer that decides whether to retry; the caller checks all other errors
+        in the answer.
         """
 
         async def ask(connection: Connection) -> R:
@@ -181,7 +184,9 @@ class Cluster(Closing):
         return await self.retry(attempt, repeatable=repeatable)
 
     async def ask_leader(self, node_id: int, topics: Iterable[str], message: Request, answer: type[R]) -> R:
-        """Send once to the broker that led these topics; when it does not answer, others may lead them by now."""
+        """Send a request once to the broker that led these topics; if it does not answer, mark their metadata as
+        stale.
+        """
         try:
             return await (await self.connection(node_id)).request(message, answer)
         except ClientError:
@@ -190,10 +195,11 @@ class Cluster(Closing):
             raise
 
     async def retry(self, attempt: Callable[[], Awaitable[T]], *, repeatable: bool = True, seeking: bool = False) -> T:
-        """Run `attempt` until it succeeds, fails for good, or `api_timeout_ms` is over; `seeking`: what fails may be
-        that somebody has to be elected, which does not take long.
+        """Run `attempt` until it succeeds, fails for good, or `api_timeout_ms` is over; `seeking`: the failure may be
+        an election in progress, which does not take long, so retry sooner.
 
-        A cluster that was never reached fails at once: more often the address is wrong than the broker late.
+        If no broker of the cluster was ever reached, fail at once: a wrong address is likelier than a broker that
+        starts late.
         """
         tries = 0
         with self.patience() as over_at_s:
@@ -212,8 +218,9 @@ class Cluster(Closing):
 
     @contextmanager
     def patience(self) -> Iterator[float]:
-        """Until when (by the loop's clock) what is done inside may be repeated: for `api_timeout_ms`, or for as long as
-        the operation may that it is part of."""
+        """Give the deadline (by the loop's clock) for retries inside the block: `api_timeout_ms` from now, or the
+        deadline of the operation that the block is part of.
+        """
         own_s = asyncio.get_running_loop().time() + self.options.api_timeout_ms / 1000
         over_at_s = min(own_s, _OVER_AT_S.get())
         before = _OVER_AT_S.set(over_at_s)
@@ -223,8 +230,9 @@ class Cluster(Closing):
             _OVER_AT_S.reset(before)
 
     def passes(self, error: Exception, *, repeatable: bool = True) -> bool:
-        """Whether another attempt may go better (and may be made: if it is not `repeatable`, it must not be applied
-        twice)."""
+        """Return whether another attempt may succeed after this error; a request that is not `repeatable` must not be
+        sent again if it may have been applied.
+        """
         if isinstance(error, ApiError):
             return error.code.retriable and not isinstance(error, Absent)
         if not isinstance(error, ClientError) or isinstance(error, UnsupportedApi):
@@ -236,7 +244,9 @@ class Cluster(Closing):
     async def refresh(
         self, topics: Iterable[str] | None = (), *, auto_create: bool = False
     ) -> tuple[MetadataResponse, dict[str, ErrorCode]]:
-        """Ask for brokers and the named topics (None: all of them); the errors of single topics are returned."""
+        """Request metadata of the brokers and the named topics (None: all topics); return the
+        errors of single topics.
+        """
         wanted = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=auto_create)
         answer = await self.call(request, MetadataResponse)
@@ -244,7 +254,7 @@ class Cluster(Closing):
         return answer, self.metadata.update(answer, asyncio.get_running_loop().time())
 
     def fresh_topic(self, name: str) -> TopicInfo | None:
-        """What is known of the topic, unless it is stale or too old: then its leaders have to be asked for anew."""
+        """Return the cached metadata of the topic; None if it is stale or too old and has to be requested again."""
         known = self.metadata.fresh(name)
         age_max_s = self.options.metadata_max_age_ms / 1000
         if known is None or asyncio.get_running_loop().time() - known.fetched_at_s >= age_max_s:
@@ -252,7 +262,7 @@ class Cluster(Closing):
         return known
 
     async def topic(self, name: str, *, auto_create: bool = False) -> TopicInfo:
-        """The topic's metadata, from the cache while it is fresh; waits while a new topic gets its leaders."""
+        """Return the topic's metadata, from the cache while it is fresh; wait while a new topic gets its leaders."""
         known = self.fresh_topic(name)
         if known is not None:
             return known
@@ -263,7 +273,7 @@ class Cluster(Closing):
         return await asyncio.shield(asking)
 
     async def _ask_for_topic(self, name: str, auto_create: bool) -> TopicInfo:
-        _OVER_AT_S.set(math.inf)  # several operations wait for it: it has a time of its own
+        _OVER_AT_S.set(math.inf)  # several operations may wait for this request: it has its own time-out
 
         async def attempt() -> TopicInfo:
             _, errors = await self.refresh([name], auto_create=auto_create)
@@ -275,8 +285,9 @@ class Cluster(Closing):
             del self._refreshing[name]
 
     async def topics(self, names: Iterable[str]) -> Outcomes[str, TopicInfo]:
-        """The metadata of each topic. One request asks for all that are not fresh; what passes is the caller's to wait
-        for."""
+        """Return the metadata of each topic. One request asks for all that are not fresh; transient errors are not
+        retried.
+        """
         outcomes: Outcomes[str, TopicInfo] = Outcomes()
         asked: list[str] = []
         for name in names:
@@ -300,12 +311,14 @@ class Cluster(Closing):
         return outcomes
 
     def _told_of(self, name: str, errors: Mapping[str, ErrorCode], *, is_coming: bool = False) -> TopicInfo:
-        """What the last answer said of a topic; `is_coming`: somebody makes it just now."""
+        """Return a topic's metadata from the last answer, or raise its error; `is_coming`: the
+        topic is being created.
+        """
         code = errors.get(name, ErrorCode.NONE)
         is_coming = is_coming or self.metadata.is_new(name, asyncio.get_running_loop().time())
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not is_coming:
-            # Retriable in Kafka's table (a broker may lag behind); but to wait a minute for a topic that nobody is
-            # about to create helps no one.
+            # Retriable in Kafka's table (a broker may lag behind); but it is useless to wait a minute for a topic that
+            # is not being created.
             raise Absent(code, f"there is no topic {name!r}")
         check(code)
         found = self.metadata.topics.get(name)
@@ -314,7 +327,7 @@ class Cluster(Closing):
         return found
 
     async def leader(self, partition: TopicPartition, *, auto_create: bool = False) -> tuple[int, int]:
-        """(node id, leader epoch) of the partition's leader; LEADER_NOT_AVAILABLE while it has none."""
+        """Return (node id, leader epoch) of the partition's leader; raise LEADER_NOT_AVAILABLE while it has none."""
         topic = await self.topic(partition.topic, auto_create=auto_create)
         try:
             return topic.leader(partition.partition)
@@ -324,10 +337,10 @@ class Cluster(Closing):
 
 
 class Absent(ApiError):
-    """UNKNOWN_TOPIC_OR_PARTITION of what nobody is about to make: to ask again does not help."""
+    """UNKNOWN_TOPIC_OR_PARTITION for a topic or partition that is not being created: a retry does not help."""
 
 
 def _ignore_result(task: "asyncio.Task[object]") -> None:
-    """Whoever awaits the task sees its error; when nobody is left, nobody needs to."""
+    """Mark the task's exception as retrieved: a caller that awaits the task gets it, and else it does not matter."""
     if not task.cancelled():
         task.exception()

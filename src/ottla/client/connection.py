@@ -4,12 +4,12 @@ Owns a transport made by `loop.create_connection`, nothing else, so that it runs
 
 Rules:
 - Requests are pipelined; each answer is matched to its request by correlation id and decoded as it arrives. `records`
-  fields of an answer are views of the received bytes. Who calls `read_in_place` may look at them only until `then` (see
-  `call_now`) returns: the next answer is received into the same memory.
-- A broker answers one connection in order. A request that times out therefore takes the connection down with it: what
-  waits behind it would wait as well.
-- The write side stops when the transport's buffer is full or too many requests wait; the read side refuses a frame
-  above `max_response_bytes` before allocating it.
+  fields of an answer are views of the received bytes. After `read_in_place`, these views are valid only until `then`
+  (see `call_now`) returns: the next answer is received into the same memory.
+- A broker answers one connection in order. A request that times out therefore closes the connection: requests behind
+  it would wait as well.
+- The write side stops when the transport's buffer is full or too many requests are in flight; the read side refuses a
+  frame above `max_response_bytes` before allocating it.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
-from ottla.client.address import Address as Address  # known to everybody by this module
+from ottla.client.address import Address as Address  # other modules import it from here
 from ottla.client.errors import (
     ClientError,
     ConnectionLost,
@@ -44,24 +44,24 @@ R = TypeVar("R", bound=Response)
 _LENGTH_SIZE_BYTES = 4
 _CORRELATION_SIZE_BYTES = 4
 _CORRELATION_MASK = 0x7FFF_FFFF
-# The rest of an answer that is as large as this is received straight into its frame.
+# If at least so much of an answer is still missing, it is received straight into its frame.
 _LARGE_REST_BYTES = 128 * limits.KIB
 _UNSUPPORTED_VERSION = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
 
 
 class VersionRange(NamedTuple):
-    """Versions of one API, both ends included."""
+    """The first and the last version of one API, both included."""
 
     low: int
     high: int
 
 
-# Called once, with the answer or with what became of it.
+# Called once, with the answer or with the error.
 Then = Callable[[Any], None]
 
 
 class _Pending:
-    """A request that waits for its answer."""
+    """A request in flight."""
 
     __slots__ = ("answer", "then", "timer", "version")
 
@@ -73,7 +73,7 @@ class _Pending:
 
 
 class Connection(asyncio.Protocol):
-    """A negotiated connection; make one with `Connection.open`."""
+    """A connection with negotiated API versions; make one with `Connection.open`."""
 
     def __init__(self, address: Address, *, client_id: str, request_timeout_ms: int, max_response_bytes: int) -> None:
         self.address = address
@@ -90,7 +90,7 @@ class Connection(asyncio.Protocol):
         self._write_paused = False
         self._room: deque[asyncio.Future[None]] = deque()  # requests that wait for room on the write side
         self._tail = b""  # the start of a frame whose length is not complete yet
-        self._frame: bytearray | None = None  # a frame that spans several reads
+        self._frame: bytearray | None = None  # a frame that needs several reads
         self._filled = 0
 
     # --- life ---------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
         request_timeout_ms: int = 30_000,
         max_response_bytes: int = limits.RESPONSE_FRAME_BYTES_MAX,
     ) -> "Connection":
-        """Connect and negotiate versions; `ClientError` says in one line why that was not possible."""
+        """Connect and negotiate versions; a `ClientError` says in one line why that was not possible."""
         loop = asyncio.get_running_loop()
         connection = cls(
             address,
@@ -121,7 +121,7 @@ class Connection(asyncio.Protocol):
         except OSError as error:
             why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
             raise NotConnected(f"no connection to {address}: {why}") from None
-        except (OverflowError, ValueError) as error:  # no such port, no such name
+        except (OverflowError, ValueError) as error:  # invalid port or host name
             raise NotConnected(f"no connection to {address}: {error}") from None
         try:
             await connection._negotiate()
@@ -139,13 +139,13 @@ class Connection(asyncio.Protocol):
         return len(self._pending)
 
     def close(self) -> None:
-        """Give the socket back; whatever still waits for an answer fails with `ConnectionLost`."""
+        """Close the socket; requests in flight fail with `ConnectionLost`."""
         self._fail(ConnectionLost(f"the connection to {self.address} was closed"))
 
     # --- requests -----------------------------------------------------------------------------------------------
 
     def version_of(self, api: type[Request], *, at_most: int | None = None) -> int:
-        """The highest version of the API that both sides speak."""
+        """Return the highest version of the API that both sides support."""
         theirs = self.versions.get(api.key)
         if theirs is None:
             raise UnsupportedApi(f"{self.address} does not serve {api.name}")
@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> R:
-        """Send a request and wait for its answer, in the highest common version unless told otherwise."""
+        """Send a request and wait for its answer, in the highest common version by default."""
         return await (await self.submit(message, answer, version=version, timeout_ms=timeout_ms))
 
     async def submit(
@@ -178,7 +178,7 @@ class Connection(asyncio.Protocol):
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> "asyncio.Future[R]":
-        """Wait for room, send, and hand back the future of the answer: the way to pipeline in a known order."""
+        """Wait for room, send, and return the future of the answer: for pipelining requests in a known order."""
         if version is None:
             version = self.version_of(type(message))
         await self.wait_for_room()
@@ -187,7 +187,7 @@ class Connection(asyncio.Protocol):
     def submit_now(
         self, message: Request, answer: type[R], *, version: int, timeout_ms: int | None = None
     ) -> "asyncio.Future[R]":
-        """Send at once, for who has looked at `has_room`: nothing can come between two such calls."""
+        """Send at once; the caller has checked `has_room`. No other request can come between two such calls."""
         future: asyncio.Future[R] = self._loop.create_future()
         self.call_now(message, answer, partial(_settle, future), version=version, timeout_ms=timeout_ms)
         return future
@@ -195,13 +195,15 @@ class Connection(asyncio.Protocol):
     def call_now(
         self, message: Request, answer: type[Response], then: Then, *, version: int, timeout_ms: int | None = None
     ) -> None:
-        """Send at once; `then` gets the answer where it arrives, or a `ClientError`, and must not raise."""
+        """Send at once; `then` is called with the answer, before the next one is read, or with a `ClientError`. It
+        must not raise.
+        """
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         pending = self._pending[self._write(message, version)] = _Pending(answer, version, then)
         pending.timer = self._loop.call_later(timeout_ms / 1000, self._expire, type(message).name, timeout_ms)
 
     def read_in_place(self) -> None:
-        """From now on answers are received into memory that is used again; between two answers only."""
+        """Receive answers into reused memory from now on; call it only between two answers."""
         if self._transport is not None and self._failure is None and self._frame is None and not self._tail:
             self._transport.set_protocol(InPlace(self))
 
@@ -213,7 +215,7 @@ class Connection(asyncio.Protocol):
         self.post_now(message, version=version)
 
     def post_now(self, message: Request, *, version: int) -> None:
-        """`post` at once, for who has looked at `has_room`."""
+        """`post` at once; the caller has checked `has_room`."""
         self._write(message, version)
 
     def _write(self, message: Request, version: int) -> int:
@@ -226,11 +228,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether the write side takes another request."""
+        """Whether the write side accepts another request."""
         return not self._write_paused and len(self._pending) < limits.IN_FLIGHT_PER_CONNECTION_MAX
 
     async def wait_for_room(self) -> None:
-        """Until `has_room`, or until the connection is lost, which the next write reports."""
+        """Wait until `has_room`, or until the connection is lost, which the next write reports."""
         while not self.has_room:
             if self._failure is not None:
                 return
@@ -248,7 +250,7 @@ class Connection(asyncio.Protocol):
         self._fail(RequestTimedOut(f"{self.address} did not answer {name} within {timeout_ms} ms"))
 
     async def _negotiate(self) -> None:
-        """ApiVersions in our newest version; a broker that does not know it says what it knows (KIP-511)."""
+        """Send ApiVersions in our newest version; a broker that does not support it returns its own range (KIP-511)."""
         version = ApiVersionsRequest.versions[1]
         while True:
             request = ApiVersionsRequest(client_software_name="ottla", client_software_version=VERSION)
@@ -268,7 +270,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if self._failure is not None:  # closed while it was being made
+        if self._failure is not None:  # closed before the connection was established
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -286,7 +288,7 @@ class Connection(asyncio.Protocol):
         self._guarded(self._receive, data)
 
     def _guarded(self, take: Callable[[Any], None], data: Any) -> None:
-        """An answer that makes no sense ends the connection."""
+        """Process received data; data that cannot be decoded closes the connection."""
         try:
             take(data)
         except WireError as error:
@@ -295,7 +297,7 @@ class Connection(asyncio.Protocol):
             self._fail(error)
 
     def _receive(self, data: bytes) -> None:
-        """Cut frames out of the stream: whole ones as views of `data`, split ones put together once, in place."""
+        """Cut frames out of the stream: whole ones as views of `data`, split ones assembled once, in place."""
         position = 0
         if self._frame is not None:
             position = min(len(data), len(self._frame) - self._filled)
@@ -323,7 +325,9 @@ class Connection(asyncio.Protocol):
         self._tail = data[position:]
 
     def take_frames(self, received: memoryview) -> tuple[int, int]:
-        """`InPlace` has more: reads the whole frames; how many bytes they are, how many the next one will be."""
+        """Read the whole frames at the start of the data that `InPlace` received; return their size and the size of
+        the next.
+        """
         position, wanted = 0, _LENGTH_SIZE_BYTES
         try:
             while len(received) - position >= _LENGTH_SIZE_BYTES and self._failure is None:
@@ -344,7 +348,7 @@ class Connection(asyncio.Protocol):
         return size
 
     def _take_frame(self, frame: bytearray) -> None:
-        """A frame is complete that was received without `data_received`."""
+        """Process a complete frame that was received without `data_received`."""
         self._frame = None
         if self._transport is not None:
             self._transport.set_protocol(self)
@@ -390,7 +394,9 @@ class Connection(asyncio.Protocol):
 
 
 class _RestOfFrame(asyncio.BufferedProtocol):
-    """Stands in for a connection while the rest of one large answer is received into its frame, without a copy."""
+    """Protocol that takes the place of a connection while the rest of one large answer is received into its frame,
+    without a copy.
+    """
 
     def __init__(self, connection: Connection, frame: bytearray, filled: int) -> None:
         self._connection = connection
@@ -407,7 +413,7 @@ class _RestOfFrame(asyncio.BufferedProtocol):
             self._connection._take_frame(self._frame)
 
     def data_received(self, data: bytes) -> None:
-        """From a transport that knows no buffers (the simulator's): on as usual."""
+        """Called by transports without buffered protocols (the simulator's): continue as usual."""
         self._connection._continue(self._filled, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -425,7 +431,7 @@ def _settle(future: "asyncio.Future[Any]", found: Any) -> None:
         return
     if isinstance(found, ClientError):
         future.set_exception(found)
-        # Nobody is obliged to look at a pipelined answer once an earlier one failed.
+        # Mark the exception as retrieved: after one failure, a caller may ignore the pipelined answers behind it.
         future.exception()
     else:
         future.set_result(found)

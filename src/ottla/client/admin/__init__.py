@@ -1,9 +1,9 @@
 """Administration of a cluster, one noun per module: `admin.topics.create(...)`, `admin.configs.describe(...)`.
 
 Rules:
-- Whatever concerns several topics, partitions, groups or brokers has a twin `…_each` that gives `Outcomes`: what became
-  of each of them. The plain call raises if one of them failed, and says which.
-- What keeps the cluster from answering at all is no outcome of a part: it is raised.
+- Every call over several topics, partitions, groups or brokers has a twin `…_each` that returns `Outcomes`: a value or
+  an error for each of them. The plain call raises if one of them failed, and the error says which one.
+- A failure of the whole request (no broker answers, say) is not the outcome of a part: the call raises it.
 """
 
 from ottla.client.admin.configs import Configs

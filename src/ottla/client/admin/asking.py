@@ -1,8 +1,8 @@
-"""Questions that only certain brokers can answer: the leaders of partitions, or each of them; and what they say of each
+"""Requests that only certain brokers can answer (the leaders of partitions, or every broker), with an outcome per
 part.
 
-A broker that goes while it is asked is not waited for: whoever leads after it is asked instead, and one that the
-cluster has forgotten has nothing to say.
+A broker that fails while a request waits for its answer is not waited for: the new leader is asked instead. A broker
+that is no longer registered in the cluster has no entry in the result.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ R = TypeVar("R", bound=Response)
 
 
 async def one_by_one(parts: Iterable[K], work: Callable[[K], Awaitable[V]]) -> Outcomes[K, V]:
-    """The outcomes of work that has to be done for each part by itself; some at a time."""
+    """Do the work for each part by itself, some parts at a time, and return the outcome of each."""
     parts = list(dict.fromkeys(parts))
     outcomes: Outcomes[K, V] = Outcomes()
     for first in range(0, len(parts), limits.CLIENT_CALLS_AT_ONCE):
@@ -41,7 +41,7 @@ async def ask_leaders(
     for name, index in partitions:
         known = cluster.metadata.topics.get(name)
         if known is not None and known.partition(index) is None:
-            cluster.metadata.mark_stale(name)  # it may have been added a moment ago
+            cluster.metadata.mark_stale(name)  # the partition may have been added a moment ago
 
     async def guarded(node_id: int, led: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, V]:
         try:
@@ -59,7 +59,7 @@ async def ask_leaders(
 async def ask_every_broker(
     cluster: Cluster, request: Request, answer: type[R], error_of: Callable[[R], int]
 ) -> Outcomes[int, R]:
-    """What each of them says, in the order of their ids."""
+    """Send the request to every broker and return their answers in the order of the broker ids."""
     await cluster.refresh()
     asked = {each: _ask_broker(cluster, each, request, answer, error_of) for each in sorted(cluster.metadata.brokers)}
     outcomes = await outcomes_of(asked)

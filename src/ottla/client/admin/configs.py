@@ -1,8 +1,9 @@
-"""Configurations of topics, brokers and the other things that have one.
+"""Configurations of topics, brokers and the other resources that have one.
 
 Rules:
-- Changes are incremental: what is not named stays. Values are text, as in Kafka's files.
-- A broker's own configuration is asked of that broker; everything else of any broker. Each resource has its outcome.
+- Changes are incremental: settings that are not named keep their values. Values are text, as in Kafka's files.
+- A broker's own configuration is read from and changed at that broker; any broker can handle other resources.
+- Each resource has its own outcome.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ V = TypeVar("V")
 
 
 class Operation(IntEnum):
-    """What to do with a value; APPEND and SUBTRACT are for lists."""
+    """What to do with the value of a setting; APPEND and SUBTRACT are for lists."""
 
     SET = 0
     DELETE = 1
@@ -39,7 +40,7 @@ class Operation(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """A value that this one is taken from or would fall back to."""
+    """One of the values that a setting takes its value from, or would fall back to."""
 
     name: str
     value: str | None
@@ -48,7 +49,7 @@ class Synonym(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One setting with its value and where that comes from."""
+    """One setting with its value and the source of that value."""
 
     name: str
     value: str | None
@@ -73,7 +74,7 @@ class Change(NamedTuple):
 
 
 class Configs:
-    """What can be done with configurations."""
+    """Operations on configurations."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -87,7 +88,7 @@ class Configs:
     async def describe_each(
         self, resources: Iterable[Resource], names: Iterable[str] | None = None, *, documentation: bool = False
     ) -> Outcomes[Resource, list[ConfigEntry]]:
-        """The same for several resources."""
+        """Describe several resources, with an outcome per resource."""
         wanted = None if names is None else list(names)
 
         async def ask(node_id: int | None, owned: list[Resource]) -> Outcomes[Resource, list[ConfigEntry]]:
@@ -125,7 +126,9 @@ class Configs:
         return await settle(self._cluster, resources, attempt)
 
     def _is_absent(self, error: Exception, resource: Resource) -> TypeGuard[ApiError]:
-        """Whether it is a topic that nobody just made, so that it will not come."""
+        """Return whether the error means a topic that does not exist and was not created a moment ago: a retry cannot
+        help.
+        """
         now_s = asyncio.get_running_loop().time()
         return (
             isinstance(error, ApiError)
@@ -134,13 +137,13 @@ class Configs:
         )
 
     async def alter(self, resource: Resource, changes: Iterable[Change], *, validate_only: bool = False) -> None:
-        """Apply the changes, all or none."""
+        """Apply all of the changes or none."""
         (await self.alter_each({resource: changes}, validate_only=validate_only)).all()
 
     async def alter_each(
         self, changes: Mapping[Resource, Iterable[Change]], *, validate_only: bool = False
     ) -> Outcomes[Resource, None]:
-        """Apply the changes of each resource, all or none of it."""
+        """Apply the changes of several resources; for each resource, all of its changes or none."""
         kind = IncrementalAlterConfigsRequest.AlterConfigsResource
 
         async def ask(node_id: int | None, owned: list[Resource]) -> Outcomes[Resource, None]:
@@ -172,7 +175,7 @@ class Configs:
         return await _ask_owners(changes, ask)
 
     async def set(self, resource: Resource, values: Mapping[str, Setting]) -> None:
-        """Set values; None takes the setting back to its default."""
+        """Set values; None resets a setting to its default."""
         await self.alter(
             resource,
             [
@@ -182,7 +185,7 @@ class Configs:
         )
 
     async def resources(self, types: Iterable[ResourceType] = ()) -> list[Resource]:
-        """The resources that have a configuration of their own (all types unless told)."""
+        """Return the resources that have a configuration of their own, of the given types (default: of all types)."""
         request = ListConfigResourcesRequest(resource_types=[int(each) for each in types])
         answer = await self._cluster.call(request, ListConfigResourcesResponse, error_of=lambda each: each.error_code)
         check(answer.error_code)
@@ -193,7 +196,7 @@ class Configs:
 async def _ask_owners(
     resources: Iterable[Resource], ask: Callable[[int | None, list[Resource]], Awaitable[Outcomes[Resource, V]]]
 ) -> Outcomes[Resource, V]:
-    """Ask each broker for its own, and any (None) for the rest, all at the same time."""
+    """Ask each broker about its own configuration and any broker (None) about the other resources, all in parallel."""
     by_node: dict[int | None, list[Resource]] = {}
     for each in resources:
         by_node.setdefault(_node_of(each), []).append(each)

@@ -1,9 +1,9 @@
-"""When the first record of a stretch of a partition was written, for many partitions at once.
+"""The timestamp of the first record in a range of offsets, for many partitions at once.
 
 Rules:
-- One small fetch serves all partitions of a broker, and each is asked until its first record has come.
-- Every partition has its own outcome: None where the stretch has no record (any more).
-- What retention deletes meanwhile is not a failure: the stretch then begins where the log does.
+- One small fetch serves all partitions of a broker. Partitions are fetched again until their first record has come.
+- Every partition has its own outcome: None if the range has no records (any more).
+- Records that retention deletes meanwhile are not a failure: the range then begins at the log start offset.
 """
 
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from ottla.client.errors import OffsetOutOfRange, TopicRecreated
 from ottla.client.outcomes import Outcomes
 from ottla.model.ids import TopicPartition
 
-_ONE_BATCH = ReadOptions(max_partition_bytes=1)  # a broker gives one batch at least
+_ONE_BATCH = ReadOptions(max_partition_bytes=1)  # a broker always returns at least one batch
 
 
 async def first_times(
     cluster: Cluster, stretches: Mapping[TopicPartition, PartitionBounds]
 ) -> Outcomes[TopicPartition, int | None]:
-    """The timestamp of the first record of each."""
+    """Return the timestamp of the first record in each partition's range of offsets."""
     outcomes: Outcomes[TopicPartition, int | None] = Outcomes()
     left = {partition: FetchCursor(partition, start, end) for partition, (start, end) in stretches.items()}
     fetcher = Fetcher(cluster, _ONE_BATCH)
@@ -38,7 +38,7 @@ async def first_times(
                         outcomes.failed[partition] = error
                     else:
                         left[partition] = FetchCursor(partition, error.start_offset, fetched.cursor.end)
-                except Exception as error:  # whatever is wrong with these records, the others' are not concerned
+                except Exception as error:  # a failure in one partition's records must not affect the others
                     outcomes.failed[partition] = error
                 else:
                     if time_ms is not None:

@@ -1,4 +1,4 @@
-"""What groups look like from outside: one description for all kinds, made from four different answers."""
+"""Descriptions of groups: one class for all kinds of groups, built from four different responses."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ _CONSUMER_PROTOCOL = "consumer"
 
 
 class GroupMember(NamedTuple):
-    """One member; `partitions` are those it has now (tasks of a streams group have none)."""
+    """One member of a group; `partitions` is its current assignment (empty for streams groups, which assign tasks)."""
 
     member_id: str
     instance_id: str | None
@@ -31,7 +31,7 @@ class GroupMember(NamedTuple):
 
 
 class GroupDescription(NamedTuple):
-    """`epoch` is the group's epoch or generation, where the protocol tells it."""
+    """A group with its members; `epoch` is the group's epoch or generation, if the protocol has one."""
 
     group_id: str
     kind: str
@@ -83,7 +83,7 @@ def _assigned(blob: bytes) -> Iterable[TopicPartition]:
     except ApiError as error:
         if error.code != ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
             raise
-        return ()  # an assignor of somebody's own
+        return ()  # a custom assignor, whose format is unknown
 
 
 async def _consumer(coordinator: Coordinator, group_id: str) -> GroupDescription:
@@ -99,7 +99,7 @@ async def _share(coordinator: Coordinator, group_id: str) -> GroupDescription:
 
 
 def _of_partitions(group: Any, kind: str) -> GroupDescription:
-    """Consumer and share groups are described alike, but that share groups know no static members."""
+    """Describe a consumer or share group; the responses are alike, except that share groups have no static members."""
     check(group.error_code, group.error_message)
     members = tuple(
         GroupMember(

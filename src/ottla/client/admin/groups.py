@@ -1,7 +1,7 @@
-"""Groups of any kind: list, describe, delete; offsets and lag of those that commit offsets.
+"""Groups of any kind: list, describe, delete; offsets and lag of the groups that commit offsets.
 
-Lag is told in records and in seconds: how long the first record that the group has not read has been waiting. Its time
-is read from the log itself, so it is right whatever the rate of writing was meanwhile.
+Lag is given in records and in seconds: how long the first record that the group has not read has been waiting. The
+timestamp of that record is read from the log, so the lag is right whatever the rate of writing was meanwhile.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,12 +24,12 @@ from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest, Delete
 from ottla.wire.messages.groups.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.wire.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
-# A commit by nobody: allowed while the group has no members.
+# The member id and generation of an offset commit without a member: allowed while the group has no members.
 _NOBODY = ("", -1)
 
 
 class GroupListing(NamedTuple):
-    """A group as lists show it. Old brokers tell neither its kind nor its state."""
+    """A group in a list of groups. Old brokers return neither its kind nor its state."""
 
     group_id: str
     kind: str
@@ -38,7 +38,9 @@ class GroupListing(NamedTuple):
 
 
 class PartitionLag(NamedTuple):
-    """How far behind a group is in one partition; None where it has committed nothing, or nobody knows."""
+    """The lag of a group in one partition; a field is None if the group has committed nothing or
+    the value is unknown.
+    """
 
     partition: TopicPartition
     committed: int | None
@@ -48,13 +50,13 @@ class PartitionLag(NamedTuple):
 
 
 class Groups:
-    """What can be done with groups."""
+    """Operations on groups."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     async def all(self, states: Iterable[str] = (), kinds: Iterable[str] = ()) -> list[GroupListing]:
-        """All groups of all brokers, sorted; only those in one of `states` and of one of `kinds` if given."""
+        """Return the groups of all brokers, sorted; only those in one of `states` and of one of `kinds` if given."""
         answers = (await self.all_each(states, kinds)).all().values()
         found = {each.group_id: each for listed in answers for each in listed}
         return [found[name] for name in sorted(found)]
@@ -62,7 +64,7 @@ class Groups:
     async def all_each(
         self, states: Iterable[str] = (), kinds: Iterable[str] = ()
     ) -> Outcomes[int, list[GroupListing]]:
-        """The same, by broker: of one that is away nobody knows what it coordinates."""
+        """Return the groups by coordinating broker; a broker that cannot be reached has a failed outcome."""
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
         answers = await ask_every_broker(self._cluster, request, ListGroupsResponse, lambda each: each.error_code)
         found = {
@@ -75,24 +77,24 @@ class Groups:
         return Outcomes(found, answers.failed)
 
     async def describe(self, group_id: str) -> GroupDescription:
-        """State and members. Raises GROUP_ID_NOT_FOUND."""
+        """Return the state and members of a group. Raises GROUP_ID_NOT_FOUND."""
         return (await self.describe_each([group_id])).all()[group_id]
 
     async def describe_each(self, group_ids: Iterable[str]) -> Outcomes[str, GroupDescription]:
-        """The same, of several groups, each of which has a coordinator of its own."""
+        """Describe several groups, each at its own coordinator, with an outcome per group."""
         listed = await self.all_each()
         kinds = {each.group_id: each.kind for groups in listed.found.values() for each in groups}
 
         async def ask(group_id: str) -> GroupDescription:
             if group_id not in kinds:
-                listed.all()  # it may be one of a broker that is away
+                listed.all()  # raises if a broker is away: it may coordinate this group
                 raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
             return await describe(self._coordinator(group_id), group_id, kinds[group_id])
 
         return await one_by_one(group_ids, ask)
 
     async def delete(self, group_id: str) -> None:
-        """Delete a group without members, and its offsets."""
+        """Delete a group without members, together with its offsets."""
         answer = await call_once(
             self._cluster,
             group_id,
@@ -104,7 +106,7 @@ class Groups:
         check(answer.results[0].error_code)
 
     async def delete_each(self, group_ids: Iterable[str]) -> Outcomes[str, None]:
-        """The same, of several groups."""
+        """Delete several groups, with an outcome per group."""
         return await one_by_one(group_ids, self.delete)
 
     # --- offsets
@@ -112,7 +114,9 @@ class Groups:
     async def offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed. For named partitions it waits for transactions that are about to end."""
+        """Return the offsets that the group has committed. With named partitions, wait for transactions that are about
+        to end.
+        """
         if partitions is None:
             return await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).fetch_all()
         found = (await self.offsets_each(group_id, partitions)).all()
@@ -121,17 +125,17 @@ class Groups:
     async def offsets_each(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> Outcomes[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed, with an outcome per partition: None where it has committed nothing."""
+        """Return the group's committed offsets with an outcome per partition: None if it has committed nothing."""
         return await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).fetch(partitions)
 
     async def set_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
-        """Let the group go on elsewhere; it must not have members."""
+        """Change the offsets from which the group continues; the group must not have members."""
         (await self.set_offsets_each(group_id, offsets)).all()
 
     async def set_offsets_each(
         self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
     ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
-        """The same, with an outcome per partition: what was stored."""
+        """Change the group's offsets, with an outcome per partition: the offset that was stored."""
         places = asked_positions(offsets)
         member_id, generation = _NOBODY
         return await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).commit(
@@ -139,13 +143,13 @@ class Groups:
         )
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """Forget how far the group has read partitions that none of its members reads."""
+        """Delete the group's offsets of partitions that none of its members reads."""
         (await self.delete_offsets_each(group_id, partitions)).all()
 
     async def delete_offsets_each(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> Outcomes[TopicPartition, None]:
-        """The same, with an outcome per partition."""
+        """Delete the group's offsets of partitions, with an outcome per partition."""
         partitions = list(partitions)
         topics: dict[str, OffsetDeleteRequest.Topic] = {}
         for name, index in partitions:
@@ -171,25 +175,26 @@ class Groups:
         return await told_by(asking, partitions, read)
 
     async def lag(self, group_id: str, partitions: Iterable[TopicPartition] = ()) -> list[PartitionLag]:
-        """For what the group has committed, and for `partitions` (those of its members, say), sorted."""
+        """Return the lag in the partitions for which the group has committed offsets, and in `partitions`, sorted."""
         return list((await self.lag_each(group_id, partitions)).all().values())
 
     async def lag_each(
         self, group_id: str, partitions: Iterable[TopicPartition] = ()
     ) -> Outcomes[TopicPartition, PartitionLag]:
-        """The same, with an outcome per partition: neither a leader that is away nor records that cannot be read take
-        the others' lag with them."""
+        """Return the group's lag with an outcome per partition: a leader that is away, or records that cannot be read,
+        fail only the partitions that they concern.
+        """
         stored = await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).fetch_all_each()
         committed = stored.found
         wanted = sorted({*committed, *partitions} - stored.failed.keys())
         known = {topic.name: topic.partition_count for topic in await self._topics()}
-        there = [each for each in wanted if each.partition < known.get(each.topic, 0)]  # of topics that still exist
+        there = [each for each in wanted if each.partition < known.get(each.topic, 0)]  # partitions that still exist
         bounds = await bounds_each(self._cluster, there)
         lags: dict[TopicPartition, PartitionLag] = {}
         unread: dict[TopicPartition, PartitionBounds] = {}
         for partition in (each for each in there if each in bounds.found):
             place, (start, end) = committed.get(partition), bounds.found[partition]
-            # What retention has deleted before it was read is still owed, but has no time any more.
+            # Records that retention deleted before the group read them count as lag, but have no timestamp any more.
             begin = max(place.offset, start) if place is not None else 0
             records = max(end - place.offset, 0) if place is not None else None
             lags[partition] = PartitionLag(

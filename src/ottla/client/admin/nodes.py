@@ -1,4 +1,6 @@
-"""The nodes of a cluster: who is there, what they serve, their disks, feature levels; and how one leaves for good."""
+"""The nodes of a cluster: brokers, the APIs they serve, their log directories, feature levels;
+unregistering a broker.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -39,7 +41,7 @@ class Feature(NamedTuple):
 
 
 class Upgrade(IntEnum):
-    """Which way feature levels may go; an unsafe downgrade may lose metadata."""
+    """The direction in which feature levels may change; an unsafe downgrade may lose metadata."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -47,7 +49,9 @@ class Upgrade(IntEnum):
 
 
 class ReplicaSize(NamedTuple):
-    """What one replica takes on a disk, and what was read of it since its broker opened it (-1: that does not tell)."""
+    """The size of one replica on disk, and the bytes read from it since its broker opened it (-1: the broker does not
+    say).
+    """
 
     topic: str
     partition: int
@@ -70,16 +74,17 @@ class LogDir:
 
 
 class Nodes:
-    """What can be asked of the nodes themselves."""
+    """Operations on the nodes of a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     async def describe(self, *, fenced: bool = False) -> ClusterDescription:
-        """Brokers, controller and id of the cluster; with `fenced`, those brokers too that are registered but away.
+        """Return the brokers, the controller and the id of the cluster; with `fenced`, also registered brokers that
+        are fenced.
 
-        Behind a quorum of controllers, `controller_id` is just some broker that takes requests for it: who leads is in
-        `quorum`.
+        In a KRaft cluster, `controller_id` is any broker that forwards requests to the active controller. `quorum`
+        returns the controller that leads.
         """
         request = DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=fenced)
         answer = await self._cluster.call(request, DescribeClusterResponse, error_of=lambda each: each.error_code)
@@ -88,12 +93,12 @@ class Nodes:
         return ClusterDescription(answer.cluster_id, answer.controller_id, tuple(sorted(brokers)))
 
     async def api_versions(self, node_id: int | None = None) -> dict[int, VersionRange]:
-        """The APIs that a broker (any, unless told) serves, by key."""
+        """Return the APIs that a broker (default: any broker) serves, by API key."""
         connection = await (self._cluster.any_connection() if node_id is None else self._cluster.connection(node_id))
         return dict(sorted(connection.versions.items()))
 
     async def features(self, node_id: int | None = None) -> list[Feature]:
-        """The features that a broker supports and the levels that the cluster has finalised."""
+        """Return the features that a broker supports and the levels that the cluster has finalised."""
         request = ApiVersionsRequest(client_software_name="ottla", client_software_version=VERSION)
         answer = await self._cluster.call(request, ApiVersionsResponse, node_id=node_id)
         check(answer.error_code)
@@ -105,11 +110,13 @@ class Nodes:
         return sorted(found)
 
     async def log_dirs(self, node_ids: Iterable[int] | None = None) -> list[LogDir]:
-        """The log directories of the brokers (all, unless told) with every replica's size and what was read of it."""
+        """Return the log directories of the brokers (default: all) with every replica's size and the bytes read from
+        it.
+        """
         return [each for dirs in (await self.log_dirs_each(node_ids)).all().values() for each in dirs]
 
     async def log_dirs_each(self, node_ids: Iterable[int] | None = None) -> Outcomes[int, list[LogDir]]:
-        """The same, by broker: of one that is away nobody knows them."""
+        """Return the log directories by broker; a broker that cannot be reached has a failed outcome."""
         if node_ids is None:
             node_ids = [broker.node_id for broker in (await self.describe()).brokers]
             await self._cluster.refresh()
@@ -122,11 +129,13 @@ class Nodes:
         return [_log_dir(node_id, each) for each in answer.results]
 
     async def quorum(self) -> Quorum:
-        """The metadata quorum."""
+        """Return the state of the metadata quorum."""
         return await Voters(self._cluster).quorum()
 
     async def unregister(self, node_id: int) -> None:
-        """Forget a broker that will not come back. It must be down and hold no replicas (Kafka does not check)."""
+        """Remove a broker that will not come back from the cluster. It must be down and hold no replicas (Kafka does
+        not check).
+        """
         request = UnregisterBrokerRequest(broker_id=node_id)
         answer = await self._cluster.call(request, UnregisterBrokerResponse, error_of=lambda each: each.error_code)
         check(answer.error_code, answer.error_message)
@@ -134,7 +143,7 @@ class Nodes:
     async def update_features(
         self, levels: Mapping[str, int], kind: Upgrade = Upgrade.UPGRADE, *, validate_only: bool = False
     ) -> None:
-        """Finalise other levels for the whole cluster, all or none; level 0 takes a feature away."""
+        """Finalise other feature levels for the whole cluster, all or none; level 0 removes a feature."""
         request = UpdateFeaturesRequest(
             timeout_ms=self._cluster.options.request_timeout_ms,
             feature_updates=[

@@ -1,11 +1,11 @@
-"""Where partitions live: move their replicas between brokers and disks, elect their leaders.
+"""The placement of partitions: move replicas between brokers and log directories, elect leaders.
 
 Rules:
-- Brokers pass these requests on to the active controller, so any broker may be asked; only moves between the disks of
-  one broker are that broker's own business.
-- A move is a goal ("these replicas, the first of them preferred as the leader"): to ask for it again changes nothing,
-  so all of these calls are repeated when an answer was lost.
-- An election that was not needed has not failed: the right replica leads.
+- Brokers forward these requests to the active controller, so any broker may be asked; only a move between the log
+  directories of one broker is a request to that broker.
+- A move is a goal ("these replicas, the first of them preferred as the leader"): asking for it again changes nothing,
+  so all of these calls are repeated if a response was lost.
+- An election that was not needed is not a failure: the right replica leads already.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,14 +32,16 @@ _Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
 
 
 class Election(IntEnum):
-    """Whom to elect: the first replica of the list if it is in sync, or, at the price of records, any that lives."""
+    """PREFERRED: elect the first replica of the list if it is in sync. UNCLEAN: elect any live replica; records may be
+    lost.
+    """
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
 class Reassignment(NamedTuple):
-    """A move under way: all replicas of now, and which of them come and go."""
+    """A reassignment in progress: all replicas of the moment, and which of them are being added and removed."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]
@@ -48,12 +50,12 @@ class Reassignment(NamedTuple):
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas when it is done."""
+        """The replicas once the reassignment is complete."""
         return tuple(each for each in self.replicas if each not in self.removing)
 
 
 class Replicas:
-    """What can be done with replicas and leaders."""
+    """Operations on replicas and leaders."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -61,21 +63,21 @@ class Replicas:
     async def reassign(
         self, moves: Mapping[TopicPartition, Sequence[int]], *, allow_factor_change: bool = True
     ) -> None:
-        """Give partitions these replicas, the preferred leader first. Returns when the moves have begun."""
+        """Reassign partitions to these replicas, the preferred leader first. Returns when the moves have begun."""
         (await self.reassign_each(moves, allow_factor_change=allow_factor_change)).all()
 
     async def reassign_each(
         self, moves: Mapping[TopicPartition, Sequence[int]], *, allow_factor_change: bool = True
     ) -> Outcomes[TopicPartition, None]:
-        """The same, with an outcome per partition."""
+        """Reassign partitions, with an outcome per partition."""
         return await self._alter(moves, allow_factor_change=allow_factor_change)
 
     async def cancel(self, partitions: Iterable[TopicPartition]) -> None:
-        """Let partitions that move stay where they were; NO_REASSIGNMENT_IN_PROGRESS for those that do not."""
+        """Cancel the reassignment of partitions; raises NO_REASSIGNMENT_IN_PROGRESS for those that have none."""
         (await self.cancel_each(partitions)).all()
 
     async def cancel_each(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, None]:
-        """The same, with an outcome per partition."""
+        """Cancel the reassignment of partitions, with an outcome per partition."""
         return await self._alter(dict.fromkeys(partitions), allow_factor_change=True)
 
     async def _alter(
@@ -107,7 +109,7 @@ class Replicas:
         return await told_by(asking, wanted, read)
 
     async def reassignments(self, partitions: Iterable[TopicPartition] | None = None) -> list[Reassignment]:
-        """The moves under way (all, unless told), sorted."""
+        """Return the reassignments in progress (of all partitions by default), sorted."""
         kind = ListPartitionReassignmentsRequest.Topics
         wanted: dict[str, ListPartitionReassignmentsRequest.Topics] | None = None
         if partitions is not None:
@@ -136,14 +138,15 @@ class Replicas:
     async def elect(
         self, partitions: Iterable[TopicPartition] | None = None, kind: Election = Election.PREFERRED
     ) -> None:
-        """Elect leaders, of these partitions or of all."""
+        """Elect leaders of the given partitions, or of all."""
         (await self.elect_each(partitions, kind)).all()
 
     async def elect_each(
         self, partitions: Iterable[TopicPartition] | None = None, kind: Election = Election.PREFERRED
     ) -> Outcomes[TopicPartition, bool]:
-        """The same, with an outcome per partition: False where no election was needed. Of all partitions (None), only
-        those have one where there was something to do."""
+        """Elect leaders, with an outcome per partition: False if no election was needed. If all partitions are asked
+        for (None), only those that needed an election have an outcome.
+        """
         parts = None if partitions is None else list(partitions)
         wanted: dict[str, ElectLeadersRequest.TopicPartitions] | None = None
         if parts is not None:
@@ -174,18 +177,18 @@ class Replicas:
             ]
 
         asking = self._cluster.call(request, ElectLeadersResponse, error_of=lambda each: each.error_code)
-        if parts is None:  # there is nothing that could have failed but the request
+        if parts is None:  # without named partitions only the request as a whole can fail
             return told((), read(await asking))
         return await told_by(asking, parts, read)
 
     async def move_to_disk(self, node_id: int, paths: Mapping[TopicPartition, str]) -> None:
-        """Let a broker keep replicas in other ones of its log directories. Returns when the moves have begun."""
+        """Move replicas to other log directories of the same broker. Returns when the moves have begun."""
         (await self.move_to_disk_each(node_id, paths)).all()
 
     async def move_to_disk_each(
         self, node_id: int, paths: Mapping[TopicPartition, str]
     ) -> Outcomes[TopicPartition, None]:
-        """The same, with an outcome per partition."""
+        """Move replicas to other log directories of the same broker, with an outcome per partition."""
         kind = AlterReplicaLogDirsRequest.AlterReplicaLogDir
         dirs: dict[str, dict[str, list[int]]] = {}
         for (name, index), path in paths.items():

@@ -1,4 +1,4 @@
-"""Share groups' places: where each partition's first unfinished record is, how much is left, and moving it."""
+"""Offsets of share groups: the first unfinished record of each partition, the lag; changing and deleting them."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -23,7 +23,9 @@ from ottla.wire.messages.shares.describe_share_group_offsets import (
 
 
 class SharePlace(NamedTuple):
-    """`start` is the first offset that is not finished with (None: nothing read yet); `lag` as the broker counts it."""
+    """The share-partition start offset: `start` is the first unfinished offset (None: nothing read yet), `lag` the
+    broker's.
+    """
 
     partition: TopicPartition
     start: int | None
@@ -31,17 +33,17 @@ class SharePlace(NamedTuple):
 
 
 class Shares:
-    """What can be done with the places of share groups."""
+    """Operations on the offsets of share groups."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     async def places(self, group_id: str) -> list[SharePlace]:
-        """Of every partition that the group has begun, sorted."""
+        """Return the start offset and lag of every partition that the group has begun to read, sorted."""
         return list((await self.places_each(group_id)).all().values())
 
     async def places_each(self, group_id: str) -> Outcomes[TopicPartition, SharePlace]:
-        """The same, with an outcome per partition."""
+        """Return the start offset and lag, with an outcome per partition."""
         group = DescribeShareGroupOffsetsRequest.Group(group_id=group_id, topics=None)
         answer = await call_once(
             self._cluster,
@@ -62,11 +64,11 @@ class Shares:
         return told((), [(at, _place(at, each), each.error_code, each.error_message) for at, each in places])
 
     async def move(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Let a group without members go on from these offsets."""
+        """Set the start offsets of a group without members."""
         (await self.move_each(group_id, offsets)).all()
 
     async def move_each(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, None]:
-        """The same, with an outcome per partition."""
+        """Set the start offsets of a group without members, with an outcome per partition."""
         kind = AlterShareGroupOffsetsRequest.Topic
         topics: dict[str, AlterShareGroupOffsetsRequest.Topic] = {}
         for (name, index), offset in offsets.items():
@@ -92,11 +94,11 @@ class Shares:
         return await told_by(asking, offsets, read)
 
     async def forget(self, group_id: str, topics: Iterable[str]) -> None:
-        """Drop all that a group without members knows of these topics."""
+        """Delete the offsets of these topics from a group without members."""
         (await self.forget_each(group_id, topics)).all()
 
     async def forget_each(self, group_id: str, topics: Iterable[str]) -> Outcomes[str, None]:
-        """The same, with an outcome per topic."""
+        """Delete the offsets of these topics, with an outcome per topic."""
         topics = list(topics)
         kind = DeleteShareGroupOffsetsRequest.Topic
         asking = call_once(

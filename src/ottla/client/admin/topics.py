@@ -19,11 +19,11 @@ from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, Create
 from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 BROKER_DEFAULT = -1
-# DeleteRecords up to the high watermark, wherever it is.
+# For DeleteRecords: delete up to the high watermark.
 ALL_RECORDS = -1
-# What CreateTopics says of topics that are there afterwards.
+# The codes with which CreateTopics reports a topic that exists afterwards.
 _EXISTS = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-# What DeleteRecords' codes mean; its answer has no room for a text.
+# What the error codes of DeleteRecords mean; the response has no field for a message.
 _DELETION_REFUSED: dict[int, str] = {
     ErrorCode.POLICY_VIOLATION: "records can be deleted only where cleanup.policy contains delete",
     ErrorCode.OFFSET_OUT_OF_RANGE: "the offset lies beyond the end of the partition",
@@ -32,7 +32,7 @@ _DELETION_REFUSED: dict[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be made; what is left out is the broker's default."""
+    """A topic to create; fields that are left out take the broker's defaults."""
 
     name: str
     partitions: int = BROKER_DEFAULT
@@ -43,7 +43,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """A topic that was made; configs are None when the broker does not tell."""
+    """A topic that was created; `configs` is None if the broker did not return it."""
 
     name: str
     topic_id: bytes
@@ -53,7 +53,7 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class ActiveProducer:
-    """A producer that a partition remembers."""
+    """The state that a partition keeps of one producer."""
 
     producer_id: int
     producer_epoch: int
@@ -64,7 +64,7 @@ class ActiveProducer:
 
 
 class Topics:
-    """What can be done with topics."""
+    """Operations on topics."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -87,7 +87,7 @@ class Topics:
     async def create_each(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
     ) -> Outcomes[str, CreatedTopic]:
-        """Create topics, each on its own account."""
+        """Create topics, with an outcome per topic."""
         topics = list(topics)
         request = CreateTopicsRequest(
             topics=[_creatable(topic) for topic in topics],
@@ -110,7 +110,7 @@ class Topics:
         (await self.delete_each([name])).all()
 
     async def delete_each(self, names: Iterable[str]) -> Outcomes[str, None]:
-        """Delete topics, each on its own account."""
+        """Delete topics, with an outcome per topic."""
         names = list(names)
         for name in names:
             if not isinstance(name, str):
@@ -128,17 +128,17 @@ class Topics:
         for name in outcomes.found:
             self._cluster.metadata.deleted(name)
         for name in outcomes.failed:
-            self._cluster.metadata.mark_stale(name)  # an answer that was lost may have been a good one
+            self._cluster.metadata.mark_stale(name)  # the topic may be deleted even if the response was lost
         return outcomes
 
     async def add_partitions(self, name: str, total: int, *, validate_only: bool = False) -> None:
-        """Let the topic have `total` partitions, more than it has now."""
+        """Increase the number of partitions of the topic to `total`."""
         (await self.add_partitions_each({name: total}, validate_only=validate_only)).all()
 
     async def add_partitions_each(
         self, totals: Mapping[str, int], *, validate_only: bool = False
     ) -> Outcomes[str, None]:
-        """Let topics have so many partitions, each on its own account."""
+        """Increase the numbers of partitions of topics, with an outcome per topic."""
         request = CreatePartitionsRequest(
             topics=[
                 CreatePartitionsRequest.Topic(name=name, count=total, assignments=None)
@@ -171,18 +171,18 @@ class Topics:
         return sorted((topic for topic in found if topic is not None), key=lambda topic: topic.name)
 
     async def describe(self, name: str) -> TopicInfo:
-        """One topic as it is now."""
+        """Return the current metadata of one topic."""
         self._cluster.metadata.mark_stale(name)
         return await self._cluster.topic(name)
 
     async def describe_each(self, names: Iterable[str]) -> Outcomes[str, TopicInfo]:
-        """Topics as they are now."""
+        """Return the current metadata of topics, with an outcome per topic."""
         return await one_by_one(names, self.describe)
 
     async def offsets(
         self, name: str, time: Time = LATEST, partitions: Iterable[int] | None = None, *, read_committed: bool = False
     ) -> dict[int, OffsetAndTime]:
-        """The offset at a time, per partition of one topic."""
+        """Return the offset at a time, per partition of one topic."""
         if partitions is None:
             partitions = [each.index for each in (await self.describe(name)).partitions]
         wanted = {TopicPartition(name, index): time for index in partitions}
@@ -192,28 +192,30 @@ class Topics:
     async def offsets_each(
         self, wanted: Mapping[TopicPartition, Time], *, read_committed: bool = False
     ) -> Outcomes[TopicPartition, OffsetAndTime]:
-        """The offset at a time, per partition of any topics."""
+        """Return the offset at a time, per partition of any topics."""
         return await list_offsets_each(self._cluster, wanted, read_committed=read_committed)
 
     async def bounds(self, name: str) -> dict[int, PartitionBounds]:
-        """(first offset, end offset) per partition: what can be read."""
+        """Return the readable range of offsets, (first offset, end offset), per partition of one topic."""
         partitions = [TopicPartition(name, each.index) for each in (await self.describe(name)).partitions]
         found = (await self.bounds_each(partitions)).all()
         return {partition.partition: found[partition] for partition in partitions}
 
     async def bounds_each(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, PartitionBounds]:
-        """The same, of partitions of any topics."""
+        """Return the readable range of offsets per partition of any topics."""
         return await bounds_each(self._cluster, partitions)
 
     # --- records and producers ----------------------------------------------------------------------------------
 
     async def delete_records(self, name: str, before: Mapping[int, int]) -> dict[int, int]:
-        """Delete the records before an offset per partition (ALL_RECORDS: all); returns the new first offsets."""
+        """Delete the records before an offset per partition (ALL_RECORDS: all of them); return the
+        new first offsets.
+        """
         wanted = {TopicPartition(name, index): offset for index, offset in before.items()}
         return {at.partition: offset for at, offset in (await self.delete_records_each(wanted)).all().items()}
 
     async def delete_records_each(self, before: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
-        """The same, in partitions of any topics."""
+        """Delete the records before an offset in partitions of any topics, with an outcome per partition."""
 
         async def ask(node_id: int, led: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
             topics: dict[str, DeleteRecordsRequest.Topic] = {}
@@ -243,13 +245,13 @@ class Topics:
         return await ask_leaders(self._cluster, before, ask)
 
     async def producers(self, partition: TopicPartition) -> list[ActiveProducer]:
-        """The idempotent and transactional producers that the partition remembers."""
+        """Return the idempotent and transactional producers whose state the partition keeps."""
         return (await self.producers_each([partition])).all()[partition]
 
     async def producers_each(
         self, partitions: Iterable[TopicPartition]
     ) -> Outcomes[TopicPartition, list[ActiveProducer]]:
-        """The same, of several partitions."""
+        """Return the producers of several partitions, with an outcome per partition."""
 
         async def ask(
             node_id: int, led: Mapping[TopicPartition, int]

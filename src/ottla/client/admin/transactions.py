@@ -1,4 +1,4 @@
-"""Transactions: list, describe, find those that hang, abort."""
+"""Transactions: list, describe, find hanging transactions, abort."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -22,7 +22,7 @@ Marker = WriteTxnMarkersRequest.WritableTxnMarker
 
 
 class TransactionListing(NamedTuple):
-    """A transactional id as lists show it."""
+    """A transactional id in a list of transactions."""
 
     transactional_id: str
     producer_id: int
@@ -30,7 +30,7 @@ class TransactionListing(NamedTuple):
 
 
 class TransactionDescription(NamedTuple):
-    """A transactional id and the transaction it is in; `started_ms` is None between transactions."""
+    """A transactional id with its current transaction; `started_ms` is None between transactions."""
 
     transactional_id: str
     state: str
@@ -42,7 +42,7 @@ class TransactionDescription(NamedTuple):
 
 
 class Transactions:
-    """What can be done with transactions."""
+    """Operations on transactions."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -50,14 +50,16 @@ class Transactions:
     async def all(
         self, states: Iterable[str] = (), producer_ids: Iterable[int] = (), *, running_ms: int = -1
     ) -> list[TransactionListing]:
-        """Of all brokers, sorted; `running_ms`: only those that have been open at least so long."""
+        """Return the transactions of all brokers, sorted; with `running_ms`, only those that have been open at least
+        so long.
+        """
         answers = await self.all_each(states, producer_ids, running_ms=running_ms)
         return sorted(each for listed in answers.all().values() for each in listed)
 
     async def all_each(
         self, states: Iterable[str] = (), producer_ids: Iterable[int] = (), *, running_ms: int = -1
     ) -> Outcomes[int, list[TransactionListing]]:
-        """The same, by broker: of one that is away nobody knows what it coordinates."""
+        """Return the transactions by coordinating broker; a broker that cannot be reached has a failed outcome."""
         request = ListTransactionsRequest(
             state_filters=list(states), producer_id_filters=list(producer_ids), duration_filter=running_ms
         )
@@ -75,7 +77,7 @@ class Transactions:
         return Outcomes(found, answers.failed)
 
     async def describe(self, transactional_id: str) -> TransactionDescription:
-        """Raises TRANSACTIONAL_ID_NOT_FOUND."""
+        """Return the state of a transactional id. Raises TRANSACTIONAL_ID_NOT_FOUND."""
         answer = await call_once(
             self._cluster,
             transactional_id,
@@ -98,12 +100,12 @@ class Transactions:
         )
 
     async def describe_each(self, transactional_ids: Iterable[str]) -> Outcomes[str, TransactionDescription]:
-        """The same, of several ids, each of which has a coordinator of its own."""
+        """Describe several transactional ids, each at its own coordinator, with an outcome per id."""
         return await one_by_one(transactional_ids, self.describe)
 
     async def abort(self, transactional_id: str) -> None:
-        """End the transaction that is open, and fence whoever holds the id: as a new producer of that id would."""
-        await self.describe(transactional_id)  # one that does not exist is not to be made by this
+        """Abort the open transaction and fence the current producer of the id, as a new producer with that id would."""
+        await self.describe(transactional_id)  # raises if the id does not exist: InitProducerId would create it
         request = InitProducerIdRequest(
             transactional_id=transactional_id,
             transaction_timeout_ms=_FENCING_TIMEOUT_MS,
@@ -121,11 +123,13 @@ class Transactions:
         check(answer.error_code)
 
     async def abort_each(self, transactional_ids: Iterable[str]) -> Outcomes[str, None]:
-        """The same, of several ids."""
+        """Abort the transactions of several ids, with an outcome per id."""
         return await one_by_one(transactional_ids, self.abort)
 
     async def abort_in(self, partition: TopicPartition, start_offset: int) -> ActiveProducer:
-        """End a transaction that hangs in one partition, unknown to its coordinator, by where it began there."""
+        """Abort a hanging transaction in one partition, which its coordinator does not know, by its first offset
+        there.
+        """
         asked: ActiveProducer | None = None
 
         async def attempt() -> ActiveProducer:
@@ -135,7 +139,7 @@ class Transactions:
                     asked = producer
                     await self._write_abort(partition, producer)
                     return producer
-            if asked is not None:  # whoever was asked has done it, and did not come to say so
+            if asked is not None:  # an earlier attempt has written the marker, but its response was lost
                 return asked
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,

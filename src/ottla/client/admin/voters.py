@@ -1,7 +1,8 @@
-"""Voters of the metadata quorum that change while it runs (KIP-853): who is one, who becomes one, who no longer is.
+"""Voters of a metadata quorum whose voters may change while it runs (KIP-853): list, add and remove them.
 
-Only a quorum of kraft.version 1 or later takes such changes: one that was formatted with its voters in the log instead
-of in `controller.quorum.voters`. A voter is a node and one of its directories: whoever lost its disk is another one.
+Only a quorum of kraft.version 1 or later accepts such changes: one that was formatted with its voters in the log
+instead of in `controller.quorum.voters`. A voter is a node id with a directory id: a node that lost its disk is another
+voter.
 """
 
 from collections.abc import Iterable
@@ -21,11 +22,11 @@ from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest,
 
 R = TypeVar("R", bound=Response)
 PartitionData = DescribeQuorumResponse.TopicData.PartitionData
-_CONTROLLERS = 2  # the kind of endpoints that controllers are asked for
+_CONTROLLERS = 2  # the endpoint type of controllers in DescribeCluster
 
 
 class VoterEndpoint(NamedTuple):
-    """Where a voter listens for the others."""
+    """A listener at which a voter accepts requests of the other controllers."""
 
     listener: str
     host: str
@@ -37,7 +38,7 @@ class VoterEndpoint(NamedTuple):
 
 
 class QuorumReplica(NamedTuple):
-    """A voter or observer of the metadata quorum; the times are -1 where nobody knows them."""
+    """A voter or observer of the metadata quorum; a time is -1 if it is unknown."""
 
     node_id: int
     directory_id: bytes
@@ -48,9 +49,10 @@ class QuorumReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The state of the metadata quorum; `endpoints` of the voters, by node id.
+    """The state of the metadata quorum; `endpoints` has the listeners of the voters, by node id.
 
-    `in_doubt`: whoever answered is a voter that does not vote yet, because its disk was empty (docs/quorum.md).
+    `in_doubt`: the controller that answered is a voter that does not vote yet, because its disk was empty
+    (docs/quorum.md).
     """
 
     leader_id: int
@@ -63,14 +65,15 @@ class Quorum:
 
 
 class Voters:
-    """What can be asked of, and done to, the quorum."""
+    """Operations on the metadata quorum and its voters."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     async def quorum(self) -> Quorum:
-        """As its leader sees it. A broker passes the question on; a controller, which may be asked as well, says whom
-        to ask instead."""
+        """Return the state of the quorum as its leader sees it. A broker forwards the request to the leader; a
+        controller that does not lead names the leader, which is then asked.
+        """
 
         async def attempt() -> Quorum:
             answer = await self._cluster.call(_which_quorum(), DescribeQuorumResponse)
@@ -86,13 +89,16 @@ class Voters:
         return await self._cluster.retry(attempt)
 
     async def as_seen_by(self, controller: Address) -> Quorum:
-        """As the controller that listens there sees it. How far the others are is known to the leader only: all other
-        answers name no voters and no observers, but who leads (-1: nobody), and the endpoints."""
+        """Return the state of the quorum as the controller at this address sees it. Only the leader knows the log end
+        offsets of the others: any other controller returns no voters and no observers, only the leader's id (-1:
+        none) and endpoints.
+        """
         return _quorum(await self._ask_controller(controller, _which_quorum(), DescribeQuorumResponse))
 
     async def controllers(self) -> dict[int, tuple[VoterEndpoint, ...]]:
-        """Where each controller of the cluster listens for the others, voter or not. Asks the voters themselves: a
-        broker knows only where those are that vote. What was removed for good may be among them."""
+        """Return where each controller of the cluster, voter or not, listens. Asks a voter: a broker knows only the
+        endpoints of voters. Controllers that were removed for good may be in the result.
+        """
         places = (await self.quorum()).endpoints
         failure: ClientError = NotConnected("no voter tells where it listens")
         for end in [end for ends in places.values() for end in ends[:1]]:
@@ -107,7 +113,7 @@ class Voters:
         raise failure
 
     async def is_up(self, endpoint: VoterEndpoint) -> bool:
-        """Whether a controller answers there."""
+        """Return whether a controller answers at the endpoint."""
         try:
             await self._ask_controller(endpoint.address, _which_controllers(), DescribeClusterResponse)
         except ClientError:
@@ -115,14 +121,14 @@ class Voters:
         return True
 
     async def _ask_controller(self, address: Address, request: Request, answer: type[R]) -> R:
-        purpose = object()  # a connection of its own, so that several may be asked at once
+        purpose = object()  # key of a connection for this request only, so that several may be asked at once
         try:
             return await (await self._cluster.connect(address, purpose)).request(request, answer)
         finally:
             self._cluster.disconnect(purpose)
 
     async def add(self, node_id: int, directory_id: bytes, endpoints: Iterable[VoterEndpoint]) -> None:
-        """Let a controller that follows the quorum vote. VOTER_NOT_FOUND, DUPLICATE_VOTER … say why not."""
+        """Make a controller that follows the quorum a voter. Raises VOTER_NOT_FOUND, DUPLICATE_VOTER …."""
         request = AddRaftVoterRequest(
             cluster_id=None,
             timeout_ms=self._cluster.options.request_timeout_ms,
@@ -136,7 +142,7 @@ class Voters:
         check(answer.error_code, answer.error_message)
 
     async def remove(self, node_id: int, directory_id: bytes) -> None:
-        """Let a voter no longer be one."""
+        """Remove a voter from the quorum."""
         request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
         answer = await self._cluster.call(
             request, RemoveRaftVoterResponse, repeatable=False, error_of=lambda each: each.error_code

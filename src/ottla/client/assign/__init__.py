@@ -1,12 +1,12 @@
-"""Who reads what: the assignors of the classic protocol, as pure functions from subscriptions to assignments.
+"""The assignors of the classic group protocol, as pure functions from subscriptions to assignments.
 
-The group's leader runs one of them; which one, all members agree on by name. Names and results of `range` and
-`roundrobin` are Java's; `sticky` and `cooperative-sticky` speak Java's formats and keep Java's promises (balance first,
-then as little movement as possible) by an algorithm of their own. Racks are not looked at.
+The group's leader runs the assignor whose name all members support. Names and results of `range` and `roundrobin` are
+those of Kafka's Java client; `sticky` and `cooperative-sticky` use its formats and keep its promises (balance first,
+then as little movement as possible) with an algorithm of their own. Racks are ignored.
 
 Rules:
 - Every partition of a subscribed topic goes to exactly one member that subscribed to it; only the cooperative assignor
-  holds back, for one round, what another member still owns.
+  leaves a partition unassigned, for one round, while another member still owns it.
 - The result depends on the members and their subscriptions, never on the order in which they are given.
 """
 
@@ -27,7 +27,7 @@ ASSIGNORS: dict[str, Assignor] = {
     "cooperative-sticky": cooperative_sticky,
 }
 
-# With these a member keeps what it owns while a rebalance is under way (KIP-429).
+# With these assignors a member keeps its partitions while a rebalance is under way (KIP-429).
 COOPERATIVE = ("cooperative-sticky",)
 
 __all__ = ["ASSIGNORS", "COOPERATIVE", "Assignment", "Assignor", "SubscribedMember"]

@@ -1,7 +1,9 @@
-"""The cooperative sticky assignor (KIP-429): the sticky assignment, minus what somebody else still holds.
+"""The cooperative sticky assignor (KIP-429): the sticky assignment without the partitions that other members still
+own.
 
-A partition that is to move is given to nobody in this round. Its owner sees that it lost it, stops reading, and joins
-again; the next round hands the free partition to its new owner. So no partition has two readers at any time.
+A partition that is to move is assigned to no member in this round. Its owner sees that it lost the partition, stops
+reading it, and joins again; the next round assigns the free partition to its new owner. So no partition has two readers
+at any time.
 """
 
 from collections.abc import Mapping
@@ -12,7 +14,9 @@ from ottla.model.ids import TopicPartition
 
 
 def cooperative_sticky(members: Mapping[str, SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
-    """Every claim counts as a hold, even one from an older generation: whoever makes it will be told to let go."""
+    """Assign partitions as `sticky` does, but leave out those that another member claims to own, even if the claim is
+    from an older generation: that member will be told to revoke the partition.
+    """
     holders: dict[TopicPartition, list[str]] = {}
     for member_id, member in members.items():
         for partition in member.owned:

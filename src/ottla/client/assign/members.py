@@ -1,4 +1,4 @@
-"""What an assignor knows of a member, and the order in which members are served."""
+"""The subscription of a member as an assignor sees it, and the order in which members get partitions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ NO_GENERATION = -1
 
 @dataclass(frozen=True, slots=True)
 class SubscribedMember:
-    """One member as its subscription describes it; `owned` is what it held in `generation`."""
+    """One member as its subscription describes it; `owned` is its assignment in `generation`."""
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
@@ -31,7 +31,7 @@ def in_order(members: Mapping[str, SubscribedMember], ids: Iterable[str]) -> lis
 
 
 def subscribers(members: Mapping[str, SubscribedMember]) -> dict[str, list[str]]:
-    """The members of each topic, in order; topics sorted."""
+    """Return the subscribed members of each topic, in order; topics sorted."""
     found: dict[str, list[str]] = {}
     for member_id in in_order(members, members):
         for topic in dict.fromkeys(members[member_id].topics):

@@ -1,4 +1,4 @@
-"""The range assignor: each topic by itself, in runs of neighbours; the first members get one more."""
+"""The range assignor: divides each topic by itself into runs of adjacent partitions; the first members get one more."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,9 @@ from ottla.model.ids import TopicPartition
 
 
 def range_(members: Mapping[str, SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
-    """Same-numbered partitions of equally subscribed topics meet at one member: what joins by key rely on."""
+    """Assign partitions by range. Same-numbered partitions of equally subscribed topics go to the same member, as
+    joins by key require.
+    """
     result: Assignment = {member_id: [] for member_id in members}
     for topic, ids in subscribers(members).items():
         each, extra = divmod(partition_counts.get(topic, 0), len(ids))

@@ -1,4 +1,4 @@
-"""The round-robin assignor: all partitions of all topics dealt out like cards."""
+"""The round-robin assignor: assigns all partitions of all topics to the members in turn."""
 
 from collections.abc import Mapping
 from itertools import cycle
@@ -8,7 +8,9 @@ from ottla.model.ids import TopicPartition
 
 
 def roundrobin(members: Mapping[str, SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
-    """A member that did not subscribe to a topic is passed over; the deal goes on from whoever took the last card."""
+    """Assign partitions in turn. A member that did not subscribe to a topic is skipped; the turn continues after the
+    member that got the last partition.
+    """
     result: Assignment = {member_id: [] for member_id in members}
     wanted = {member_id: frozenset(member.topics) for member_id, member in members.items()}
     turn = cycle(in_order(members, members))

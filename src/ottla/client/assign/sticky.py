@@ -1,10 +1,11 @@
-"""The sticky assignor: as even as the subscriptions allow, and of all such assignments one that moves little.
+"""The sticky assignor: the most even assignment that the subscriptions allow, with few moved partitions.
 
-In three steps: everybody keeps what it rightly owned; what is free goes to whoever has least; then partitions move one
-by one from members with more to members with less, while that makes the two more equal.
+There are three steps: each member keeps the partitions that it rightly owned; each free partition goes to the member
+with the fewest; then partitions move one by one from members with more to members with fewer, as long as that makes the
+two more equal.
 
 Rules:
-- Of several members that claim a partition the one of the newest generation owned it; of two with the same generation
+- If several members claim a partition, the one with the newest generation owned it; if two have the same generation,
   neither did.
 - Afterwards no partition can move from a member to another that may read it and has at least two fewer.
 """
@@ -17,7 +18,7 @@ from ottla.model.ids import TopicPartition
 
 
 class _Hand:
-    """What one member holds, by topic: what it had before, and what it was dealt now."""
+    """The partitions of one member, by topic: those that it keeps and those that it was assigned now."""
 
     __slots__ = ("kept", "new", "size")
 
@@ -31,12 +32,14 @@ class _Hand:
         self.size += 1
 
     def remove(self, topic: str) -> TopicPartition:
-        """Give up a partition of the topic; what it did not have before goes first, that costs nobody anything."""
+        """Take a partition of the topic from the member, preferably a newly assigned one, because moving it costs
+        nothing.
+        """
         self.size -= 1
         return (self.new.get(topic) or self.kept[topic]).pop()
 
     def topics(self) -> list[str]:
-        """Topics of which it holds anything; those first of which it can give what it did not have before."""
+        """Return the topics of the member's partitions; those with newly assigned partitions first."""
         fresh = [topic for topic, partitions in self.new.items() if partitions]
         return fresh + [topic for topic, partitions in self.kept.items() if partitions and not self.new.get(topic)]
 
@@ -45,7 +48,7 @@ class _Hand:
 
 
 def sticky(members: Mapping[str, SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
-    """Even first, then sticky."""
+    """Assign partitions evenly first, then with as few moves as possible."""
     eligible = {topic: ids for topic, ids in subscribers(members).items() if partition_counts.get(topic, 0) > 0}
     owners = rightful_owners(members, partition_counts)
     hands = {member_id: _Hand() for member_id in in_order(members, members)}
@@ -60,7 +63,7 @@ def sticky(members: Mapping[str, SubscribedMember], partition_counts: Mapping[st
 def rightful_owners(
     members: Mapping[str, SubscribedMember], partition_counts: Mapping[str, int]
 ) -> dict[TopicPartition, str]:
-    """Who owned each partition, as far as that is still possible: it exists, and the member still wants its topic."""
+    """Return the owner of each partition that still exists and whose owner is still subscribed to its topic."""
     claims: dict[TopicPartition, tuple[int, str | None]] = {}
     for member_id in in_order(members, members):
         member = members[member_id]
@@ -82,7 +85,7 @@ def _deal_free(
     partition_counts: Mapping[str, int],
     owners: Mapping[TopicPartition, str],
 ) -> None:
-    """Topics that few may read come first: the others have more choice later."""
+    """Assign the partitions without an owner. Topics with few subscribers come first, because there is less choice."""
     for topic in sorted(eligible, key=lambda each: (len(eligible[each]), each)):
         waiting = [(hands[member_id].size, position) for position, member_id in enumerate(eligible[topic])]
         heapq.heapify(waiting)
@@ -95,10 +98,10 @@ def _deal_free(
 
 
 def _move_one(hands: Mapping[str, _Hand], eligible: Mapping[str, list[str]]) -> bool:
-    """Move one partition from the member with most that can give any; False when none can.
+    """Move one partition from the member with most partitions that can give one away; return False if none can.
 
-    Only one at a time, always from the most: whoever gives more than that gives up what it could have kept. Each move
-    lowers the sum of squares of the counts, so moves come to an end.
+    One partition moves at a time, always from the member with most: moving several would take partitions that it could
+    have kept. Each move lowers the sum of the squared counts, so the moves come to an end.
     """
     for hand in sorted(hands.values(), key=lambda each: -each.size):
         for topic in hand.topics():

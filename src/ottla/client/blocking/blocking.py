@@ -7,10 +7,11 @@
         for record in consumer: ...
 
 Rules:
-- It adds nothing: every call is one call of the asyncio client, named and typed by it (see `faces`).
-- The loop runs in a thread of its own from the first call to `close`. So what the client does by itself (heartbeats,
-  batches that leave after `linger_ms`, automatic retries) goes on while the caller does something else.
-- Calls may come from any thread but that one; what is made on first use is made in the loop, so that it is made once.
+- It adds nothing: every call is one call of the asyncio client, with the same name and types (see `faces`).
+- The event loop runs in a thread of its own from the first call to `close`. So the client's background work
+  (heartbeats, batches that leave after `linger_ms`, automatic retries) goes on while the caller does something else.
+- Calls may come from any thread except the loop's. Objects that are created on first use are created in the loop, so
+  that only one is created.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ _CLOSED = "the client is closed"
 
 
 class Blocking(Face[Producer]):
-    """One cluster, used synchronously; it is the face of its producer, and makes everything else."""
+    """A synchronous client of one cluster: a blocking face of its producer that also creates consumers and readers."""
 
     def __init__(self, bootstrap: str | ClientOptions, producer: ProducerOptions | None = None) -> None:
         self.runner = self
@@ -63,7 +64,7 @@ class Blocking(Face[Producer]):
         self._close(lambda producer: producer.close_after(error))
 
     def close(self, *, discard: bool = False) -> None:
-        """Deliver what waits (unless it is to be discarded), close the consumers, then close everything."""
+        """Deliver the buffered records (unless `discard` is set), close the consumers, then close everything else."""
         self._close(lambda producer: producer.close(discard=discard))
 
     def _close(self, close_producer: Callable[[Producer], Coroutine[Any, Any, None]]) -> None:
@@ -75,7 +76,8 @@ class Blocking(Face[Producer]):
             await close_after(consumer, error or failure)
 
         async def close() -> None:
-            # What the consumers commit last may have been handled by posting: so the posted records come first.
+            # The producer closes first: a consumer's last commit may cover records whose results are still buffered
+            # there.
             self._is_closing = True
             async with AsyncExitStack() as stack:
                 stack.push_async_callback(self.cluster.close)
@@ -93,11 +95,11 @@ class Blocking(Face[Producer]):
     # --- the loop -----------------------------------------------------------------------------------------------
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
-        """Run any coroutine of the asyncio client to its end."""
+        """Run a coroutine of the asyncio client to its end and return its result."""
         return self._loop.run(call)
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
-        """Walk an asynchronous iterator from synchronous code."""
+        """Iterate over an asynchronous iterator from synchronous code."""
 
         async def step() -> tuple[bool, T | None]:
             try:
@@ -121,7 +123,7 @@ class Blocking(Face[Producer]):
                 self.run(stop())
 
     def _make(self, kind: Callable[[], T]) -> T:
-        """An object that belongs to the loop is made in it, one at a time and not beside `close`."""
+        """Create an object in the event loop that it belongs to, one at a time and not while the client closes."""
 
         async def make() -> T:
             if self._is_closing:
@@ -138,7 +140,7 @@ class Blocking(Face[Producer]):
 
     @property
     def inner(self) -> Producer:
-        """The producer, made when it is first needed."""
+        """The producer, created when it is first needed."""
         return self._producer or self._make(self._make_producer)
 
     def _make_producer(self) -> Producer:
@@ -160,13 +162,15 @@ class Blocking(Face[Producer]):
         return self.run(send())
 
     def transaction(self) -> BlockingTransaction:
-        """`with client.transaction() as txn:`; needs `ProducerOptions(transactional_id=...)`."""
+        """Return a transaction, to use as `with client.transaction() as txn:`; needs
+        `ProducerOptions(transactional_id=...)`.
+        """
         return BlockingTransaction(self, self.inner.transaction())
 
     # --- reading ------------------------------------------------------------------------------------------------
 
     def consumer(self, options: ConsumerOptions | None = None) -> BlockingConsumer:
-        """A consumer of this client's cluster."""
+        """Create a consumer on this client's cluster."""
 
         def make() -> Consumer:
             self._consumers.append(made := Consumer(self.cluster, options))
@@ -175,7 +179,7 @@ class Blocking(Face[Producer]):
         return BlockingConsumer(self, self._make(make))
 
     def share_consumer(self, options: ShareOptions) -> BlockingShareConsumer:
-        """A share consumer of this client's cluster."""
+        """Create a share consumer on this client's cluster."""
 
         def make() -> ShareConsumer:
             self._consumers.append(made := ShareConsumer(self.cluster, options))
@@ -192,12 +196,12 @@ class Blocking(Face[Producer]):
         end: int | Time | None = LATEST,
         options: ReadOptions | None = None,
     ) -> Iterator[ConsumedRecord]:
-        """Records of one partition, or of all; up to the present end unless told otherwise."""
+        """Yield the records of one partition, or of all; by default up to the present end."""
         for batch in self.iterate(self._reader(topic, partition, start, end, options).batches()):
             yield from decode_batch(batch)  # the loop is entered per batch, not per record
 
     def ranges(self, spans: Iterable[Span], options: ReadOptions | None = None) -> RangeReader:
-        """A reader of spans, to be walked with `iterate`: its records, its `batches()`, its `arrow()`."""
+        """Return a reader of spans; iterate over its records, its `batches()` or its `arrow()` with `iterate`."""
         return RangeReader(self.cluster, spans, options)
 
     def _reader(
@@ -216,13 +220,13 @@ class Blocking(Face[Producer]):
 
 
 class _LoopThread:
-    """A loop in a thread of its own; the thread begins with the first call."""
+    """An event loop in a thread of its own; the thread starts with the first call."""
 
     def __init__(self) -> None:
         self.is_closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._changing = threading.Lock()  # a call is taken before the loop ends, or refused
+        self._changing = threading.Lock()  # a call is either submitted before the loop ends, or refused
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
         if threading.current_thread() is self._thread:

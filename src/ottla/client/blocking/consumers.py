@@ -1,10 +1,11 @@
 """Consumers of the blocking client.
 
 Rules:
-- They live in the client's loop, which runs in a thread of its own: heartbeats go on while the caller works, however
-  long that takes. A caller that does not poll for `max_poll_interval_ms` leaves its group all the same.
+- They live in the client's event loop, which runs in a thread of its own: heartbeats go on while the caller works,
+  however long that takes. A caller that does not poll for `max_poll_interval_ms` still leaves its group.
 - Listeners and callbacks are called in that thread, and must not call the blocking client.
-- A caller that is interrupted while it waits (Ctrl-C) was not handed what has come meanwhile: it comes again.
+- If a waiting caller is interrupted (Ctrl-C), records that arrived meanwhile were not handed out: they are handed out
+  by the next call.
 - Closing the client closes its consumers; `with` closes one earlier.
 """
 
@@ -27,7 +28,7 @@ C = TypeVar("C", Consumer, ShareConsumer)
 
 
 class _Closing(Face[C]):
-    """`with` closes it."""
+    """A blocking face of a consumer that `with` closes."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -35,20 +36,21 @@ class _Closing(Face[C]):
         self.close()
 
     def close(self) -> None:
-        """As the consumer's own; an exception that is on its way here means that what was handed out last was not
-        handled."""
+        """Close the consumer. If an exception is being handled, the records that were handed out last count as not
+        handled.
+        """
         self.runner.run(close_after(self.inner, sys.exception()))
 
 
 async def close_after(consumer: Consumer | ShareConsumer, error: BaseException | None) -> None:
-    """Close a consumer whose caller is in another thread, in which this exception is on its way."""
+    """Close a consumer whose caller is in another thread, in which `error` is being handled (None: no exception)."""
     if error is not None:
         consumer.not_handled()
     await consumer.close()
 
 
 class BlockingEach(Face[Each]):
-    """`Each` for code without a loop."""
+    """`Each` for code without an event loop."""
 
     commit = waits(Each.commit)
     committed = waits(Each.committed)
@@ -58,7 +60,7 @@ class BlockingEach(Face[Each]):
 
 
 class BlockingConsumer(_Closing[Consumer]):
-    """`Consumer` for code without a loop."""
+    """`Consumer` for code without an event loop."""
 
     def __init__(self, runner: Runner, inner: Consumer) -> None:
         super().__init__(runner, inner)
@@ -97,14 +99,14 @@ class BlockingConsumer(_Closing[Consumer]):
 
     @property
     def each(self) -> BlockingEach:
-        """Operations over several partitions, with the outcome of each."""
+        """Operations over several partitions, with an outcome per partition."""
         return BlockingEach(self.runner, self.inner.each)
 
     def __iter__(self) -> Iterator[ConsumedRecord]:
         return self
 
     def __next__(self) -> ConsumedRecord:
-        # What the iteration holds changes inside the caller's own calls only, so the loop is entered once per batch.
+        # The buffer of the iteration changes only inside the caller's own calls, so the loop is entered once per batch.
         if not self._reading.acquire(blocking=False):
             raise RuntimeError(READ_TWICE)
         try:
@@ -116,7 +118,9 @@ class BlockingConsumer(_Closing[Consumer]):
 
 
 class BlockingShareConsumer(_Closing[ShareConsumer]):
-    """`ShareConsumer` for code without a loop. Deliveries are acknowledged as they are: that never waits."""
+    """`ShareConsumer` for code without an event loop. Deliveries are the asyncio ones:
+    acknowledging them never waits.
+    """
 
     subscribe = calls(ShareConsumer.subscribe)
     poll = waits(ShareConsumer.poll, interrupted=ShareConsumer.not_received)
@@ -146,7 +150,7 @@ class BlockingShareConsumer(_Closing[ShareConsumer]):
 
 
 class BlockingTransaction(Face[Transaction]):
-    """`with client.transaction() as txn:` commits at the end of the block, and aborts when it raises."""
+    """A transaction; `with client.transaction() as txn:` commits at the end of the block, and aborts when it raises."""
 
     send_offsets = waits(Transaction.send_offsets)
     commit = waits(Transaction.commit)

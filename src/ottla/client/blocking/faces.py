@@ -1,10 +1,10 @@
-"""Blocking faces of asyncio objects, declared by naming methods: no signature is written twice.
+"""Blocking faces of asyncio objects, declared by naming methods, so that no signature is written twice.
 
     class BlockingTopics(Face[Topics]):
         create = waits(Topics.create)
 
-`BlockingTopics(runner, topics).create("orders", partitions=3)` runs `topics.create(...)` in the runner's loop and waits
-for it; type checkers know its parameters and its result from `Topics.create`.
+`BlockingTopics(runner, topics).create("orders", partitions=3)` runs `topics.create(...)` in the runner's event loop and
+waits for it; type checkers know its parameters and its result from `Topics.create`.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -19,17 +19,17 @@ Interrupted = Callable[[Any], None]
 
 
 class Runner(Protocol):
-    """Somebody who has a loop."""
+    """An object that has an event loop and can run coroutines in it."""
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end."""
+        """Run a coroutine to its end and return its result."""
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
-        """Walk an asynchronous iterator."""
+        """Iterate over an asynchronous iterator."""
 
 
 class Face(Generic[Inner]):
-    """What is shown of an asyncio object to code without a loop. The object itself is `inner`."""
+    """A synchronous version of an asyncio object, which is `inner`."""
 
     def __init__(self, runner: Runner, inner: Inner) -> None:
         self.runner = runner
@@ -41,7 +41,7 @@ class Face(Generic[Inner]):
 
 
 class _Shown(Generic[P, T]):
-    """A method of the inner object, called in the loop."""
+    """A method of the inner object, called in its event loop."""
 
     def __init__(self, call: Callable[..., T], method: Callable[..., Any]) -> None:
         self.method = method
@@ -57,8 +57,9 @@ class _Shown(Generic[P, T]):
 def waits(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], *, interrupted: Interrupted | None = None
 ) -> _Shown[P, T]:
-    """Show a coroutine method as one that returns when it is done. `interrupted` is called in the loop if the caller
-    stops waiting (Ctrl-C): the method may be done all the same, and nobody has its result."""
+    """Show a coroutine method as a method that returns when it is done. `interrupted` is called in the loop if the
+    caller stops waiting (Ctrl-C): the method may have completed, and its result was not returned.
+    """
 
     def call(face: Face[Any], *args: P.args, **kwargs: P.kwargs) -> T:
         if interrupted is None:
@@ -70,7 +71,7 @@ def waits(
 
 
 def calls(method: Callable[Concatenate[Any, P], T]) -> _Shown[P, T]:
-    """Show a method that does not wait; it runs in the loop, to which the inner object belongs."""
+    """Show a method that does not wait; it runs in the event loop to which the inner object belongs."""
 
     def call(face: Face[Any], *args: P.args, **kwargs: P.kwargs) -> T:
         async def inside() -> T:
@@ -84,7 +85,7 @@ def calls(method: Callable[Concatenate[Any, P], T]) -> _Shown[P, T]:
 def walks(
     method: Callable[Concatenate[Any, P], AsyncIterator[T]], *, interrupted: Interrupted | None = None
 ) -> _Shown[P, Iterator[T]]:
-    """Show an asynchronous generator as a plain one; `interrupted` as for `waits`."""
+    """Show an asynchronous generator method as a plain generator; `interrupted` as for `waits`."""
 
     def call(face: Face[Any], *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         walk = face.runner.iterate(method(face.inner, *args, **kwargs))

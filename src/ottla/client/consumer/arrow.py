@@ -1,10 +1,10 @@
-"""Fetched batches as `pyarrow.RecordBatch`es: gathering enough of them, and turning them into columns.
+"""Fetched batches as `pyarrow.RecordBatch`es: gathering enough of them and converting them to columns.
 
 Rules:
 - Columns pay off by the ten thousand rows: batches are gathered until there are `rows_min` rows, or enough bytes, or
   until nothing more has come for `linger_ms`.
-- Batches are picked, converted, and only then is a position moved behind them. One that cannot be converted takes no
-  other partition's with it.
+- Batches are picked, converted, and only then is a position moved behind them. A batch that cannot be converted does
+  not affect the batches of other partitions.
 - pyarrow, numpy and numba are imported when the first reader asks for Arrow, and only then.
 """
 
@@ -26,7 +26,9 @@ Convert = Callable[[Sequence[RawBatch]], "pa.RecordBatch"]
 
 
 def converter() -> Convert:
-    """The function that turns fetched batches into one of Arrow's. Raises ImportError, with a hint, without pyarrow."""
+    """Return the function that converts fetched batches to one `RecordBatch`. Raises ImportError, with a hint, without
+    pyarrow.
+    """
     try:
         from ottla.records.arrow import WantedBatch, record_batch
     except ImportError as error:
@@ -47,7 +49,7 @@ def converter() -> Convert:
 
 
 class Gathering:
-    """Batches for the next `RecordBatch`."""
+    """Fetched batches for the next `RecordBatch`."""
 
     def __init__(self, rows_min: int) -> None:
         self._rows_min = rows_min
@@ -56,7 +58,7 @@ class Gathering:
         self._size_bytes = 0
 
     def add(self, raw: RawBatch) -> bool:
-        """Whether that is enough now."""
+        """Add a batch and return whether there are enough rows or bytes now."""
         self.batches.append(raw)
         self._rows += raw.header.count
         self._size_bytes += raw.header.size_bytes
@@ -68,21 +70,25 @@ class Gathering:
         return batches
 
     def fill(self, batches: Iterable[RawBatch]) -> Iterator[list[RawBatch]]:
-        """Add all; each time that it is enough, that comes out."""
+        """Add all batches; each time there are enough of them, yield them."""
         for raw in batches:
             if self.add(raw):
                 yield self.take()
 
 
 def has_gathered(places: Mapping[TopicPartition, AssignedPartition], rows_min: int, enough_bytes: int) -> bool:
-    """Whether a consumer's places hold enough rows, or so many bytes each that no more are fetched for now."""
+    """Return whether the assigned partitions hold enough rows, or so many bytes each that no more
+    are fetched for now.
+    """
     open_places = [place for place in places.values() if place.is_open]
     rows = sum(place.buffered_rows for place in open_places)
     return rows >= rows_min or all(place.buffered_bytes >= enough_bytes for place in open_places)
 
 
 def pick_batches(places: dict[TopicPartition, AssignedPartition], rows_min: int) -> list[RawBatch]:
-    """What is there, up to about `rows_min` rows; the place that had enough comes last next time. No position moves."""
+    """Return buffered batches, up to about `rows_min` rows, and put the partition of the last one at the end of the
+    order. No position moves.
+    """
     gathering = Gathering(rows_min)
     for place in [each for each in places.values() if each.is_open]:
         for raw in place.batches():
@@ -95,8 +101,9 @@ def pick_batches(places: dict[TopicPartition, AssignedPartition], rows_min: int)
 def convertible(
     convert: Convert, batches: Sequence[RawBatch]
 ) -> tuple[list[RawBatch], dict[TopicPartition, Exception]]:
-    """Of batches that cannot be converted together: those that can, in each partition up to the first that cannot; and
-    what is wrong with that one."""
+    """Split batches that cannot be converted together: return those that can, in each partition up to the first that
+    cannot; and the error of that one, by partition.
+    """
     good: list[RawBatch] = []
     failed: dict[TopicPartition, Exception] = {}
     for raw in batches:

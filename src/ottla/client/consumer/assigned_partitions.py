@@ -1,12 +1,12 @@
-"""The partitions a consumer reads: position, pause, and what was fetched but not handed out yet. Pure bookkeeping.
+"""The partitions a consumer reads: position, pause, and fetched records that were not handed out yet. Pure bookkeeping.
 
 Rules:
-- `position` is the next offset to hand out, which is what is committed; the cursor runs ahead of it. It moves when what
-  lies before it was handed out, and to where a new position was found; nothing else moves it.
-- A new position (seek, reset) gets a new cursor. What arrives for an old cursor is dropped, so no record from before a
+- `position` is the next offset to hand out, which is what is committed; the fetch cursor is ahead of it. The position
+  moves when the records before it are handed out, and when a new position is found; nothing else moves it.
+- A new position (seek, reset) gets a new cursor. Answers for an old cursor are dropped, so no record from before a
   seek is handed out after it.
-- Records leave by the batch: the first to be asked decodes a whole batch. One that cannot be decoded stays where it is.
-- `failure` is why nothing comes of this place, until something does or it is moved.
+- Records leave by the batch: the first request decodes a whole batch. A batch that cannot be decoded stays buffered.
+- `failure` is the reason why the partition yields no records; it is cleared when records arrive or the position moves.
 """
 
 from collections import deque
@@ -45,15 +45,15 @@ class AssignedPartition:
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
-        self.position: int | None = None  # None: to be found, by the cursor's time or where the group left off
+        self.position: int | None = None  # None: not known yet (see the cursor's time, or the committed offset)
         self.leader_epoch = NO_EPOCH  # of the last record handed out, or as committed
         self.failure: Exception | None = None
-        self.is_told = False  # whether the caller has heard of the failure
-        # Whether what comes next could not be read a moment ago: meanwhile it does not count as records.
+        self.is_told = False  # whether the failure was raised to the caller
+        # Whether the next records could not be read a moment ago: for a while the partition then counts as empty.
         self.is_set_aside = False
-        self.tries = 0  # to find out where the group left off, or to read what comes next
-        self.committed: int | None = None  # what this consumer knows to be committed
-        # What the caller wanted to be committed since the last move, whatever became of it.
+        self.tries = 0  # attempts to find the committed offset, or to read the next records
+        self.committed: int | None = None  # the last committed offset that this consumer knows of
+        # The offset that the caller asked to commit since the last move, whether or not that succeeded.
         self.asked: int | None = None
         self.paused = False
         self.cursor: FetchCursor | None = None
@@ -61,13 +61,15 @@ class AssignedPartition:
         self.last_stable_offset = -1
         self.buffered_bytes = 0
         self._batches: deque[RawBatch] = deque()
-        self._next_offsets: deque[int] = deque()  # per batch: where the position is when all of it was handed out
+        self._next_offsets: deque[int] = deque()  # per batch: the position once all of it was handed out
         self._current: RawBatch | None = None  # the batch that was decoded last
-        self._decoded: list[ConsumedRecord] = []  # what is left of a batch that was too large for the last caller
+        self._decoded: list[ConsumedRecord] = []  # the rest of a batch that was too large for the last caller
 
     def move(self, position: int | Time | None, leader_epoch: int = NO_EPOCH, topic_id: bytes = NO_ID) -> None:
-        """Go on from there. A time has to be found first; None: find out where to. If the id of the topic is given, the
-        position means nothing in another one of its name."""
+        """Continue from this position. A `Time` is resolved to an offset first; None: look up the committed offset. If
+        a topic id is given, the position is valid only in the topic with that id, not in another topic of the same
+        name.
+        """
         self.position = None if isinstance(position, Time) else position
         self.leader_epoch = leader_epoch
         if self.cursor is not None:
@@ -83,18 +85,18 @@ class AssignedPartition:
         self.asked = None
 
     def add(self, fetched: Fetched) -> None:
-        """Keep what arrived, unless the place has moved since it was asked for."""
+        """Buffer what was fetched, unless the position was moved after it was requested."""
         if fetched.cursor is not self.cursor:
             return
-        if not self.has_records:  # or else it was asked for before what is there turned out to be unreadable
+        if not self.has_records:  # otherwise it was requested before the buffered records turned out to be unreadable
             self.failure = None
         if self.position is None:
-            self.position = fetched.next_offset  # which was looked for
+            self.position = fetched.next_offset  # the offset that the cursor's time was resolved to
             return
         self.high_watermark, self.last_stable_offset = fetched.high_watermark, fetched.last_stable_offset
         if not fetched.batches:
             if not self.has_records:
-                self.position = fetched.next_offset  # only control batches or aborted records up to there
+                self.position = fetched.next_offset  # there are only control batches or aborted records before it
             elif self._next_offsets:
                 self._next_offsets[-1] = fetched.next_offset
             return
@@ -107,7 +109,7 @@ class AssignedPartition:
 
     @property
     def topic_id(self) -> bytes:
-        """Of the topic in which the position is one, as far as it is known."""
+        """Id of the topic that the position belongs to, as far as it is known."""
         return NO_ID if self.cursor is None else self.cursor.topic_id
 
     @property
@@ -116,19 +118,20 @@ class AssignedPartition:
 
     @property
     def is_open(self) -> bool:
-        """Whether its records may be handed out."""
+        """Whether records of this partition may be handed out."""
         return not (self.paused or self.is_set_aside)
 
     def take(self, records_max: int) -> tuple[list[ConsumedRecord], int]:
-        """Records to hand out, of one batch, and where the position is after the last of them. The position itself does
-        not move: whoever hands them out moves it."""
+        """Return records of one batch to hand out, and the position after the last of them. The position itself does
+        not move: `hand_out` moves it.
+        """
         while True:
             found = self._decoded
             if not found:
                 if not self._batches:
                     return [], self._position_or(0)
                 raw = self._current = self._batches[0]
-                found = list(decode_batch(raw))  # one that cannot be read stays where it is
+                found = list(decode_batch(raw))  # a batch that cannot be decoded stays buffered
                 self._batches.popleft()
                 self.buffered_bytes -= raw.header.size_bytes
             if len(found) > records_max:
@@ -140,20 +143,20 @@ class AssignedPartition:
                 return found, next_offset
 
     def hand_out(self, records: list[ConsumedRecord], next_offset: int) -> None:
-        """Records that were taken are the caller's now."""
+        """Move the position behind records that were taken and are handed out now."""
         self.position = next_offset
         if records:
             self.leader_epoch = records[-1].leader_epoch
 
     def batches(self) -> Iterator[RawBatch]:
-        """What is there, undecoded, beginning with what is left of a batch. Moves nothing."""
+        """Yield the buffered batches, undecoded, beginning with the rest of a partly taken batch. Changes nothing."""
         if self._decoded:
             assert self._current is not None, "they came from somewhere"
             yield self._current._replace(start=self._decoded[0].offset)
         yield from self._batches
 
     def hand_out_batch(self) -> None:
-        """The first of the `batches` is the caller's now."""
+        """Remove the first of the `batches` and move the position behind it: it is handed out now."""
         if self._decoded:
             raw = self._current
             assert raw is not None, "they came from somewhere"
@@ -168,7 +171,7 @@ class AssignedPartition:
         return sum(raw.header.count for raw in self._batches)
 
     def put_back(self, records: list[ConsumedRecord], next_offset: int) -> None:
-        """Records that were taken and not handed out after all: they come first again."""
+        """Put records that were taken but not handed out back to the front of the buffer."""
         if not self._decoded:
             self._next_offsets.appendleft(next_offset)
         self._decoded = records + self._decoded
@@ -177,6 +180,6 @@ class AssignedPartition:
         return default if self.position is None else self.position
 
     def lag(self, *, read_committed: bool) -> int | None:
-        """Records behind the end as of the last answer; None before the first one."""
+        """Return the number of records between position and end as of the last answer; None before the first one."""
         end = self.last_stable_offset if read_committed else self.high_watermark
         return None if end < 0 or self.position is None else max(end - self.position, 0)

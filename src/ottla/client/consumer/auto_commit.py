@@ -1,11 +1,11 @@
-"""When a consumer commits: on demand, by the clock, and before partitions go away.
+"""When a consumer commits: on demand, by the clock, and before partitions are revoked.
 
 Rules:
-- Commits of one consumer do not overtake each other: a commit waits for the automatic one that is under way.
-- An automatic commit that fails is logged, not raised. What was not committed is read again by whoever comes next: at
-  least once, as promised.
-- Only what changed is committed automatically.
-- A commit has an outcome per partition: what was stored counts as committed, whatever became of the others.
+- Commits of one consumer do not overtake each other: a commit waits for the automatic one that is in progress.
+- An automatic commit that fails is logged, not raised. Records whose offsets were not committed are read again by the
+  next owner of the partition: at least once, as promised.
+- An automatic commit stores only positions that have changed.
+- A commit has an outcome per partition: partitions that were stored count as committed, even if others failed.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Positions = dict[TopicPartition, OffsetAndMetadata]
 
 
 class Committer:
-    """The commits of one consumer that has a group."""
+    """The offset commits of one consumer in a group."""
 
     def __init__(
         self,
@@ -42,8 +42,9 @@ class Committer:
         self._options = options
         self._client_options = client_options
         self._member = member
-        self._forfeit = forfeit  # told which member the group no longer knows
-        # What was handed out and is held by somebody on the way to the caller: nothing is committed beyond it.
+        self._forfeit = forfeit  # called with a member that the group no longer knows
+        # The first offset per partition of records that code between consumer and caller holds back: no commit goes
+        # beyond.
         self.held: Callable[[], Mapping[TopicPartition, int]] = dict
         self._task: asyncio.Task[None] | None = None
         self._due_at_s: float | None = None
@@ -51,7 +52,7 @@ class Committer:
     async def commit(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Sequence[AssignedPartition]
     ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
-        """Store the positions that the caller asks for, and note at the places which were."""
+        """Commit the positions that the caller asks for, and note the stored ones at the assigned partitions."""
         for place in places:
             if place.partition in positions:
                 place.asked = positions[place.partition].offset
@@ -60,7 +61,9 @@ class Committer:
         return await self._store(positions, places)
 
     def commit_when_due(self, places: Sequence[AssignedPartition]) -> None:
-        """The automatic commit: in the background, one at a time, of what earlier polls handed out."""
+        """Start the automatic commit if it is due: in the background, one at a time, of what
+        earlier polls handed out.
+        """
         if not self._options.enable_auto_commit:
             return
         now_s = asyncio.get_running_loop().time()
@@ -73,7 +76,7 @@ class Committer:
             self._due_at_s = now_s + self._options.auto_commit_interval_ms / 1000
 
     async def commit_last(self, places: Sequence[AssignedPartition]) -> None:
-        """The automatic commit of partitions that are about to go away."""
+        """Commit the positions of partitions that are about to be revoked, if commits are automatic."""
         if not self._options.enable_auto_commit:
             return
         if self._task is not None:
@@ -83,7 +86,9 @@ class Committer:
         )
 
     def positions(self, places: Iterable[AssignedPartition]) -> Positions:
-        """What a commit of these places stores; those without a position yet are left out."""
+        """Return the positions that a commit of these partitions stores; partitions without a position yet are left
+        out.
+        """
         found = {
             place.partition: OffsetAndMetadata(place.position, place.leader_epoch)
             for place in places
@@ -109,7 +114,7 @@ class Committer:
         topic_ids = {place.partition: place.topic_id for place in places}
         while left:
             outcomes.add(await self._store_as_member(left, topic_ids))
-            # KIP-848: the epoch moved while the commit was under way; the heartbeat brings the new one.
+            # KIP-848: the member epoch moved during the commit; the heartbeat brings the new one.
             left = {each: positions[each] for each, error in outcomes.failed.items() if _is_stale_epoch(error)}
             if not left or loop.time() > deadline_s:
                 break
