@@ -1,8 +1,8 @@
-"""Spark and the log as one system: the data source `ottla`, and the vocabulary of stream processing on DataFrames.
+"""Ottla for Spark: the data source `ottla`, and functions for stream processing on DataFrames.
 
-Importing it makes the source known to the active session, and the lag of that session's queries visible. Sessions that
-begin later find the source by themselves. What is listed here is imported when it is first used: `ottla pipeline list`
-needs no Spark.
+Importing this package registers the source with the active session and starts to commit the offsets of that session's
+queries, so that their lag is visible. Sessions that are created later find the source by themselves. The names listed
+here are imported when they are first used: `ottla pipeline list` needs no Spark.
 """
 
 import os
@@ -84,7 +84,7 @@ def __getattr__(name: str) -> Any:
 
 def _begin() -> None:
     if "SPARK_CONNECT_LOCAL_URL" in os.environ:
-        return  # a worker of a Connect server's: the session here is its client's, who has seen to that
+        return  # a worker of a Connect server: the client that owns the session has registered already
     if register():  # a session is active
         from pyspark.sql import SparkSession
 

@@ -1,9 +1,9 @@
-"""What Spark has written down in the checkpoint of a query: who it is, and how far it has come.
+"""Read what Spark has written into the checkpoint of a query: the query's id, and its offsets and finished batches.
 
 Rules:
-- Files are read by Spark, wherever the driver and the checkpoint are.
-- A query is known by its checkpoint and by the id that is in there: where a checkpoint was removed, what comes next is
-  another query, whose batches are counted from 0 again.
+- Spark reads the files, so it does not matter on which machine or file system the driver and the checkpoint are.
+- A query is identified by its checkpoint and the id in it: if a checkpoint was removed, the next query there is another
+  one, and its batches are counted from 0 again.
 """
 
 import json
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def sink_id(spark: "SparkSession", checkpoint: str, part: str) -> str:
     """The name, in the exactly-once protocol, of a sink that a query writes to batch by batch. The query must have been
-    started once. It is the same however the checkpoint's place is written."""
+    started once. The name is the same however the location of the checkpoint is spelled.
+    """
     (metadata,) = spark.read.text(f"{checkpoint}/metadata").collect()
     return f"{one_spelling(checkpoint)}#{json.loads(metadata.value)['id']}#{part}"
 
@@ -37,6 +38,8 @@ def finished_batches(spark: "SparkSession", checkpoint: str) -> int:
 
 
 def written_down(spark: "SparkSession", checkpoint: str, batch: int) -> list[Any]:
-    """For a batch, before it runs: metadata (the watermark among it), then the offsets of each source."""
+    """What Spark wrote down for a batch before running it: the metadata (with the watermark), then the offsets of each
+    source.
+    """
     lines = [row.value for row in spark.read.text(f"{checkpoint}/offsets/{batch}", wholetext=True).collect()]
     return [json.loads(line) for line in lines[0].splitlines()[1:]] if lines else []

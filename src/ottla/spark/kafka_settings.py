@@ -1,11 +1,11 @@
-"""`kafka.*` options: Kafka's client settings by their names, and what this client makes of them.
+"""`kafka.*` options: Kafka's client settings by their names, and how they apply to this client.
 
 Rules:
-- Settings that mean something here are mapped; those of a consumer or producer of Kafka's that mean nothing here (its
-  buffers, its group membership) are taken and do nothing, so that a job moves from `kafka` to `ottla` unchanged.
-- What Spark's connector refuses is refused in its words; what would need TLS or SASL is refused until that exists here:
-  to connect without it would be worse.
-- Any other name is an error that says which was probably meant.
+- Settings that have a meaning here are mapped; settings of Kafka's consumer or producer that have none (its buffers,
+  its group membership) are accepted and ignored, so that a job moves from `kafka` to `ottla` unchanged.
+- Settings that Spark's connector refuses are refused with the same words. Settings that need TLS or SASL are refused
+  until this client supports them: connecting without encryption or authentication would be worse.
+- Any other name is an error that suggests the most similar known name.
 """
 
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ _KNOWN = (BOOTSTRAP, *_CLIENT, *_READING, *_WRITING, *_WITHOUT_MEANING, *_REFUSE
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """The `kafka.*` options that were given, without their prefix, all of them known."""
+    """The `kafka.*` options that were given, without their prefix. All names are known ones."""
 
     bootstrap: str
     given: Mapping[str, str] = field(default_factory=dict)
@@ -88,14 +88,14 @@ class KafkaSettings:
             raise OptionError(f"option kafka.{name}: {error}") from None
 
     def choice(self, name: str, *choices: str) -> str:
-        """A setting that is one of some words; the first is the default."""
+        """A setting that is one of the given words; the first word is the default."""
         value = self.given.get(name, choices[0]).strip().lower()
         if value not in choices:
             raise OptionError(f"option kafka.{name}: one of {', '.join(choices)} is expected, not {value!r}")
         return value
 
     def client_options(self, client_id: str) -> "ClientOptions":
-        """How to reach the cluster, under this client id."""
+        """Options of a client that connects to this cluster under this client id."""
         from ottla.client.options import ClientOptions, parse_bootstrap  # as in `read_settings`
 
         numbers: dict[str, Any] = {
@@ -108,7 +108,7 @@ class KafkaSettings:
 
 
 def parse_kafka_settings(given: Mapping[str, str]) -> KafkaSettings:
-    """The `kafka.*` ones of a source's or sink's options. OptionError on those that are unknown or refused."""
+    """The `kafka.*` options among those of a source or sink. Raises OptionError on unknown and refused ones."""
     found: dict[str, str] = {}
     for option, value in given.items():
         name = option.lower().removeprefix(KAFKA_PREFIX)

@@ -1,11 +1,11 @@
-"""The options of the data source `ottla`: one table of all of them, and how their texts are read.
+"""The options of the data source `ottla`: one table of all of them, and the parsers of their values.
 
 Rules:
-- Names and meanings are those of Spark's Kafka connector where it has the option; ours are added to them. Case does not
-  matter, as everywhere in Spark.
-- A name that is not in the table is an error that says which name was probably meant; so is an option of the other
-  direction (writing options on a read). `kafka.*` names are Kafka's client settings: `spark.kafka_settings` has those.
-- Here options are only read; what they mean together is checked by `spark.read_settings` and by the writer.
+- Options that Spark's Kafka connector has keep their names and meanings; Ottla's own options are added. Names are
+  case-insensitive, as everywhere in Spark.
+- A name that is not in the table is an error that suggests the most similar name. An option of the other direction (a
+  writing option on a read) is an error, too. `kafka.*` names are Kafka's client settings: see `spark.kafka_settings`.
+- Options are only parsed here; `spark.read.settings` and `spark.sink.settings` check whether they fit together.
 """
 
 import difflib
@@ -19,11 +19,11 @@ _UNITS_MS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_
 
 
 class OptionError(ValueError):
-    """An option that does not exist, has a value that makes no sense, or does not go with another."""
+    """An option that does not exist, has an invalid value, or contradicts another option."""
 
 
 class Use(Flag):
-    """Where an option belongs."""
+    """Whether an option is for reading, writing or both."""
 
     READ = auto()
     WRITE = auto()
@@ -41,7 +41,7 @@ class Option(NamedTuple):
 
 
 def text(value: str) -> str:
-    """As it is, without the blanks around it."""
+    """The value without the blanks around it."""
     return value.strip()
 
 
@@ -70,7 +70,7 @@ def boolean(value: str) -> bool:
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
-    """One of some words, in any case."""
+    """Make a parser that accepts one of these words, in any case."""
 
     def parse(value: str) -> str:
         lowered = value.strip().lower()
@@ -103,7 +103,7 @@ def name(value: str) -> str:
 
 
 def run_and_batch(value: str) -> tuple[str, int]:
-    """A run of a sink and one of its batches: `0a1b-...:17`."""
+    """The id of a sink's run and the number of one of its batches: `0a1b-...:17`."""
     run, colon, batch = value.strip().rpartition(":")
     if not (run and colon and batch.isdecimal()):
         raise OptionError(f"<run>:<batch> is expected, as the error that asks for it says, not {value!r}")
@@ -179,8 +179,9 @@ _BY_NAME = {option.name.lower(): option for option in TABLE}
 
 
 def parse_options(given: Mapping[str, str], use: Use) -> dict[str, Any]:
-    """All options of one direction by their names as in the table, defaults where they are not given. `kafka.*` are not
-    among them. OptionError on unknown ones and on bad values."""
+    """All options of one direction by their names as in the table, with defaults for those that were not given.
+    `kafka.*` options are left out. Raises OptionError on unknown options and bad values.
+    """
     found = {option.name: option.default for option in TABLE if option.use & use}
     for name, value in given.items():
         lowered = name.lower()
@@ -199,7 +200,7 @@ def parse_options(given: Mapping[str, str], use: Use) -> dict[str, Any]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`: did you mean 'x'?` for the known name most like it, nothing if none is."""
+    """`: did you mean 'x'?` for the known name that is most similar; empty if none is similar."""
     by_lower = {each.lower(): each for each in known}
     alike = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return f": did you mean {by_lower[alike[0]]!r}?" if alike else ""

@@ -1,8 +1,8 @@
-"""Errors that Spark shows to users: of those whose message says it all, only the message.
+"""Errors that Spark shows to users: those whose message is enough are shown without traceback.
 
-Spark prints the traceback of whatever a data source raises, with every module of ours that it went through, and of each
-exception that led to it. What we raise ourselves (our own classes, and a plain ValueError for what was given to us) is
-a sentence that stands alone; anything else is unexpected, and keeps its traceback.
+Spark prints the traceback of every exception that a data source raises, with all its frames in Ottla, and the
+exceptions that led to it. The message of an exception that Ottla raises itself (its own classes, and a plain ValueError
+for bad arguments) can be understood alone; any other exception is unexpected and keeps its traceback.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def told_plainly(method: Callable[P, T]) -> Callable[P, T]:
-    """A method that Spark calls."""
+    """Decorate a method that Spark calls: drop the traceback of an exception whose message is enough."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,16 +1,17 @@
-"""Queries as consumer groups: after every micro-batch, what it has read is committed under the query's group.
+"""Queries as consumer groups: after every micro-batch, the offsets that it has read are committed under the query's
+group.
 
     ottla group describe spark-revenue        # lag in records and in seconds
 
 Rules:
-- Committed are the end offsets of the batch that has just been finished, never more; also of the last one of an
-  `availableNow` run. When a query starts, those of the last batch that its checkpoint says was finished: so its lag is
-  known while the first batch of this run is still running. Spark itself goes on from its checkpoint and never looks at
-  the group.
+- The end offsets of the batch that has just finished are committed, never more; also of the last batch of an
+  `availableNow` run. When a query starts, the end offsets of the last finished batch in its checkpoint are committed,
+  so that its lag is known while the first batch of this run is still running. Spark itself continues from its
+  checkpoint and never reads the offsets of the group.
 - The group is the source's `kafka.group.id`, else `spark-` and the query's name, else `spark-` and the query's id.
-- Only sources `ottla` count: the broker does the same for those of Spark's own connector, without code in the job.
-- The commits of one run come in order: a batch waits until what its checkpoint knew is stored, however slow the broker.
-- A broker that cannot be reached costs a warning in the log and nothing else: the next batch commits again.
+- Only sources of the format `ottla` are committed here. For sources of Spark's own Kafka connector the broker does it.
+- The commits of one run are in order: the commit of a batch waits until the offsets from the checkpoint are committed.
+- If the broker cannot be reached, a warning is logged and nothing else happens: the next batch commits again.
 """
 
 import atexit
@@ -45,21 +46,23 @@ log = logging.getLogger(__name__)
 
 GROUP_PREFIX = "spark-"
 _FAILURES = (ClientError, ApiError, OSError, ValueError)
-# What Spark calls a stream of any source written in Python.
+# Spark's name for the stream of any source written in Python.
 _PYTHON_SOURCE = "PythonMicroBatchStream"
 # How long a look at a query's plan may take.
 _LEARN_S = 10.0
 
 
 class CommittedSource(NamedTuple):
-    """How a query reads one of its sources, as far as commits are concerned; group None: by the query's name."""
+    """How a query reads one of its sources, as far as commits need it. `group` None means the group named after the
+    query.
+    """
 
     bootstrap: str
     group: str | None
 
 
 class Commit(NamedTuple):
-    """What one source has read."""
+    """The offsets that one source has read, and the cluster and group to commit them to."""
 
     bootstrap: str
     group: str
@@ -67,14 +70,16 @@ class Commit(NamedTuple):
 
 
 def group_of(name: str | None, query_id: object, given: str | None = None) -> str:
-    """The group under which a query is seen."""
+    """The consumer group of a query."""
     return given or f"{GROUP_PREFIX}{name or query_id}"
 
 
 def commits(
     progress: "StreamingQueryProgress", sources: Iterable[CommittedSource | None], default_bootstrap: str
 ) -> list[Commit]:
-    """What to commit after a batch. `sources` in the order of the progress' own; where it says nothing, defaults."""
+    """The commits after a batch. `sources` are in the order of the progress report's own; if they are not known, the
+    defaults apply.
+    """
     known = list(sources)
     found = []
     for index, told in enumerate(progress.sources):
@@ -92,7 +97,7 @@ def commits(
 def commits_at_start(
     name: str | None, query_id: object, offsets: Iterable[str | None], sources: Iterable[CommittedSource | None]
 ) -> list[Commit]:
-    """What to commit when a query starts: `offsets` of its last finished batch, in the order of its sources."""
+    """The commits when a query starts. `offsets` are those of its last finished batch, in the order of its sources."""
     return [
         Commit(source.bootstrap, group_of(name, query_id, source.group), found)
         for text, source in zip(offsets, sources, strict=False)
@@ -101,7 +106,7 @@ def commits_at_start(
 
 
 def read_offsets(text: str | None) -> dict[TopicPartition, int]:
-    """`{"topic": {"0": 123}}`; nothing if it is anything else."""
+    """Parse `{"topic": {"0": 123}}`; empty if the text is anything else."""
     try:
         told = json.loads(text or "null")
     except ValueError:
@@ -117,17 +122,17 @@ def read_offsets(text: str | None) -> dict[TopicPartition, int]:
 
 
 class _Run:
-    """One run of a query. What it has read is stored one after the other: `storing` is held meanwhile."""
+    """One run of a query. `storing` is held during a commit, so that there is one at a time."""
 
     def __init__(self) -> None:
         self.sources: list[CommittedSource | None] = []
         self.is_learned = threading.Event()
         self.storing = threading.Lock()
-        self.is_past_start = False  # it has finished a batch, or ended: what its checkpoint knew is old
+        self.is_past_start = False  # it has finished a batch, or ended: offsets from its checkpoint are old
 
 
 class Committer(StreamingQueryListener):
-    """Listens to one session's queries and commits. `close` ends its connections."""
+    """Listens to the queries of one session and commits their offsets. `close` closes its connections."""
 
     def __init__(self, session: "SparkSession") -> None:
         self._session = session
@@ -137,7 +142,8 @@ class Committer(StreamingQueryListener):
         self._is_closed = False
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        # Now, because a query may be gone when its last report comes; elsewhere, because Spark waits for this call.
+        # At the start, because a query may be gone when its last report comes; in a thread, because Spark waits for
+        # this call.
         run = self._runs[str(event.runId)] = _Run()
         threading.Thread(target=self._begin, args=(event.name, str(event.id), run), daemon=True).start()
 
@@ -150,10 +156,10 @@ class Committer(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         run = self._runs.pop(str(event.runId), None)
         if run is not None:
-            run.is_past_start = True  # another run of the query may be further already
+            run.is_past_start = True  # another run of the query may have committed newer offsets already
 
     def commit(self, progress: "StreamingQueryProgress") -> None:
-        """Commit what a batch has read; failures are logged."""
+        """Commit the offsets that a batch has read; failures are logged."""
         with self._failures_logged(progress.name or progress.id):
             run = self._known(progress)
             default = bootstrap_of(self._session) if not run.sources else ""
@@ -162,7 +168,9 @@ class Committer(StreamingQueryListener):
                 self._store(commits(progress, run.sources, default))
 
     def sources_of(self, run: object) -> list[CommittedSource | None]:
-        """What a run reads, as far as that is known now; nothing through Connect, where nobody can look at it."""
+        """The sources of a run, as far as they are known now; empty with Spark Connect, where plans cannot be
+        inspected.
+        """
         known = self._runs.get(str(run))
         return [] if known is None else known.sources
 
@@ -197,32 +205,32 @@ class Committer(StreamingQueryListener):
             return self._clients[bootstrap]
 
     def _known(self, progress: "StreamingQueryProgress") -> _Run:
-        """The run of a report, with its sources if they can be known."""
+        """The run of a report, with its sources if they can be found out."""
         run = self._runs.get(str(progress.runId))
-        if run is None:  # it was started before we listened
+        if run is None:  # it was started before this listener was added
             run = self._runs[str(progress.runId)] = _Run()
             self._learn(str(progress.id), run)
         run.is_learned.wait(_LEARN_S)
         return run
 
     def _begin(self, name: str | None, query_id: str, run: _Run) -> None:
-        """A query has started: find out what it reads, and commit what its checkpoint knows of that."""
+        """After the start of a query: find out its sources, and commit the offsets that its checkpoint has for them."""
         self._learn(query_id, run)
         offsets: list[str | None] = []
-        with contextlib.suppress(Exception):  # Spark may be ending, or keep this elsewhere
+        with contextlib.suppress(Exception):  # Spark may be ending, or store this in another way
             offsets = finished_offsets(self._session, query_id)
         with self._failures_logged(name or query_id), run.storing:
             if not run.is_past_start:
                 self._store(commits_at_start(name, query_id, offsets, run.sources))
 
     def _learn(self, query_id: str, run: _Run) -> None:
-        with contextlib.suppress(Exception):  # Spark may be ending; what is not known goes by the session's settings
+        with contextlib.suppress(Exception):  # Spark may be ending; without sources the session's settings apply
             run.sources = planned_sources(self._session, query_id)
         run.is_learned.set()
 
 
 def planned_sources(session: "SparkSession", query_id: str) -> list[CommittedSource | None]:
-    """The sources of a running query in the order of its progress; None for those that are not `ottla`."""
+    """The sources of a running query in the order of its progress reports; None for sources other than `ottla`."""
     execution = _execution(session, query_id)
     if execution is None:
         return []
@@ -242,8 +250,9 @@ def planned_sources(session: "SparkSession", query_id: str) -> list[CommittedSou
 
 
 def finished_offsets(session: "SparkSession", query_id: str) -> list[str | None]:
-    """Where the last finished batch of a query ended, by its checkpoint, for each source in the order of its progress;
-    nothing if it has finished none."""
+    """The end offsets of the last finished batch of a query according to its checkpoint, for each source in the order
+    of its progress reports; empty if no batch is finished.
+    """
     execution = _execution(session, query_id)
     if execution is None:
         return []
@@ -257,7 +266,7 @@ def finished_offsets(session: "SparkSession", query_id: str) -> list[str | None]
 
 
 def _execution(session: "SparkSession", query_id: str) -> Any:
-    """Spark's own object, where there is a driver in this process and the query still runs."""
+    """Spark's own object for a query; None if the driver is not in this process or the query does not run any more."""
     query: Any = session.streams.get(query_id) if hasattr(session, "_jsparkSession") else None
     wrapper = getattr(query, "_jsq", None)
     return None if wrapper is None else wrapper.streamingQuery()
@@ -274,7 +283,7 @@ _watching: "WeakKeyDictionary[SparkSession, Committer]" = WeakKeyDictionary()
 
 
 def watch(session: "SparkSession") -> Committer:
-    """Commit for all queries of this session from now on; asking again changes nothing."""
+    """Commit offsets for all queries of this session from now on; calling it again changes nothing."""
     found = _watching.get(session)
     if found is None:
         found = _watching[session] = Committer(session)
@@ -291,7 +300,7 @@ def groups_of(session: "SparkSession", name: str | None, query_id: object, run: 
 
 
 def unwatch(session: "SparkSession") -> None:
-    """Stop doing so."""
+    """Stop committing offsets for the queries of this session."""
     found = _watching.pop(session, None)
     if found is not None:
         with contextlib.suppress(Exception):  # the session may be gone already

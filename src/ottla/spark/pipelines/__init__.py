@@ -1,1 +1,1 @@
-"""Pipelines: files of streams and queries, checked, run, watched and stopped as one."""
+"""Pipelines: files that define streams and queries, which are checked, run, watched and stopped together."""

@@ -1,13 +1,12 @@
-"""Spark's account of a failure, taken apart: what was raised, where in the user's code, among which records.
+"""Parse the text with which Spark reports a failure: what was raised, where in the user's code, and in which records.
 
-Such a text has a sentence of Spark's, a Python traceback or a Java one or both, one within the other, and then, after
-`=== Streaming Query ===`, what the query was and how far it had read. Through Connect the server's stack follows.
+Such a text has a sentence of Spark, then a Python traceback, a Java one, or one nested in the other, and then, after
+`=== Streaming Query ===`, the query and the offsets it had read. With Spark Connect the stack of the server follows.
 
 Rules:
-- What was raised last inside is what happened: the last traceback counts, and of Java's causes the last that says
-  something.
-- The user's place is the innermost frame that is neither Spark's, Ottla's nor the Python library's.
-- Whatever the text is, there is something to say: one line, never empty, never the heading of a traceback.
+- The innermost error is the cause: the last traceback counts, and among Java's causes the last one that has a message.
+- The place in the user's code is the innermost frame that is not in Spark, Ottla or the Python library.
+- `Account.sentence` is one line for every text, and never the heading of a traceback.
 """
 
 import json
@@ -21,7 +20,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 _QUERY = re.compile(r"^=== Streaming Query ===$", re.MULTILINE)
 _SERVER = re.compile(r"^JVM stacktrace:$", re.MULTILINE)
 _FRAME = re.compile(r'  File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
-# py4j's, inside a function that Spark calls on the driver: what it says is Java's account.
+# An exception of py4j, inside a function that Spark calls on the driver: its message is Java's report.
 _FROM_JAVA = re.compile(r"py4j\.protocol\.Py4J\w+: ")
 _JAVA_HEADING = re.compile(r"An error occurred while calling \S+\n:? ?")
 _JAVA_CAUSE = re.compile(r"^Caused by: (?P<what>.+)$", re.MULTILINE)
@@ -30,7 +29,8 @@ _JAVA_CLASS = re.compile(r"^\(?(?:[a-z]\w*\.)+[A-Z][\w$]*(?:: |\) |\)?$)")
 _TASK = re.compile(
     r"^Job aborted due to stage failure: .*?most recent failure: Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): "
 )
-# What a user says in SQL (`raise_error`) is wanted whole; after the first line of Spark's own sentences come details.
+# A message that the user raises in SQL (`raise_error`) is kept whole; of Spark's own messages only the first line is,
+# because details follow it.
 _RAISED = "[USER_RAISED_EXCEPTION]"
 _STREAM = re.compile(r"^[\[(]STREAM_FAILED[\])] (?:Query \[id = [^]]*\] terminated with exception: )?")
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]{3,})\] ")
@@ -54,7 +54,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class FailedSpan:
-    """Records of one partition in the failed batch; `start` None: since the query's beginning."""
+    """Records of one partition in the failed batch. `start` None means from the beginning of the query."""
 
     topic: str
     partition: int
@@ -76,9 +76,10 @@ class FailedSpan:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`error` is the class of a Python exception with its module, `what` the sentence, without that class. `condition`
-    is Spark's name for it (`CAST_INVALID_INPUT`). `text` is all of it that is about the failure, for whoever looks for
-    words."""
+    """A parsed failure. `error` is the class of a Python exception with its module, `what` its message without that
+    class. `condition` is Spark's name for the error (`CAST_INVALID_INPUT`). `text` is the whole part of the text that
+    is about the failure, to be searched for words.
+    """
 
     error: str | None
     what: str
@@ -89,7 +90,7 @@ class Account:
 
     @property
     def sentence(self) -> str:
-        """One line: the exception by its short name and what it says."""
+        """One line: the short name of the exception and its message."""
         if self.error is None:
             return self.what
         name = self.error.rpartition(".")[2]
@@ -97,7 +98,7 @@ class Account:
 
 
 def records_of(spans: Sequence[FailedSpan]) -> str:
-    """Which records these are, in words."""
+    """These records described in words."""
     if len(spans) == 1 and spans[0].is_one:
         return f"the record at {spans[0]}"
     shown = ", ".join(str(each) for each in spans[:_PARTITIONS_SHOWN])
@@ -106,7 +107,7 @@ def records_of(spans: Sequence[FailedSpan]) -> str:
 
 
 def read_account(text: str) -> Account:
-    """Of any text."""
+    """Parse any text."""
     query = _QUERY.search(text)
     head = text[: query.start()] if query is not None else text
     server = _SERVER.search(head)
@@ -127,7 +128,7 @@ def read_account(text: str) -> Account:
 
 
 def _of_python(traceback: str) -> tuple[str | None, str, tuple[Frame, ...]]:
-    """What follows the heading: frames, which are indented, then the exception with its message."""
+    """Parse what follows the heading of a traceback: indented frames, then the exception with its message."""
     lines = traceback.splitlines()
     at = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith(" ")), None)
     found = (_FRAME.match(line) for line in lines[:at])
@@ -146,7 +147,7 @@ def _of_python(traceback: str) -> tuple[str | None, str, tuple[Frame, ...]]:
 
 
 def _of_java(text: str) -> str:
-    """The sentence of the last cause that has one."""
+    """The message of the last Java cause that has one."""
     text = _JAVA_HEADING.sub("", text.strip(), count=1)
     causes = [_JAVA_CLASS.sub("", found["what"]).strip() for found in _JAVA_CAUSE.finditer(text)]
     telling = [each for each in causes if each]
@@ -163,14 +164,14 @@ def _of_java(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """One line, printable, and not longer than anybody reads."""
+    """The text as one printable line, shortened to the allowed length."""
     plain = text.replace(_TRACEBACK, "")
     line = " ".join("".join(each if each.isprintable() else " " for each in plain).split())
     return line if len(line) <= PIPELINE_ERROR_CHARS_MAX else f"{line[: PIPELINE_ERROR_CHARS_MAX - 1]}…"
 
 
 def _spans(rest: str) -> tuple[FailedSpan, ...]:
-    """From the offsets before and after the batch."""
+    """The records of the batch, from the offsets before and after it."""
     told = {name: dict(_offsets(rest, name)) for name in ("Committed", "Available")}
     return tuple(
         FailedSpan(topic, partition, begun, end)
@@ -180,7 +181,9 @@ def _spans(rest: str) -> tuple[FailedSpan, ...]:
 
 
 def _offsets(rest: str, name: str) -> Iterator[tuple[tuple[str, int], int]]:
-    """`{Source@1f2e: {"topic": {"0": 4}}, …}`: sources that are not ours have something else there."""
+    """Read `{Source@1f2e: {"topic": {"0": 4}}, …}`. Sources other than `ottla` have other values there, which are
+    skipped.
+    """
     found = re.search(rf"^Current {name} Offsets: (?P<told>.*)$", rest, re.MULTILINE)
     for source in _SOURCE.finditer(found["told"] if found is not None else ""):
         try:

@@ -1,4 +1,4 @@
-"""A loaded pipeline over a session: functions are called, DataFrames are made and analysed. Nothing is started."""
+"""Build a loaded pipeline in a session: call its functions, make and analyse the DataFrames. No query is started."""
 
 import re
 from dataclasses import replace
@@ -22,14 +22,14 @@ class Built(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What can be built of a pipeline, and what is wrong with the rest of it."""
+    """The queries of a pipeline that could be built, and the errors of the rest."""
 
     built: list[Built]
     errors: list[PipelineError]
 
 
 def build(pipeline: Pipeline, spark: "SparkSession", replay: Replay | None = None) -> list[Built]:
-    """Raises PipelineError, with the line at fault."""
+    """Build all queries. Raises PipelineError with the line at fault."""
     token = replaying.set(replay)
     try:
         found = attempt(pipeline, spark)
@@ -41,7 +41,7 @@ def build(pipeline: Pipeline, spark: "SparkSession", replay: Replay | None = Non
 
 
 def attempt(pipeline: Pipeline, spark: "SparkSession") -> Attempt:
-    """Every stream and query by itself, so that one that is wrong hides no other."""
+    """Build every stream and query separately, so that an error in one does not hide errors in others."""
     return _Building(pipeline, spark).all()
 
 
@@ -52,7 +52,7 @@ class _Building:
         self._streams = {each.name: each for each in pipeline.streams}
         self._frames: dict[str, Any] = {"spark": spark}
         self._reads: dict[str, list[str]] = {}
-        self._broken: dict[str, PipelineError] = {}  # streams; one that needs a broken one has the same error
+        self._broken: dict[str, PipelineError] = {}  # by stream; a stream that needs a broken one gets the same error
 
     def all(self) -> Attempt:
         errors: list[PipelineError] = []
@@ -117,7 +117,7 @@ class _Building:
             found = made.build(**arguments)
             if isinstance(found, str):
                 self._check_views(found)
-                # Views are named in SQL, not in parameters: who knows which.
+                # SQL names its views in its text, not in parameters: count the topics of all streams.
                 reads += [each for those in self._reads.values() for each in those if each not in reads]
                 found = self._spark.sql(found)
             if _is_frame(found):
@@ -131,7 +131,7 @@ class _Building:
         return found, reads
 
     def _check_views(self, select: str) -> None:
-        """Raises the error of a broken stream that SQL names: its view is not there."""
+        """Raise the error of a broken stream that this SQL names, because that stream has no view."""
         for name, error in self._broken.items():
             if re.search(rf"\b{re.escape(name)}\b", select):
                 raise error

@@ -1,10 +1,10 @@
-"""What a failure of a query means: its kind, whether it may pass by itself, and the line that says so.
+"""Classify the failure of a query: its kind, whether it may pass by itself, and one line that describes it.
 
 Rules:
 - The kinds are declared once, here; docs/pipelines.md has a row for each.
-- An error passes if the same start may succeed a moment later with nothing changed by anybody: a broker, a registry or
-  a worker that was away. Records, schemas, files and code stay what they are.
-- The user's own exceptions last, but for those that say that somebody else did not answer (`_UNANSWERED`).
+- An error may pass if the same start may succeed a moment later without any change: a broker, a registry or a worker
+  was away. Errors of records, schemas, files and code do not pass.
+- Exceptions of the user's code do not pass, except those that say that another service did not answer (`_UNANSWERED`).
 """
 
 import re
@@ -17,7 +17,7 @@ from ottla.spark.pipelines.accounts import Account, FailedSpan, Frame, read_acco
 
 
 class CauseKind(Enum):
-    """Why a query failed: whether that passes, and what helps."""
+    """The kind of a failure: its label, whether it may pass by itself, and a hint what the user can do."""
 
     passes: bool
     hint: str | None
@@ -76,16 +76,16 @@ _CLASSES = {
     "ottla.spark.sink.schema.BadRows": CauseKind.DATA,
     "MemoryError": CauseKind.WORKER_LOST,
 }
-# A user's exceptions that say that somebody else did not answer, by the ends of their names.
+# Exceptions of user code that say that another service did not answer, by the ends of their names.
 _UNANSWERED = re.compile(
     r"(?:ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError|BrokenPipeError"
     r"|RemoteDisconnected|ConnectError|Timeout|TimeoutError|TimeoutException|URLError)$"
 )
-# Its own codes begin with HTTP's: 429 and all from 500 on say to come again.
+# The registry's error codes begin with the HTTP status: 429 and 5xx mean that the request may be tried again.
 _REGISTRY_BUSY = re.compile(r"the schema registry answered (?:5|429)")
 _API_ERROR = re.compile(r"(?P<code>[A-Z][A-Z_]+): ")
 _FENCED = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "UNKNOWN_PRODUCER_ID", "INVALID_PRODUCER_ID_MAPPING")
-# By words, in Java's accounts.
+# By words in Java's error texts.
 _WORDS: tuple[tuple[str, CauseKind], ...] = (
     (r"No space left on device|Disk quota exceeded|not enough space", CauseKind.DISK_FULL),
     (r"Read-only file system|Permission denied|Operation not permitted|mkdir of \S+ failed", CauseKind.NOT_WRITABLE),
@@ -119,7 +119,7 @@ _SENTENCES = {
     r"StatusCode\.UNAVAILABLE|RETRIES_EXCEEDED": "its Connect server does not answer",
     r"CONCURRENT_STREAM_LOG_UPDATE": "both wrote down the same batch",
 }
-# The label of these says more than Spark's own words.
+# Kinds whose label is put before Spark's message, because it says more than Spark does.
 _LABELLED = (
     *(
         CauseKind.CHANGED,
@@ -135,7 +135,7 @@ _LABELLED = (
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a query failed, in one line: `str` of it."""
+    """Why a query failed; `str()` of it is one line."""
 
     kind: CauseKind
     what: str
@@ -149,7 +149,9 @@ class Cause:
 
     @property
     def is_worth_another_run(self) -> bool:
-        """Whether a run that ended with this may be started again as it is. A query cannot be, where Spark is gone."""
+        """Whether a run that ended with this cause may be started again unchanged. That includes a run whose Spark is
+        gone, although its query could not be restarted within the run.
+        """
         return self.passes or self.kind is CauseKind.SPARK_GONE
 
     def __str__(self) -> str:
@@ -163,7 +165,7 @@ class Cause:
 
 
 def cause_of(error: BaseException | str) -> Cause:
-    """Of what Spark, or anything on the way, has raised; or of what it said."""
+    """The cause of an exception that Spark or a layer below it has raised, or of its text."""
     text = error if isinstance(error, str) else _text(error)
     account = read_account(text)
     kind, passes = _kind(account)
@@ -176,14 +178,16 @@ def cause_of(error: BaseException | str) -> Cause:
 
 
 def cause_of_call(error: BaseException) -> Cause:
-    """Of what a call of Spark's own interface has raised: who cannot be connected to then is Spark."""
+    """The cause of an exception that a call of Spark's own API has raised: a connection that fails there is the
+    connection to Spark.
+    """
     if isinstance(error, ConnectionError | EOFError):
         return Cause(CauseKind.SPARK_GONE, f"{CauseKind.SPARK_GONE.value}: its driver does not answer", passes=False)
     return cause_of(error)
 
 
 def _text(error: BaseException) -> str:
-    """As Spark's own come; what is raised in this process looks the same."""
+    """The exception as a text of the form that Spark uses for exceptions of other processes."""
     name = type(error).__name__ if type(error).__module__ == "builtins" else _full_name(type(error))
     said = str(error)
     if type(error).__module__.startswith(("pyspark.", "py4j.", "grpc")):
@@ -222,7 +226,7 @@ def _of_python(error: str, what: str) -> tuple[CauseKind, bool]:
 
 
 def _of_broker(what: str) -> tuple[CauseKind, bool]:
-    """An answer of the broker's: Kafka says which are worth another try."""
+    """The kind of an error code from the broker; Kafka defines which codes are retriable."""
     found = _API_ERROR.match(what)
     if found is not None and found["code"] in _FENCED:
         return CauseKind.FENCED, True

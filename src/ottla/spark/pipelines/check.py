@@ -1,6 +1,6 @@
-"""Checking a pipeline without running it: topics are there, outputs make sense, Spark can plan every query.
+"""Check a pipeline without running it: topics exist, outputs are valid, Spark can plan every query.
 
-Each problem is one line with file and line; all are found in one go.
+Each problem is one line with file and line number; one check finds all problems.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ _CONTEXT = ("{oldSchema", "{validateFields", "{compatibility")
 
 
 def problems(built: list[Built], spark: "SparkSession", client: Blocking) -> list[PipelineError]:
-    """What is wrong; nothing if all is well."""
+    """The problems of these queries; empty if there are none."""
     known = set(client.admin.topics.names())
     found: list[PipelineError] = []
     for each in built:
@@ -52,7 +52,7 @@ def _of_output(each: Built) -> list[PipelineError]:
     if each.output.format != "ottla":
         return []
     try:
-        # As when it is started; a checkpoint is given then.
+        # The same check as at the start of the query, which has a checkpoint.
         write_settings({**each.output.options, "checkpointLocation": "/"}, streaming=True)
     except OptionError as error:
         return [made.error(str(error))]
@@ -70,7 +70,7 @@ def _of_output(each: Built) -> list[PipelineError]:
 
 
 def _of_schema(each: Built) -> list[PipelineError]:
-    """Whether the columns can be written as the subject has it; nothing is registered."""
+    """Check whether the columns can be written with the subject's schema. Nothing is registered."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from ottla.spark.typed.writing import unwritable
@@ -82,13 +82,15 @@ def _of_schema(each: Built) -> list[PipelineError]:
         why = [cause_of(error).what]
     if not why:
         return []
-    # With the reasons, registries say what they compared with: it is the latest version.
+    # Registries list, among the reasons, what they compared with: leave that out, because it is the latest version.
     reasons = [reason for reason in why if not reason.startswith(_CONTEXT)] or why[:1]
     return [each.query.error(f"its columns do not fit the schema of topic {topic!r}: {'; '.join(reasons)}")]
 
 
 def _of_plan(each: Built, spark: "SparkSession") -> list[PipelineError]:
-    """Spark's own check of what a stream can do in this output mode; only where the driver is in this process."""
+    """Spark's own check of which operations a stream supports in this output mode; only if the driver is in this
+    process.
+    """
     jvm: Any = getattr(spark, "_jvm", None) if hasattr(spark, "_jsparkSession") else None
     if jvm is None or not each.output.frame.isStreaming:
         return []

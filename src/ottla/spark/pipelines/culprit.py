@@ -1,12 +1,12 @@
-"""Which record a query failed on. Spark hands rows to functions without saying where they come from; so the batch that
-failed is read once more, in ever smaller parts, until one record is left.
+"""Find the record on which a query failed. Spark calls functions with rows without their offsets; so the batch that
+failed is read again in ever smaller parts, until one record is left.
 
 Rules:
-- It is for failures that the records themselves bring about, and only after the run has given up: functions of the user
-  are called again, nothing is written.
-- The record that is found is the first, in the order of its partition, with which the query fails in the same way. A
-  query that does not fail again, cannot be read as a batch or takes too long keeps what is known: the records of its
-  batch, or as few of them as are left.
+- The search is only for failures that the records cause, and only after the run has given up: functions of the user are
+  called again, nothing is written.
+- The result is the first record, in the order of its partition, with which the query fails in the same way. If the
+  query does not fail again, cannot run as a batch or takes too long, the result is all records of its batch, or those
+  that are left by then.
 """
 
 import json
@@ -29,16 +29,18 @@ if TYPE_CHECKING:
 
 Fails = Callable[[Sequence[FailedSpan]], bool]
 _SEARCHED = (CauseKind.CODE, CauseKind.DATA)
-# Options that say in another way what is read.
+# Options that choose topics or starting offsets in another way than the search does.
 _OTHER_PLACES = ("startingtimestamp", "startingoffsetsbytimestamp", "subscribepattern", "assign")
 
 
 class Unsearchable(Exception):
-    """What was read cannot be read again in this way."""
+    """The records that the query read cannot be read again as a batch."""
 
 
 def search(spans: Sequence[FailedSpan], fails: Fails, may_go_on: Callable[[], bool]) -> list[FailedSpan]:
-    """The records that are left: first one partition of several, then what comes before the end that fails first."""
+    """The records that are left: first halve the list of partitions until one is left, then find the smallest end
+    offset with which the query fails.
+    """
     left = list(spans)
     while len(left) > 1 and may_go_on():
         half = len(left) // 2
@@ -47,7 +49,7 @@ def search(spans: Sequence[FailedSpan], fails: Fails, may_go_on: Callable[[], bo
         return left
     (span,) = left
     assert span.start is not None
-    good, bad = span.start, span.end  # what ends before `good` does not fail, what ends at `bad` does
+    good, bad = span.start, span.end  # a range that ends at `good` does not fail, one that ends at `bad` does
     while bad - good > 1 and may_go_on():
         middle = (good + bad) // 2
         if fails([replace(span, end=middle)]):
@@ -58,7 +60,7 @@ def search(spans: Sequence[FailedSpan], fails: Fails, may_go_on: Callable[[], bo
 
 
 class Search:
-    """For the record on which a query of a pipeline failed."""
+    """Searches for the record on which a query of a pipeline failed."""
 
     def __init__(
         self, pipeline: Pipeline, query: Definition, spark: "SparkSession", client: Blocking, *, is_replay: bool
@@ -69,7 +71,7 @@ class Search:
         self._is_replay = is_replay
 
     def with_record(self, cause: Cause, is_stopped: Callable[[], bool]) -> Cause:
-        """The same cause, with the record if it can be found."""
+        """The same cause, narrowed to the record if it can be found."""
         if cause.kind not in _SEARCHED or not cause.spans or cause.is_of_one_record:
             return cause
         deadline_s = time.monotonic() + limits.PIPELINE_SEARCH_S
@@ -79,14 +81,16 @@ class Search:
                 return cause
             trial = _Trial(cause, self._pipeline, self._spark, spans)
             found = search(spans, trial.fails, lambda: time.monotonic() < deadline_s and not is_stopped())
-            # Halves were taken to fail because others did not; whether anything does at all has to be seen.
+            # A half was assumed to fail because the other did not: check that a failure was seen at all.
             is_seen = trial.has_failed or trial.fails(found)
-        except Exception:  # it is only an attempt to say more
+        except Exception:  # the search is only an attempt to say more
             return cause
         return replace(cause, spans=tuple(found)) if is_seen else cause
 
     def _begun(self, spans: Sequence[FailedSpan]) -> list[FailedSpan]:
-        """The first batch begins where the log does, unless it was told otherwise (see `_Rereading`)."""
+        """The spans with a known start. The first batch starts at the beginning of the log, unless the query says
+        otherwise (see `_Rereading`).
+        """
         if all(each.start is not None for each in spans):
             return list(spans)
         if self._is_replay:
@@ -129,8 +133,9 @@ class _Trial:
 
 
 class _Rereading:
-    """Streams as batches: the records of all spans are planned once, those that are wanted are filtered. Fulfils
-    `places.Rereading`."""
+    """Reads streams as batches: the records of all spans are planned once, and a filter selects the wanted ones.
+    Implements `service_addresses.Rereading`.
+    """
 
     def __init__(self, spans: Sequence[FailedSpan], *, from_beginning: bool) -> None:
         self._spans = spans
@@ -152,7 +157,7 @@ class _Rereading:
     def _whole(self, spark: "SparkSession", topics: Sequence[str], options: Mapping[str, str]) -> "DataFrame":
         given = {name.lower(): value for name, value in options.items()}
         if given.get("on.bad") == "dlq" or not given.keys().isdisjoint(_OTHER_PLACES):
-            raise Unsearchable  # letters would be written again; or nobody knows where it begins
+            raise Unsearchable  # dead letters would be written again; or the start is unknown
         if self._from_beginning and given["startingoffsets"] != "earliest":
             raise Unsearchable
         key = tuple(sorted(given.items()))
@@ -165,7 +170,7 @@ class _Rereading:
 
 
 def _places(spans: Sequence[FailedSpan]) -> dict[str, str]:
-    """As options of a batch; nothing where nothing was read."""
+    """These spans as options of a batch read; empty if there are no spans."""
     if not spans:
         return {}
     starts: dict[str, dict[str, int | None]] = {}

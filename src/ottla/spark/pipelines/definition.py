@@ -1,4 +1,4 @@
-"""What a pipeline file defines: named streams, and queries that are started.
+"""The definitions in a pipeline file: named streams, and the queries to run.
 
     from ottla.spark import pipeline, topic, tumbling
 
@@ -11,9 +11,9 @@
         return tumbling(orders, "1 minute", "shop", time="at", grace="10 seconds").sum("amount")
 
 Rules:
-- A decorated function stays what it is: a test can call it with DataFrames of its own.
-- Functions get what their parameters name: streams of the same file, and `spark`, the session.
-- Nothing runs when the file is loaded.
+- Decorating does not change the function: a test can call it with its own DataFrames.
+- A function is called with the objects that its parameters name: streams of the same file, and `spark`, the session.
+- No decorated function is called when the file is loaded.
 """
 
 import inspect
@@ -29,8 +29,9 @@ _MARK = "__ottla_pipeline__"
 
 
 class PipelineError(Exception):
-    """Something is wrong with a pipeline; the message begins with file and line where they are known. `passes`: the
-    same may go well a moment later."""
+    """Something is wrong with a pipeline; the message begins with file and line where they are known. `passes`: another
+    try may succeed a moment later.
+    """
 
     def __init__(self, message: str, file: str | None = None, line: int | None = None, *, passes: bool = False) -> None:
         place = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "
@@ -41,8 +42,9 @@ class PipelineError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One stream or one query. Only queries have settings of outputs; `build` gives a DataFrame, an Output or SQL.
-    `select` is the SQL that `build` runs by itself."""
+    """One stream or one query. Only queries have output settings. `build` returns a DataFrame, an Output or SQL.
+    `select` is the SQL that `build` runs by itself.
+    """
 
     kind: str
     name: str
@@ -64,7 +66,7 @@ class Definition:
 
 
 class _Decorators:
-    """`pipeline.stream`, `pipeline.query`."""
+    """The decorators `pipeline.stream` and `pipeline.query`."""
 
     @overload
     def stream(self, given: F) -> F: ...
@@ -73,7 +75,9 @@ class _Decorators:
     def stream(self, given: str | None = None) -> Callable[[F], F]: ...
 
     def stream(self, given: "F | str | None" = None) -> Any:
-        """A named DataFrame that queries (and other streams) of the file may ask for by its name, also in SQL."""
+        """Define a named DataFrame. Queries and other streams of the file use it as a parameter of that name, or in
+        SQL.
+        """
         if callable(given):
             return _mark(given, kind="stream", name=given.__name__)
         return lambda function: _mark(function, kind="stream", name=given or function.__name__)
@@ -108,13 +112,13 @@ class _Decorators:
         restarts: int | None = None,
         **unknown: object,
     ) -> Any:
-        """A query that is started. The function returns a DataFrame, which goes to the topic `output`; or an Output
-        (`to`, `to_parquet`, `to_delta`, ...); or a SELECT over the streams, as text.
+        """Define a query that the pipeline runs. The function returns a DataFrame, which is written to the topic
+        `output`; or an Output (`to`, `to_parquet`, `to_delta`, ...); or a SELECT over the streams, as text.
 
-        `mode`: append, update or complete. `key`: the expression that becomes the key of records. `trigger`: "10
-        seconds" between batches. `checkpoint`: its directory, else one below the pipeline's. `late`: where late
-        records go (`late_to`). `restarts`: how often it may be started again within ten minutes after errors that may
-        pass, else what `ottla pipeline run --restarts` says.
+        `mode`: append, update or complete. `key`: the expression that becomes the key of records. `trigger`: the time
+        between batches, such as "10 seconds". `checkpoint`: the query's directory; by default one below the pipeline's.
+        `late`: where late records go (`late_to`). `restarts`: how often the query may be restarted within ten minutes
+        after errors that may pass; by default the value of `ottla pipeline run --restarts`.
         """
         settings: dict[str, Any] = {
             "output": output,
@@ -144,7 +148,7 @@ def _mark(function: F, *, kind: str, name: str, **settings: Any) -> F:
 
 
 def definitions_in(namespace: dict[str, Any]) -> list[Definition]:
-    """All that were decorated, in the order of the file."""
+    """All decorated functions of a module, in the order of the file."""
     found = {
         id(made): made for each in namespace.values() if isinstance(made := getattr(each, _MARK, None), Definition)
     }

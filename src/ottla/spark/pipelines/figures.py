@@ -1,5 +1,6 @@
-"""Figures of a query from Spark's report of a micro-batch: rates, lag, watermark, state. Plain values, as JSON has
-them."""
+"""Figures of a query from Spark's report of a micro-batch: rates, lag, watermark, state. All values can be written as
+JSON.
+"""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,14 @@ if TYPE_CHECKING:
 
 FIRST_BATCH = "first batch running"
 
-# No watermark yet.
+# What Spark reports while there is no watermark.
 _EPOCH = "1970-01-01T00:00:00.000Z"
 
 
 def begun(query: "StreamingQuery", name: str) -> dict[str, Any]:
-    """Of a query that has finished no batch since it was started: `phase` says what it does instead."""
+    """Figures of a query that has finished no batch since it was started: `phase` says whether the first one is
+    running.
+    """
     status = query.status
     is_busy = status["isDataAvailable"] or status["isTriggerActive"]
     return {
@@ -32,7 +35,9 @@ def begun(query: "StreamingQuery", name: str) -> dict[str, Any]:
 
 
 def figures_of(progress: "StreamingQueryProgress") -> dict[str, Any]:
-    """Of one batch. `lag` is how many records were there that it did not read; None if its sources do not say."""
+    """Figures of one batch. `lag` is the number of records that existed and were not read; None if no source reports
+    it.
+    """
     operators = progress.stateOperators
     watermark = progress.eventTime.get("watermark") if progress.eventTime else None
     return {
@@ -56,7 +61,7 @@ def figures_of(progress: "StreamingQueryProgress") -> dict[str, Any]:
 
 
 def lag_of(progress: "StreamingQueryProgress") -> int | None:
-    """Records between what was read and what there was."""
+    """The number of records between the end of the batch and the ends of the partitions; None if unknown."""
     found: int | None = None
     for source in progress.sources:
         end, latest = read_offsets(source.endOffset), read_offsets(source.latestOffset)
@@ -66,14 +71,16 @@ def lag_of(progress: "StreamingQueryProgress") -> int | None:
 
 
 def _number(value: float | None) -> float | None:
-    """NaN and infinity (the first batch has no time before it) are no JSON."""
+    """The value rounded; None for NaN and infinity, which JSON does not have (the first batch has no batch before it to
+    compute a rate from).
+    """
     if value is None or value != value or value in (float("inf"), float("-inf")):
         return None
     return round(value, 1)
 
 
 def merged(known: Mapping[str, dict[str, Any]], new: dict[str, Any]) -> dict[str, Any]:
-    """The latest of a query, with totals since the pipeline was started: also over restarts of the query."""
+    """The latest figures of a query, with totals since the pipeline was started, over all restarts of the query."""
     before = known.get(new["query"], {})
     totals = {f"total_{name}": before.get(f"total_{name}", 0) + (new[name] or 0) for name in ("rows", "late_rows")}
     return {**new, **totals}

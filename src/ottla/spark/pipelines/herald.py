@@ -1,10 +1,11 @@
-"""A run and its board: tells it what the run is doing, hears what the run is told; in a thread of its own, because a
-broker that is away makes everybody wait who asks it for something.
+"""Publishes the status of a run on its `Board` and reads commands for the run from there. It has a thread of its own,
+because calls to a broker that is away block.
 
 Rules:
-- The newest status is told when it changes and with every beat; older ones that were not told yet are forgotten.
-- A broker that does not answer is away until it does again; nobody here gives up, whatever else goes wrong.
-- A run that was replaced by another tells nothing more: the name is the other's.
+- The newest status is published when it changes and with every beat; older ones that were not published yet are
+  dropped.
+- A broker that does not answer counts as away until it answers again; the thread goes on after any error.
+- A run that was replaced by another publishes nothing more, because the name belongs to the other run.
 """
 
 import logging
@@ -26,7 +27,7 @@ log = logging.getLogger(__name__)
 
 _LISTEN_EVERY_S = 1.0
 _LOOK_EVERY_S = 0.02
-# Nothing can be told to a broker that is away.
+# How long `close` waits for the thread while the broker is away.
 _CLOSE_AWAY_S = 1.0
 _AWAY = (ClientError, OSError)
 
@@ -41,8 +42,9 @@ def impatient(client: Blocking) -> Blocking:
 
 
 class Herald:
-    """Of one run, from its claim on, through an impatient client. `away` is why the broker cannot be reached, None if
-    it can."""
+    """The herald of one run, from its claim on. `client` is an impatient one. `away` is the reason why the broker
+    cannot be reached, None if it can.
+    """
 
     def __init__(self, client: Blocking, status: PipelineStatus, on_stop: Callable[[], None]) -> None:
         self._board = Board(client)
@@ -57,18 +59,18 @@ class Herald:
         self.replaced_by: str | None = None
 
     def start(self) -> None:
-        """Claim the name, and go on from there. Raises what the client raises."""
+        """Claim the name, publish the first status and start the thread. Raises the exceptions of the client."""
         self._board.claim(self._status)
         self._tell()
         self._thread.start()
 
     def tell(self, status: PipelineStatus) -> None:
-        """As soon as it can be told; does not wait."""
+        """Have this status published as soon as possible; does not wait."""
         self._status = status
         self._changed.set()
 
     def tell_now(self, status: PipelineStatus) -> bool:
-        """Wait until it is told; False if that does not succeed."""
+        """Publish this status and wait until it is written; False if that does not succeed in time."""
         self.tell(status)
         deadline_s = time.monotonic() + limits.PIPELINE_HERALD_CLOSE_S
         while self._told is not status and time.monotonic() < deadline_s:
@@ -76,7 +78,7 @@ class Herald:
         return self._told is status
 
     def close(self) -> None:
-        """Tell the last status, if that is possible now; then end."""
+        """Publish the last status, if that is possible now; then end the thread."""
         self._closing.set()
         self._changed.set()
         if self._thread.is_alive():
@@ -96,11 +98,11 @@ class Herald:
             except _AWAY as error:
                 self.away = str(error) or type(error).__name__
             except CancelledError:
-                return  # nobody waits for it any more: the client was closed
+                return  # the client was closed
             except ApiError as error:
                 log.warning("the status cannot be written, or commands cannot be read: %s", error)
             except Exception:
-                # Without this thread the run would count as lost, and hear no stop.
+                # Go on: without this thread the run would count as lost, and could not be stopped.
                 log.exception("the status cannot be written, or commands cannot be read")
             if is_last:
                 return

@@ -1,11 +1,11 @@
-"""One query that is kept running: started, looked after, started again after errors that may pass.
+"""One query that is kept running: it is started, watched, and restarted after errors that may pass.
 
 States: due (to be started, at a time), running, ended.
 
 Rules:
-- Only the query that failed is started again. It goes on from its checkpoint, as after a crash of the whole run; the
-  others are none the wiser.
-- A query that ended without an error, and was not to end, was stopped by somebody else: that is an error too.
+- Only the query that failed is restarted. It continues from its checkpoint, as after a crash of the whole run; the
+  other queries are not affected.
+- A query that ended without an error, although it should run on, was stopped from outside: that is an error, too.
 """
 
 import time
@@ -25,7 +25,7 @@ _STOPPED = "it was stopped in Spark: by another run with the same checkpoint, or
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A query has failed. `restart` says when it is started again; None: never."""
+    """A query has failed. `restart` says when it is started again; None means never."""
 
     query: str
     cause: Cause
@@ -34,14 +34,14 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A query runs, for the first time or again."""
+    """A query was started, for the first time or again."""
 
     query: str
     id: str
 
 
 class KeptQuery:
-    """A query of a run. `start` starts it in Spark; `ends` says that it ends by itself when nothing is left to do."""
+    """A query of a run. `start` starts it in Spark; `ends` is set if the query ends by itself when no data is left."""
 
     def __init__(self, name: str, start: "Callable[[], StreamingQuery]", policy: Policy, *, ends: bool = False) -> None:
         self.name = name
@@ -55,12 +55,13 @@ class KeptQuery:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has failed and is to be started again."""
+        """Whether the query has failed and waits for its restart."""
         return self._has_failed and self._due_s is not None
 
     def look(self, now_s: float, away: str | None = None) -> Started | Failed | None:
-        """What has happened since the last time. While the broker is `away`, nothing is started, and what fails because
-        of that is not counted."""
+        """What has happened to the query since the last call; starts it if that is due. While the broker is `away`,
+        nothing is started, and failures for that reason are not counted.
+        """
         if self.has_ended:
             return None
         if self._due_s is not None:
@@ -101,7 +102,7 @@ class KeptQuery:
     # --- the end ------------------------------------------------------------------------------------------------
 
     def settle(self, deadline_s: float) -> None:
-        """Wait until no batch is running, or the one that was has been finished."""
+        """Wait until no batch is running, or the one that is running now has finished."""
         query, last = self.query, self.last_batch
         while query is not None and query.isActive and time.monotonic() < deadline_s:
             if not query.status["isTriggerActive"] or self.last_batch != last:

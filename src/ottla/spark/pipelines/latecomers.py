@@ -1,9 +1,9 @@
-"""Late records of a run: which batches to look at, and up to which one that is done.
+"""Late records of a run: which batches are still to be searched for them, and up to which batch that is done.
 
 Rules:
-- A batch counts as done when its letters are written, not before; what fails on the way is due again.
-- Batches are numbered without gaps. One whose report did not come (Spark may lose reports, and a query that fails just
-  after a batch makes none) is looked at like one that a killed driver left behind.
+- A batch counts as done when its letters are written, not before; a batch whose letters failed stays due.
+- Batches are numbered without gaps. A batch whose report did not arrive (Spark may lose reports, and a query that fails
+  just after a batch makes none) is searched, as are batches that a killed driver left behind.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from ottla.spark.streams.late import LateTo, send_late
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Spark keeps what it has written down for so many batches.
+# Spark keeps the metadata of this many batches in a checkpoint.
 _BATCHES_KEPT = 100
 
 
@@ -28,7 +28,7 @@ class Watched(NamedTuple):
 
 
 class Latecomers:
-    """Progress is told by one thread, letters are sent by another."""
+    """The batches to search for late records. One thread reports progress (`note`), another sends letters (`send`)."""
 
     def __init__(self, spark: "SparkSession", done: Mapping[str, int]) -> None:
         self._spark = spark
@@ -36,7 +36,7 @@ class Latecomers:
         self._lock = Lock()
         self._due: list[tuple[str, int, bool]] = []
         self._noted: dict[str, int] = {}  # by query: the last batch that is done or due
-        # By checkpoint: a replay begins anew.
+        # The last batch that is done, by checkpoint, because a replay has a new one.
         self.done: dict[str, int] = dict(done)
 
     @property
@@ -44,17 +44,17 @@ class Latecomers:
         return bool(self._queries)
 
     def watch(self, query: str, rule: LateTo, checkpoint: str) -> None:
-        """Before the query is started: batches that another run has finished, and not looked at, are due."""
+        """Call this before the query is started: batches that an earlier run finished but did not search become due."""
         self._queries[query] = Watched(rule, checkpoint)
         before = self.done.get(checkpoint)
         last = self._noted[query] = finished_batches(self._spark, checkpoint)
         if before is None or last < 0:
-            self.done[checkpoint] = last  # what was before there was a rule is not due; and a checkpoint may be gone
+            self.done[checkpoint] = last  # batches before the rule existed are not due; and a checkpoint may be gone
             return
         self._due += [(query, batch, True) for batch in range(max(before + 1, last - _BATCHES_KEPT + 2), last + 1)]
 
     def note(self, query: str, batch: int, late_rows: int) -> None:
-        """A batch was finished."""
+        """Note that a query finished this batch, and that Spark dropped so many late rows in it."""
         if query in self._queries:
             with self._lock:
                 first = max(self._noted[query] + 1, batch - _BATCHES_KEPT + 2)
@@ -63,7 +63,7 @@ class Latecomers:
                 self._noted[query] = max(batch, self._noted[query])
 
     def send(self) -> None:
-        """See to all that is due."""
+        """Send the letters of all batches that are due."""
         while True:
             with self._lock:
                 if not self._due:

@@ -1,8 +1,8 @@
 """Loading a pipeline file: Python with decorated functions, or SQL.
 
 Rules:
-- Every mistake that can be seen without Spark is found here, with the line it is in.
-- The functions of a Python file travel to the executors by value: they have no such file.
+- Every mistake that can be found without Spark is found here, and reported with its line.
+- The functions of a Python file are pickled by value for the executors, which do not have that file.
 """
 
 import difflib
@@ -30,7 +30,7 @@ _NO_SESSION_YET = (
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A loaded file."""
+    """A loaded pipeline file."""
 
     name: str
     file: str
@@ -38,12 +38,14 @@ class Pipeline:
     queries: tuple[Definition, ...]
 
     def query_name(self, query: Definition) -> str:
-        """Unique among pipelines: the group of a query, and so its lag, goes by this name."""
+        """The name of a query in Spark, unique among pipelines: its group, under which its lag is seen, is named after
+        it.
+        """
         return self.name if query.name == self.name else f"{self.name}-{query.name}"
 
 
 def load(path: Path, name: str | None = None) -> Pipeline:
-    """Raises PipelineError."""
+    """Load a file, check it and return the pipeline. Raises PipelineError."""
     file = str(path)
     if not path.is_file():
         raise PipelineError(f"there is no file {file}")
@@ -74,7 +76,7 @@ def _module(path: Path) -> ModuleType:
     sys.modules[name] = module
     folder = str(path.parent.resolve())
     if folder not in sys.path:
-        sys.path.insert(0, folder)  # as when Python runs the file: its neighbours can be imported
+        sys.path.insert(0, folder)  # as when Python runs the file, so that it can import its neighbours
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -88,7 +90,7 @@ def _module(path: Path) -> ModuleType:
 
 
 def at_fault(error: BaseException, file: str, default_line: int | None = None, what: str = "") -> PipelineError:
-    """An exception of a user's function, at the line of the file that led to it."""
+    """A PipelineError for an exception of a user's function, with the line of the file that led to it."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if _same_file(frame.filename, file)]
     cause = cause_of(error)
     if "SESSION_OR_CONTEXT_NOT_EXISTS" in cause.what:
@@ -101,7 +103,7 @@ def _same_file(one: str, other: str) -> bool:
 
 
 def _shown(made: Definition, path: Path) -> Definition:
-    """The file as the user named it."""
+    """The definition with the file path as the user wrote it."""
     return replace(made, file=str(path)) if _same_file(made.file, str(path)) else made
 
 
@@ -129,7 +131,9 @@ def _check(loaded: Pipeline) -> None:
 
 
 def _check_checkpoints(queries: Sequence[Definition]) -> None:
-    """Spark stops a query, without a word, when another one is started with its checkpoint."""
+    """Refuse two queries with one checkpoint: Spark silently stops a query when another one is started with its
+    checkpoint.
+    """
     seen: dict[str, Definition] = {}
     for made in queries:
         if made.checkpoint is not None:

@@ -1,7 +1,7 @@
-"""`--from`: where the streams of a pipeline begin, instead of where their checkpoints say.
+"""`--from`: where the streams of a pipeline start to read, instead of at the offsets in their checkpoints.
 
-`earliest`, `latest`, an offset (of every partition, as far as it has it), a time (2026-01-31T12:00), or how long ago
-(2h).
+It is `earliest`, `latest`, an offset (for every partition, moved into the partition's range), a time
+(2026-01-31T12:00), or how long ago (2h).
 """
 
 import json
@@ -15,7 +15,7 @@ from ottla.model.durations import parse_duration_ms
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """A place in all topics. Fulfils `places.Replay`."""
+    """A starting place for all topics. Implements `service_addresses.Replay`."""
 
     client: Blocking
     name: str | None = None
@@ -26,7 +26,7 @@ class From:
         if self.name is not None:
             return {"startingOffsets": self.name}
         if self.time_ms is not None:
-            # Partitions without anything so late begin at their end.
+            # Partitions without a record at or after that time begin at their end.
             return {"startingTimestamp": str(self.time_ms), "startingOffsetsByTimestampStrategy": "latest"}
         assert self.offset is not None
         places = {
@@ -40,7 +40,7 @@ class From:
 
 
 def parse_from(text: str, client: Blocking, now_ms: int) -> From:
-    """ValueError if it makes no sense."""
+    """Parse the value of `--from`. Raises ValueError if it has none of the forms."""
     if text in ("earliest", "latest"):
         return From(client, name=text)
     if text.isdecimal():

@@ -1,4 +1,4 @@
-"""What the queries of a run report: figures of their batches, and of those that have finished none yet."""
+"""The reports of a run's queries: figures of their batches, and of queries that have not finished a batch yet."""
 
 import contextlib
 import threading
@@ -30,7 +30,7 @@ Figures = dict[str, Any]
 
 
 class Reports(StreamingQueryListener):
-    """Of the queries with these names; others may run in the same session."""
+    """Collects the reports of the queries with these names; other queries may run in the same session."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Reports(StreamingQueryListener):
             return [self._figures[name] for name in sorted(self._figures)]
 
     def look_at(self, queries: Iterable[KeptQuery]) -> None:
-        """Queries that have finished no batch yet make no reports: they are asked."""
+        """Make figures of the queries that have finished no batch yet, because Spark does not report them."""
         for each in queries:
             query = each.query
             if query is not None and self._seen(each.name) < 0 and query.isActive:
@@ -63,7 +63,7 @@ class Reports(StreamingQueryListener):
                         self._figures[each.name] = figures
 
     def drain(self, queries: Iterable[KeptQuery]) -> None:
-        """Reports of the last batches come a moment after these: they are wanted too."""
+        """Wait for the reports of the last batches, which come a moment after the batches."""
         deadline_s = time.monotonic() + _DRAIN_S
         for each in queries:
             with contextlib.suppress(Exception):  # Spark may be gone
@@ -77,7 +77,7 @@ class Reports(StreamingQueryListener):
         return -1 if batch is None else int(batch)
 
     def _lag(self, figures: Figures) -> tuple[int | None, float | None]:
-        """Of the groups under which the run commits, in records and in seconds, as far as they are known."""
+        """The lag of the groups under which the run commits, in records and in seconds, as far as it is known."""
         groups = groups_of(self._spark, figures["query"], figures["id"], figures["run"])
         try:
             lags = [each for group in sorted(groups) for each in self._client.admin.groups.lag(group)]
@@ -87,7 +87,7 @@ class Reports(StreamingQueryListener):
         seconds = [each.seconds for each in lags if each.seconds is not None]
         return sum(records) if records else None, round(max(seconds), 3) if seconds else None
 
-    # --- what Spark calls ---------------------------------------------------------------------------------------
+    # --- callbacks of Spark -------------------------------------------------------------------------------------
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         pass

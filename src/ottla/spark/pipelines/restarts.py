@@ -1,10 +1,10 @@
 """Whether a query that failed is started again, and when.
 
 Rules:
-- An error that lasts (`causes` says which) ends the run: the same would happen again.
+- An error that does not pass (see `causes`) ends the run, because it would happen again.
 - After an error that may pass, the query is started again at most `limit` times within `within_s`. The waits double,
   from `wait_s` to `wait_max_s`.
-- A failure that lies `within_s` back does not count any more: a query that ran well since then begins anew.
+- A failure that is older than `within_s` does not count any more.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from ottla.model import limits
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How often, and how soon."""
+    """How often a query is restarted, and after which waits."""
 
     limit: int = limits.PIPELINE_RESTARTS
     within_s: float = limits.PIPELINE_RESTARTS_WITHIN_S
@@ -25,7 +25,7 @@ class Policy:
 
 
 class Restart(NamedTuple):
-    """The next start is due after `wait_s`; it is the `number`-th of `limit`."""
+    """The next start is due after `wait_s`; it is number `number` of at most `limit` restarts."""
 
     wait_s: float
     number: int
@@ -33,7 +33,9 @@ class Restart(NamedTuple):
 
 
 def next_start(policy: Policy, failures_s: Sequence[float], now_s: float) -> Restart | None:
-    """After a failure `now_s` that may pass, given when earlier ones were; None: it was tried often enough."""
+    """The restart after a failure at `now_s` that may pass, given the times of earlier failures; None if there were too
+    many.
+    """
     number = len(counting(policy, failures_s, now_s)) + 1
     if number > policy.limit:
         return None
@@ -47,14 +49,14 @@ def counting(policy: Policy, failures_s: Sequence[float], now_s: float) -> list[
 
 
 class Failures:
-    """What has become of one query so far."""
+    """The failures of one query so far."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._failures_s: list[float] = []
 
     def failed(self, now_s: float, *, passes: bool) -> Restart | None:
-        """When it is started again; None: it is not."""
+        """Count a failure. The restart of the query, or None if it is not restarted."""
         if not passes:
             return None
         found = next_start(self._policy, self._failures_s, now_s)

@@ -1,12 +1,12 @@
 """Running a pipeline: all its queries are started, kept running, and stopped together.
 
 Rules:
-- One run per name at a time: a second one would write to the same checkpoints. Of two, the one that claimed it last
-  goes on (`status`).
-- A query that failed is started again if its error may pass (`causes`, `restarts`); else the others are stopped, and
-  its error is the run's.
+- There is one run per name at a time, because a second one would write to the same checkpoints. If there are two, the
+  one that claimed the name last goes on (see `status`).
+- A query that failed is restarted if its error may pass (`causes`, `restarts`); otherwise the other queries are
+  stopped, and the run fails with that error.
 - A stop waits for the batches that are running.
-- A broker that is away stops nothing: the run waits for it, and says so.
+- A broker that is away stops no query: the run waits for the broker, and its status says so.
 """
 
 import contextlib
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _TICK_S = 0.2
-# How long a batch may take after a stop was asked for, before it is cut short (it is repeated then); and how long if
-# the broker is away, without which it can hardly be finished.
+# How long a stop waits for a running batch before it interrupts the batch, which is then repeated by the next run; and
+# how long if the broker is away, because the batch can hardly finish then.
 STOP_WAIT_S = 60.0
 _STOP_WAIT_AWAY_S = 2.0
 Event = dict[str, Any]
@@ -46,18 +46,18 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to run it."""
+    """How to run a pipeline."""
 
     checkpoint: str
     once: bool = False
     force: bool = False
-    # Begin anew (see replay): with a checkpoint of its own.
+    # Whether the streams begin at `--from` (see `replay`), with new checkpoints.
     replay: bool = False
     restarts: Policy = field(default_factory=Policy)
 
 
 class Runner:
-    """One run. `request_stop` may be called from anywhere, also from signal handlers."""
+    """One run. `request_stop` may be called from any thread and from signal handlers."""
 
     def __init__(
         self,
@@ -93,11 +93,11 @@ class Runner:
         self._stop.set()
 
     def claim(self) -> None:
-        """The name is ours from here on. PipelineError if it runs elsewhere."""
+        """Claim the pipeline's name for this run. Raises PipelineError if the pipeline runs elsewhere."""
         try:
             self._claim()
         except BaseException:
-            self._near.close(discard=True)  # there will be no `run`, which closes it else
+            self._near.close(discard=True)  # `run`, which closes the client otherwise, will not be called
             raise
         self._on_event({"event": "starting", "pipeline": self._pipeline.name, "error": None})
 
@@ -112,8 +112,9 @@ class Runner:
         self._herald.start()
 
     def run(self, built: list[Built]) -> PipelineStatus:
-        """Until all queries have ended or a stop was asked for. Raises PipelineError if one failed for good. `claim`
-        comes before."""
+        """Run until all queries have ended or a stop was requested. Raises PipelineError if a query failed for good.
+        `claim` must have been called.
+        """
         failure: PipelineError | None = None
         is_over = False
         try:
@@ -126,7 +127,7 @@ class Runner:
         except Exception as error:
             failure = self._failure(None, cause_of_call(error))
         finally:
-            # In all cases, also if this process is being ended.
+            # Always, also if this process is being ended.
             if not self._is_spark_gone:
                 self._stop_queries()
             if self._ended_by is not None:
@@ -155,7 +156,7 @@ class Runner:
             self._built[name] = each
             self._kept.append(KeptQuery(name, self._starter(each, name, checkpoint), policy, ends=self._settings.once))
         if self._late.is_watching:
-            # That late records are seen to is known before there are any.
+            # Publish how far late records were sent before a query can drop any.
             self.status = replace(self.status, late=dict(self._late.done))
             self._told.tell_now(self.status)
 
@@ -173,7 +174,7 @@ class Runner:
         return start
 
     def _watch(self) -> PipelineError | None:
-        """What went wrong for good, None if nothing did."""
+        """Watch the queries until the run ends. The error that ended the run, None if there was none."""
         next_beat_s = 0.0
         while not self._stop.is_set():
             now_s, away = time.monotonic(), self._told.away
@@ -208,7 +209,7 @@ class Runner:
         return "restarting" if any(each.is_waiting for each in self._kept) or self._late_due_s else "running"
 
     def _take(self, happened: Started | Failed | None) -> PipelineError | None:
-        """Say what happened to a query; its error, if that ends the run."""
+        """Report what happened to a query. Its error, if that ends the run."""
         if isinstance(happened, Started):
             target = self._built[happened.query].output.target
             self._on_event({"event": "started", "query": happened.query, "id": happened.id, "target": target})
@@ -229,7 +230,7 @@ class Runner:
         self._say(self._state(self._told.away), is_quiet=True)
 
     def _failure(self, query: str | None, cause: Cause) -> PipelineError:
-        """What ends the run, with the line of the query in the file."""
+        """The error that ends the run, with the line of the query in the file."""
         self._is_spark_gone = cause.kind is CauseKind.SPARK_GONE
         built = self._built.get(query or "")
         restarts = self.status.restarts
@@ -241,7 +242,7 @@ class Runner:
         return PipelineError(f"{made.name}: {what}", made.file, made.line, passes=cause.is_worth_another_run)
 
     def _with_record(self, failed: Failed) -> Cause:
-        """The other queries have stopped, so there is room to look for the record."""
+        """Search for the record that caused the failure. The other queries have stopped, so Spark is free for that."""
         query, is_replay = self._built[failed.query].query, self._settings.replay
         search = Search(self._pipeline, query, self._spark, self._near, is_replay=is_replay)
         return search.with_record(failed.cause, self._stop.is_set)
@@ -249,10 +250,10 @@ class Runner:
     def _stop_queries(self) -> None:
         patience_s = STOP_WAIT_S if self._told.away is None else _STOP_WAIT_AWAY_S
         if self._told.replaced_by is not None:
-            patience_s = 0.0  # the other goes on from the same checkpoints
+            patience_s = 0.0  # the other run continues from the same checkpoints
         deadline_s = time.monotonic() + patience_s
         for each in self._kept:
-            with contextlib.suppress(Exception):  # it, or Spark under it, may be gone
+            with contextlib.suppress(Exception):  # the query, or Spark itself, may be gone
                 each.settle(deadline_s)
                 if each.query is not None:
                     each.query.stop()
@@ -263,7 +264,9 @@ class Runner:
     # --- late records -------------------------------------------------------------------------------------------
 
     def _send_letters(self, now_s: float) -> PipelineError | None:
-        """An error that may pass is tried again, as often as a query would be."""
+        """Send the letters of late records. After an error that may pass it is tried again, as often as a query would
+        be restarted.
+        """
         if now_s < self._late_due_s:
             return None
         try:
@@ -289,7 +292,7 @@ class Runner:
             return PipelineError(what, self._pipeline.file, passes=cause.is_worth_another_run)
         return None
 
-    # --- what is known ------------------------------------------------------------------------------------------
+    # --- status and events --------------------------------------------------------------------------------------
 
     def _progressed(self, figures: Figures) -> None:
         self._late.note(figures["query"], figures["batch"], figures["late_rows"])
@@ -311,7 +314,7 @@ class Runner:
 
 
 def previous_run(client: Blocking, name: str, *, force: bool = False) -> PipelineStatus | None:
-    """What is known of the last run of a pipeline, if there was one. PipelineError if it is running now."""
+    """The last known status of a pipeline, None if it never ran. Raises PipelineError if it is running now."""
     before = Board(client).all(wall_clock_ms()).get(name)
     if before is not None and before.state in LIVE and not before.is_dead_here and not force:
         raise PipelineError(

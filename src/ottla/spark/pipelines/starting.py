@@ -1,9 +1,10 @@
-"""The start of a pipeline, up to its claim: who asks for its status afterwards learns why it failed.
+"""The start of a pipeline, up to its claim: if it fails, the reason is published as the status of the pipeline.
 
 Rules:
-- A run that has claimed the name tells its own end (`run`); nothing is added to that.
-- A run that is going on elsewhere keeps its status (`--force` may have been about to replace it).
-- What the next run needs of the last one, replays counted and late records seen to, stays.
+- A run that has claimed the name publishes its own end (`run`); nothing is added to that here.
+- The status of a run that is going on elsewhere is not overwritten (`--force` may have been about to replace it).
+- The fields of the last status that the next run needs are kept: the number of replays, and up to which batch late
+  records were sent.
 """
 
 import contextlib
@@ -27,7 +28,9 @@ def starting(
     before: PipelineStatus | None,
     on_event: Callable[[dict[str, Any]], None],
 ) -> Iterator[None]:
-    """Around a start: a failure is published, if the broker can be reached, and raised. `before` is the last run."""
+    """A context around the start of a pipeline: a failure is published, if the broker can be reached, and raised.
+    `before` is the status of the last run.
+    """
     try:
         yield
     except Exception as error:
@@ -39,7 +42,7 @@ def starting(
 
 
 def _publish(board: Board, identity: PipelineStatus, before: PipelineStatus | None, error: str) -> bool:
-    """False if another run, or the one that was started, has the name now."""
+    """Publish a failed start. False if another run, or the one that was started, has the name now."""
     board.ensure()
     now_ms = wall_clock_ms()
     last = board.all(now_ms).get(identity.name)

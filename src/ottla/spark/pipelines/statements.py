@@ -7,8 +7,8 @@
       SELECT ...;
     INSERT INTO PARQUET '/lake/orders' SELECT ...;       -- also DELTA, with merge = 'id' for upserts
 
-Everything after AS, and every SELECT, is Spark's own SQL; streams, tables and views are names in it. Options of WITH
-are those of `topic()` and `to()`, and the source's own.
+Everything after AS, and every SELECT, is Spark's own SQL, in which streams, tables and views are used by their names.
+The options of WITH are those of `topic()` and `to()`, and those of the data source.
 """
 
 import re
@@ -35,7 +35,7 @@ _FORMS = "CREATE STREAM | TABLE … FROM TOPIC, CREATE VIEW … AS, or INSERT IN
 
 
 class Statement(NamedTuple):
-    """Its text without comments at the ends, and the line where it begins."""
+    """The text of a statement without comments before it, and the line where it begins."""
 
     text: str
     line: int
@@ -58,7 +58,7 @@ def split(text: str) -> Iterator[Statement]:
 
 
 def read_statements(text: str, file: str) -> list[Definition]:
-    """Raises PipelineError."""
+    """The definitions of a SQL file. Raises PipelineError."""
     made: list[Definition] = []
     for statement in split(text):
         plain = statement.text

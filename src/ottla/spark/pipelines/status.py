@@ -1,14 +1,16 @@
-"""What pipelines are doing, for all to see: the compacted topic `_ottla_pipelines`. No Spark and no Java is needed
-here.
+"""The published status of pipelines, in the compacted topic `_ottla_pipelines`. This module needs neither Spark nor
+Java.
 
-Records: key NAME, value the status of its latest run (JSON); key NAME/claim, value which run that is; key NAME/stop,
-value which run is to stop.
+Records, as JSON: key NAME has the status of the pipeline's latest run; key NAME/claim has the run that claimed the
+name; key NAME/stop has the run that is to stop.
 
 Rules:
-- A run writes its status when it changes and every `beat_ms`. One that is said to run but was not heard of for
-  `LOST_BEATS` beats has lost its driver: `lost`. That compares two clocks, so they should not be far apart.
-- A command names the run that it is for: one left behind does not stop the next run.
-- Of two runs under one name the one that claimed it last goes on; the other sees that, stops, and writes nothing more.
+- A run writes its status when it changes and every `beat_ms`. A run whose status says that it is live, but is older
+  than `LOST_BEATS` beats, counts as `lost`: its driver is gone. That compares the clocks of two machines, so they
+  should not be far apart.
+- A stop command names its run, so that an old command does not stop the next run.
+- Of two runs under one name the one that claimed it last goes on; the other reads that claim, stops, and writes nothing
+  more.
 """
 
 import json
@@ -32,7 +34,7 @@ _CLAIM = "/claim"
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """The latest run of a pipeline. `queries` are figures as `figures.figures_of` makes them."""
+    """The latest run of a pipeline. `queries` are figures from `figures.figures_of`."""
 
     name: str
     run: str
@@ -42,29 +44,29 @@ class PipelineStatus:
     pid: int = 0
     spark: str = ""
     checkpoint: str = ""
-    # Counts replays: each begins with new checkpoints.
+    # The number of replays so far; each uses new checkpoints.
     generation: int = 0
     started_ms: int = 0
     beat_ms: int = BEAT_MS
     updated_ms: int = 0
     error: str | None = None
-    # How often queries were started again in this run, the last reason for it, and when.
+    # How often queries were restarted in this run, the last error that caused a restart, and when.
     restarts: int = 0
     last_error: str | None = None
     last_error_ms: int = 0
     queries: list[dict[str, Any]] = field(default_factory=list)
-    # Up to which batch late records of queries were seen to, by their checkpoints.
+    # The last batch whose late records were sent, by the checkpoint of the query.
     late: dict[str, int] = field(default_factory=dict)
 
     def seen_at(self, now_ms: int) -> "PipelineStatus":
-        """As it is now: lost if nobody has heard of it for too long."""
+        """The status at this time: `lost` if the run has not written for too long."""
         if self.state in LIVE and now_ms - self.updated_ms > LOST_BEATS * self.beat_ms:
             return replace(self, state="lost")
         return self
 
     @property
     def is_dead_here(self) -> bool:
-        """Whether its driver ran on this machine and is gone."""
+        """Whether the run's driver was a process of this machine that does not exist any more."""
         if self.host != socket.gethostname() or self.pid <= 0:
             return False
         try:
@@ -77,14 +79,16 @@ class PipelineStatus:
 
 
 class RunNotice(NamedTuple):
-    """What a run is told: to stop; or that another has its name now, and where that runs."""
+    """What a run reads on the board: that it is to stop, or that another run has claimed its name, and where that one
+    runs.
+    """
 
     stop: bool = False
     replaced_by: str | None = None
 
 
 class Board:
-    """The topic, through one client."""
+    """Access to the status topic through one client."""
 
     def __init__(self, client: Blocking) -> None:
         self._client = client
@@ -99,7 +103,7 @@ class Board:
                 raise
 
     def all(self, now_ms: int) -> dict[str, PipelineStatus]:
-        """All pipelines that were ever run, by name."""
+        """The status of all pipelines that were ever run, by name."""
         found: dict[str, PipelineStatus] = {}
         for key, value in self._records():
             if key.endswith((_STOP, _CLAIM)):
@@ -119,14 +123,15 @@ class Board:
         self._client.send(TOPIC, json.dumps({"run": status.run}).encode(), f"{status.name}{_STOP}".encode())
 
     def claim(self, status: PipelineStatus) -> None:
-        """The name is this run's from here on. What is told, and other claims, count from here on too."""
+        """Claim the name for this run. `listen` then reads the commands and claims that follow."""
         told = json.dumps({"run": status.run, "host": status.host, "pid": status.pid})
         made = self._client.send(TOPIC, told.encode(), f"{status.name}{_CLAIM}".encode())
         self._read_to = made.offset + 1
 
     def listen(self, name: str, run: str) -> RunNotice:
-        """What was told since the last time, or since `claim`. If it fails on the way, the next time begins there
-        again."""
+        """What was written for this run since the last call, or since `claim`. If reading fails, the next call reads
+        the same again.
+        """
         start, end = self._client.admin.topics.bounds(TOPIC)[0]
         begin = self._read_to if start <= self._read_to <= end else start  # the topic may have been made anew
         stop, replaced_by = False, None
@@ -150,8 +155,9 @@ class Board:
 
 
 def _status(value: bytes | None) -> PipelineStatus | None:
-    """Also of an older or newer version: fields that it does not have, or that are unknown, do not matter. None for
-    what is no status: anybody can write to a topic."""
+    """The status in a record, also if an older or newer version wrote it: missing and unknown fields are ignored. None
+    if the value is no status, because any client can write to the topic.
+    """
     told = {} if value is None else _object(value)
     found = {each.name: told[each.name] for each in fields(PipelineStatus) if each.name in told}
     numbers = ("updated_ms", "beat_ms", "pid", "generation", "restarts", "last_error_ms")

@@ -1,9 +1,9 @@
-"""Filters that Spark hands over: they narrow what is read, instead of being tried on every row.
+"""Filters that Spark pushes down: they narrow the range that is read, instead of being evaluated on every row.
 
 Rules:
-- Filters on topic, partition and offset are taken over wholly. A filter that asks for a time from which on (`timestamp
-  >= x`) moves the beginning, and Spark still tries it on every row: times need not be in order.
-- Everything else stays Spark's.
+- Filters on topic, partition and offset are taken over completely. A lower bound of the time (`timestamp >= x`) moves
+  the start of the range, and Spark still evaluates the filter on every row, because timestamps need not be in order.
+- All other filters are left to Spark.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ _NEVER_NULL = ("topic", "partition", "offset", "timestamp")
 
 @dataclass(frozen=True, slots=True)
 class ReadBounds:
-    """What is left after all filters; None: no bound."""
+    """The topics, partitions, offsets and times that pass all filters; None means no bound."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -38,18 +38,18 @@ class ReadBounds:
     since_ms: int | None = None
 
     def holds(self, partition: TopicPartition) -> bool:
-        """Whether anything of the partition can pass."""
+        """Whether any record of the partition can pass."""
         return (self.topics is None or partition.topic in self.topics) and (
             self.partitions is None or partition.partition in self.partitions
         )
 
     def clip(self, start: int, end: int) -> tuple[int, int]:
-        """A range of offsets within the bounds."""
+        """The part of a range of offsets that is within the bounds."""
         return max(start, self.start), end if self.end is None else min(end, self.end)
 
 
 def narrow(bounds: ReadBounds, filters: Iterable[Filter]) -> Iterator[tuple[ReadBounds, Filter | None]]:
-    """The bounds after each filter, and the filter if Spark still has to try it."""
+    """The bounds after each filter, and the filter if Spark still has to evaluate it."""
     for each in filters:
         narrower, is_whole = _narrow_by(bounds, each)
         bounds = narrower

@@ -1,10 +1,10 @@
-"""The driver's questions to the cluster: which partitions there are, where they begin and end, what was written when.
+"""The driver's requests to the cluster: which partitions exist, their first and last offsets, and offsets by time.
 
 Rules:
-- What a batch is planned from is one snapshot: all of it is true of the same topics at the same moment.
-- Metadata is asked for anew each time: topics and partitions come and go while a query runs.
-- A topic that was chosen by name and is not there is an error that names the most alike topic; what a pattern matches
-  may be nothing.
+- A batch is planned from one snapshot: all its values are of the same topics at the same moment.
+- Metadata is requested anew each time: topics and partitions are created and deleted while a query runs.
+- A topic that was chosen by name and does not exist is an error that suggests the most similar topic; a pattern may
+  match no topic.
 """
 
 import difflib
@@ -38,7 +38,7 @@ class TopicMissing(Exception):
 
 
 class Lookup:
-    """One connection to the cluster, for the driver."""
+    """The driver's client of the cluster."""
 
     def __init__(self, settings: ReadSettings, client_id: str) -> None:
         self._settings = settings
@@ -48,7 +48,7 @@ class Lookup:
         self._client.close()
 
     def reach(self) -> None:
-        """Wait for a cluster that is down now; a stream starts when it is up."""
+        """Wait until the cluster can be reached: a stream may be started while the cluster is down."""
         options = self._client.cluster.options
         deadline_s = time.monotonic() + options.api_timeout_ms / 1000
         tries = 0
@@ -64,10 +64,12 @@ class Lookup:
                 time.sleep(wait_s)
 
     def assigned(self, *, missing_ok: bool = False) -> Assigned:
-        """The chosen partitions as they are now, in order. TopicMissing, unless missing ones are to be left out."""
+        """The chosen partitions that exist now, in order. Raises TopicMissing if one does not exist, unless
+        `missing_ok`.
+        """
         chosen = self._settings.chosen
         if chosen.pattern is not None:
-            pattern = re.compile(chosen.pattern)  # anywhere in the name, as the connector does
+            pattern = re.compile(chosen.pattern)  # a match anywhere in the name counts, as in Spark's connector
             infos = self._client.admin.topics.all()
             wanted = sorted(each.name for each in infos if not each.is_internal and pattern.search(each.name))
         else:
@@ -109,11 +111,12 @@ class Lookup:
         since_ms: int | None = None,
         missing_ok: bool = False,
     ) -> Snapshot:
-        """All chosen partitions at one moment. After a mark, what is only worth knowing when there is something new is
-        only then asked for. `limits` are options whose places have to be looked up, by side ("starting", "ending").
+        """The state of all chosen partitions at one moment. With a mark (`reached`), values that are only needed if
+        there are new records are only requested then. `limits` are options whose offsets have to be looked up, by side
+        ("starting", "ending").
 
-        Offsets are asked for by the names of topics. So ids are asked for before and after: if they are the same, the
-        offsets are those of these topics.
+        Offsets are requested by the names of topics. So the topics' ids are requested before and after: if they are the
+        same, the offsets belong to these topics.
         """
         for _ in range(SPARK_SNAPSHOT_TRIES_MAX):
             assigned = self.assigned(missing_ok=missing_ok)
@@ -127,7 +130,7 @@ class Lookup:
             except ApiError as error:
                 if error.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
                     raise
-                continue  # a topic was deleted meanwhile
+                continue  # a topic was deleted meanwhile: try again
             if reached is not None and not _has_news(reached, taken):
                 return taken
             if assigned.items() <= self.assigned(missing_ok=True).items():
@@ -139,7 +142,9 @@ class Lookup:
     def _take(
         self, assigned: Assigned, reached: ReachedOffsets | None, moments: Sequence[Mapping[TopicPartition, int]]
     ) -> Snapshot:
-        """Ends come last: nothing else that is asked for can lie behind them."""
+        """Request all values of a snapshot. The end offsets are requested last, so that no other offset can lie behind
+        them.
+        """
         topic_ids = {each.topic: topic_id for each, topic_id in assigned.items()}
         at_times = {
             (partition, moment[partition]): None if found.offset == NOT_FOUND else found.offset
@@ -175,8 +180,9 @@ class Lookup:
         )
 
     def bytes_per_offset(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, float]:
-        """What an offset takes on disk on average, where brokers say. It is a measure for tasks: whoever does not
-        answer, or is gone, is left out."""
+        """The average size of an offset on disk, from the brokers that answer. It only serves to divide work among
+        tasks: partitions of brokers that do not answer are left out.
+        """
         wanted = dict.fromkeys(partitions)
         sizes_bytes: dict[TopicPartition, int] = {}
         for directories in self._client.admin.nodes.log_dirs_each().found.values():
@@ -189,6 +195,6 @@ class Lookup:
 
 
 def _has_news(reached: ReachedOffsets, taken: Snapshot) -> bool:
-    """Whether a batch may follow."""
+    """Whether the snapshot has something that the mark has not, so that a batch may follow."""
     ids = {each.topic: taken.topic_ids[each.topic] for each in taken.ends}
     return taken.ends != reached.offsets or any(ids[topic] != reached.topic_id(topic) for topic in ids)

@@ -1,9 +1,9 @@
-"""Data loss: records that were to be read and are not there any more, and why.
+"""Data loss: records that were to be read and do not exist any more, with the reason.
 
 Rules:
-- With `failOnDataLoss` (the default) a loss ends the query with the reason; without, it is logged as a warning and the
-  query goes on with what is there.
-- Gaps are no loss: control records, aborted transactions and what compaction removed leave offsets without records.
+- With `failOnDataLoss` (the default) a loss fails the query; without, it is logged as a warning and the query goes on
+  with the records that exist.
+- Gaps in offsets are no loss: control records, aborted transactions and compaction leave offsets without records.
 """
 
 import logging
@@ -27,7 +27,7 @@ class Reason(Enum):
 
 
 class DataLoss(Exception):
-    """Records that were to be read are not there any more."""
+    """Records that were to be read do not exist any more."""
 
     def __init__(self, partition: TopicPartition | None, reason: Reason, what: str) -> None:
         self.partition = partition
@@ -44,7 +44,7 @@ class DataLoss(Exception):
 
 
 def report(loss: DataLoss, *, fail: bool) -> None:
-    """Raise it, or say it and go on."""
+    """Raise the loss, or log it."""
     if fail:
         raise loss
     _log.warning("%s", loss.told)

@@ -1,16 +1,17 @@
-"""Marks: how far a stream has come, as its checkpoint holds it.
+"""Marks: the offsets that a stream has reached, in the form in which its checkpoint stores them.
 
     {"sales": {"0": 23, "1": 7}, "sales#mVuz7AotTv2rK0mRbvVGgg#0-1:5": {}}
 
-Offsets are as Spark's own Kafka connector writes them. A second key per topic has no offsets in it; the key itself
-tells, with `#` between: the topic, its id, the leader epochs (partitions 0 to 1: epoch 5) that the offsets were seen
-under, and, if there are any, the partitions that the batch before this mark did not continue but began at some offset.
+Offsets have the form that Spark's own Kafka connector writes. A second key per topic has no offsets as its value. The
+key itself consists of these parts, separated by `#`: the topic, its id, the leader epochs (partitions 0 to 1: epoch 5)
+under which the offsets were read, and, if there are any, the partitions that the batch before this mark did not
+continue but began at some offset.
 
 Rules:
-- The connector, and whoever else reads such documents, takes the offsets and finds none under the second key. A mark
-  that the connector wrote has no ids and no epochs: then offsets are all there is to compare.
-- `#` is in no topic's name.
-- What a second key says and nobody here understands is passed over.
+- The connector and other readers of such documents use the offsets and find none under the second key. A mark that the
+  connector wrote has no ids and no epochs: then only offsets can be compared.
+- Names of topics cannot contain `#`.
+- A second key that cannot be parsed is ignored.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,13 +23,14 @@ from ottla.model.ids import NO_ID, TopicPartition, uuid_bytes, uuid_text
 from ottla.spark.read.offsets import Offsets, document_of, offsets_of
 
 Document = dict[str, dict[str, int]]
-# "The beginning of the query": no offsets, and yet not the same as those of a pattern that matches nothing.
+# The mark for the beginning of a query: it has no offsets, and differs from the mark of a pattern that matches no
+# topic.
 INITIAL: Document = {"": {}}
 
 
 @dataclass(frozen=True, slots=True)
 class ReachedOffsets:
-    """Offsets that were reached, and of what."""
+    """The offsets that a stream has reached, with the ids of the topics and the leader epochs."""
 
     offsets: Offsets = field(default_factory=dict)
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
@@ -36,11 +38,11 @@ class ReachedOffsets:
     begun: Offsets = field(default_factory=dict)  # where the batch before this mark began, if not at the mark before it
 
     def topic_id(self, topic: str) -> bytes:
-        """NO_ID if nobody knows it."""
+        """The id of a topic; NO_ID if it is not known."""
         return self.topic_ids.get(topic, NO_ID)
 
     def is_of_another(self, topic: str, topic_id: bytes) -> bool:
-        """Whether the topic of that name is surely not the one that was read."""
+        """Whether the topic that has this id now is surely another one than the topic that was read under this name."""
         return NO_ID not in (topic_id, self.topic_id(topic)) and topic_id != self.topic_id(topic)
 
 
@@ -49,7 +51,9 @@ def is_initial(document: Mapping[str, Any]) -> bool:
 
 
 def mark_of(document: Mapping[str, Mapping[str, Any]]) -> ReachedOffsets:
-    """A checkpoint's document, ours or the connector's. ValueError, TypeError, AttributeError if it is none."""
+    """Parse the document of a checkpoint, Ottla's or the connector's. Raises ValueError, TypeError or AttributeError if
+    it is none.
+    """
     mark = ReachedOffsets(offsets_of(document))
     topic_ids = {}
     for key in document:
@@ -66,7 +70,7 @@ def mark_of(document: Mapping[str, Mapping[str, Any]]) -> ReachedOffsets:
 
 
 def document_of_mark(mark: ReachedOffsets) -> Document:
-    """What a checkpoint holds."""
+    """The document of a mark for the checkpoint."""
     document = document_of(mark.offsets)
     for topic in list(document):
         topic_id = mark.topic_id(topic)
@@ -79,7 +83,7 @@ def document_of_mark(mark: ReachedOffsets) -> Document:
 
 
 def _pack(topic: str, indexes: Iterable[int], values: Mapping[TopicPartition, int]) -> str:
-    """`0-3:5,4:7`: neighbours with the same value together."""
+    """`0-3:5,4:7`: neighbouring partitions with the same value as one range."""
     known = [(index, values[TopicPartition(topic, index)]) for index in indexes if (topic, index) in values]
     runs = []
     for (_, value), group in groupby(enumerate(known), lambda each: (each[1][0] - each[0], each[1][1])):

@@ -1,8 +1,8 @@
-"""Offsets as options and checkpoints write them.
+"""Offsets in the form of options and checkpoints.
 
 Rules:
-- The JSON is that of Spark's Kafka connector, `{"topic": {"0": 23}}`, topics and partitions in order; so progress
-  listeners and checkpoints of either understand the other's.
+- The JSON is that of Spark's Kafka connector, `{"topic": {"0": 23}}`, with topics and partitions in order; so progress
+  listeners can read both, and each of the two can continue from a checkpoint of the other.
 - In options -2 stands for the earliest and -1 for the latest offset; a checkpoint has neither.
 """
 
@@ -22,21 +22,21 @@ Offsets = dict[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """The same named place in all partitions: EARLIEST_OFFSET or LATEST_OFFSET."""
+    """The same named offset for all partitions: EARLIEST_OFFSET or LATEST_OFFSET."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class Specific:
-    """An offset, or one of the named places, for each partition."""
+    """An offset, or one of the named offsets, for each partition."""
 
     offsets: Offsets
 
 
 @dataclass(frozen=True, slots=True)
 class ByTime:
-    """A time (ms since 1970) for each partition, or the one for all."""
+    """A time (ms since 1970) for each partition, or one time for all."""
 
     times: Offsets | int
 
@@ -47,8 +47,9 @@ Limit = Everywhere | Specific | ByTime
 def parse_limit(
     side: str, offsets: str | None, by_timestamp: str | None, timestamp_ms: int | None, default: int
 ) -> Limit:
-    """Where to begin or end (`side` is "starting" or "ending"). A time for all goes before times by partition, and
-    these before offsets."""
+    """Parse where to begin or end (`side` is "starting" or "ending"). A time for all partitions takes precedence over
+    times by partition, and these over offsets.
+    """
     if timestamp_ms is not None:
         return ByTime(timestamp_ms)
     if by_timestamp is not None:
@@ -97,7 +98,9 @@ def parse_partitions(value: str) -> tuple[TopicPartition, ...]:
 
 
 def offsets_of(document: Mapping[str, Mapping[str, Any]]) -> Offsets:
-    """A checkpoint's or progress report's document as offsets. ValueError, TypeError, AttributeError if it is none."""
+    """The offsets in the document of a checkpoint or progress report. Raises ValueError, TypeError or AttributeError if
+    it is none.
+    """
     found: Offsets = {}
     for topic, partitions in document.items():
         for index, offset in partitions.items():
@@ -108,7 +111,7 @@ def offsets_of(document: Mapping[str, Mapping[str, Any]]) -> Offsets:
 
 
 def document_of(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """What a checkpoint holds."""
+    """The document of these offsets for a checkpoint."""
     document: dict[str, dict[str, int]] = {}
     for (topic, index), offset in sorted(offsets.items()):
         document.setdefault(topic, {})[str(index)] = offset

@@ -1,10 +1,11 @@
-"""Planning: which part of which partition a Spark task reads, and how much of what is there one micro-batch takes.
+"""Planning: which part of which partition a Spark task reads, and how many of the new offsets one micro-batch takes.
 
 Pure functions over offsets.
 
 Rules:
 - Empty ranges make no task. Splitting keeps the order within a partition, and every offset is in exactly one range.
-- The arithmetic is that of Spark's connector, so that a job has as many tasks and the same batches with both.
+- The arithmetic is that of Spark's connector, so that a job has the same number of tasks and the same batches with
+  both.
 """
 
 import math
@@ -22,10 +23,10 @@ class TaskRange(NamedTuple):
     partition: TopicPartition
     start: int
     end: int
-    # Whether `start` stands for "whatever is the earliest": then nothing is lost if that has moved on meanwhile.
+    # Whether `start` stands for "the earliest offset": then nothing is lost if the log has a later start by now.
     from_earliest: bool = False
     topic_id: bytes = NO_ID
-    leader_epoch: int = NO_LEADER_EPOCH  # when the range was planned: no record in it is of a later one
+    leader_epoch: int = NO_LEADER_EPOCH  # when the range was planned: no record in it has a later one
 
     @property
     def size(self) -> int:
@@ -40,7 +41,7 @@ def split(
     max_bytes: int | None = None,
     bytes_per_offset: Mapping[TopicPartition, float] | None = None,
 ) -> list[TaskRange]:
-    """One range per task."""
+    """Split ranges so that there is one per task."""
     found = [each for each in ranges if each.size > 0]
     if max_records is not None:
         found = [part for each in found for part in divide(each, math.ceil(each.size / max_records))]
@@ -54,7 +55,7 @@ def split(
 
 
 def _split_to(ranges: Sequence[TaskRange], min_partitions: int) -> list[TaskRange]:
-    """Large ranges are split in proportion to their size; small ones stay whole and do not count in the proportion."""
+    """Split large ranges in proportion to their size; small ones stay whole and do not count in the proportion."""
     total = sum(each.size for each in ranges)
     whole = [each for each in ranges if _parts(each.size, total, min_partitions) == 1]
     left = total - sum(each.size for each in whole)
@@ -72,7 +73,7 @@ def _parts(size: int, total: int, wanted: int) -> int:
 
 
 def divide(whole: TaskRange, count: int) -> list[TaskRange]:
-    """`count` ranges of about the same size, fewer if there are not so many offsets."""
+    """Split a range into `count` ranges of about the same size, fewer if there are not so many offsets."""
     parts: list[TaskRange] = []
     start, left = whole.start, whole.size
     for number in range(count):
@@ -85,8 +86,10 @@ def divide(whole: TaskRange, count: int) -> list[TaskRange]:
 
 
 def limited(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], limit: int) -> Offsets:
-    """Where a micro-batch of at most `limit` offsets ends: shared among partitions by what is there, and every
-    partition with anything gets at least one. Partitions that are not in `start` wait until they are."""
+    """The end offsets of a micro-batch of at most `limit` offsets. The limit is shared among partitions in proportion
+    to their new offsets, and every partition with new offsets gets at least one. Partitions that are not in `start` are
+    not limited.
+    """
     sizes = {each: end - start[each] for each, end in latest.items() if each in start and end > start[each]}
     total = sum(sizes.values())
     if total < 1:
@@ -103,5 +106,5 @@ def limited(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition,
 
 
 def count_new(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> int:
-    """How many offsets there are that no micro-batch had yet."""
+    """The number of offsets that no micro-batch has read yet."""
     return sum(end - start.get(partition, 0) for partition, end in latest.items())

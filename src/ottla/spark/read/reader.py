@@ -1,9 +1,9 @@
 """The batch reader: the driver plans ranges of offsets, executors read them.
 
 Rules:
-- All that is planned is planned by one snapshot (`spark.snapshot`), taken when the query runs; so each query of a
-  DataFrame may see more than the one before, as with Spark's connector.
-- An ending offset beyond the end of the log is data loss (it cannot be read), as is a starting one.
+- A read is planned from one snapshot (`spark.read.snapshot`), taken when the query runs; so each query of a DataFrame
+  may see more records than the one before, as with Spark's connector.
+- A starting or ending offset beyond the end of the log is data loss, because the records before it cannot be read.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ _QUERY_ID = "sql.streaming.queryId"
 
 
 class RangePartition(InputPartition):
-    """What one task reads."""
+    """The range of offsets that one task reads."""
 
     def __init__(self, part: TaskRange | None) -> None:
         super().__init__(part)
@@ -41,7 +41,7 @@ class RangePartition(InputPartition):
 
 
 class OttlaReader(DataSourceReader):
-    """Reads what the options say, once."""
+    """Reads the records that the options choose, once."""
 
     def __init__(self, settings: ReadSettings, shape: RowShape) -> None:
         self.settings = settings
@@ -89,7 +89,9 @@ class OttlaReader(DataSourceReader):
             report(DataLoss(partition, Reason.AHEAD, what), fail=self.settings.fail_on_data_loss)
 
     def _ends(self, snapshot: Snapshot) -> Offsets:
-        """Where to end; what lies behind the end of a log cannot be waited for."""
+        """The ending offsets; one that is behind the end of its log is data loss, because a batch does not wait for
+        records.
+        """
         ends = resolved(self.settings.ending, snapshot)
         for partition, end in ends.items():
             latest = snapshot.ends[partition]
@@ -101,12 +103,13 @@ class OttlaReader(DataSourceReader):
 
 
 class FilteringReader(OttlaReader):
-    """With filters taken over. A class of its own: Spark refuses a reader that can do so while its own switch for it
-    (`spark.sql.python.filterPushdown.enabled`) is off."""
+    """A reader that takes over filters. It is a class of its own because Spark refuses a reader with this method while
+    the setting `spark.sql.python.filterPushdown.enabled` is off.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
         if self.shape.typed is not None:
-            yield from filters  # a typed column may have the name of one of ours
+            yield from filters  # a typed column may have the name of a column of the record
             return
         for bounds, left in narrow(self.bounds, filters):
             self.bounds = bounds
@@ -115,7 +118,7 @@ class FilteringReader(OttlaReader):
 
 
 def tasks(settings: ReadSettings, lookup: Callable[[], Lookup], ranges: list[TaskRange]) -> list[TaskRange]:
-    """Ranges cut as the options say."""
+    """The ranges, split as the options say."""
     options = settings.options
     max_bytes = options["maxBytesPerPartition"]
     per_offset = {} if max_bytes is None else lookup().bytes_per_offset(each.partition for each in ranges if each.size)
@@ -129,7 +132,7 @@ def tasks(settings: ReadSettings, lookup: Callable[[], Lookup], ranges: list[Tas
 
 
 def read_partition(settings: ReadSettings, shape: RowShape, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-    """In an executor: the rows of one task."""
+    """Read the rows of one task, in an executor."""
     part = partition.part if isinstance(partition, RangePartition) else None
     if part is None:
         return iter(())
@@ -144,7 +147,7 @@ def read_partition(settings: ReadSettings, shape: RowShape, partition: InputPart
 
 
 def _as_declared(batches: "Iterator[pa.RecordBatch]", shape: RowShape) -> "Iterator[pa.RecordBatch]":
-    """With exactly the schema that Spark was told."""
+    """The batches, cast to exactly the schema that was declared to Spark."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     wanted = to_arrow_schema(shape.schema, timezone="UTC")
@@ -153,7 +156,7 @@ def _as_declared(batches: "Iterator[pa.RecordBatch]", shape: RowShape) -> "Itera
 
 
 def _typed(settings: ReadSettings, shape: RowShape, part: TaskRange, client_id: str) -> "Iterator[pa.RecordBatch]":
-    """Decoded rows, bad ones put where the options say."""
+    """Decoded rows; bad records are handled as the options say."""
     from ottla.spark.typed.dead_letters import send_dead
 
     typed = shape.typed

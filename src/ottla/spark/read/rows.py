@@ -1,9 +1,8 @@
 """Fetched batches as rows in Spark's columns, without a Python object per record.
 
 Rules:
-- Columns and types are those of Spark's Kafka connector; only the wanted ones are made. What can be null is what
-  `shape` says.
-- Batches are gathered until there are enough rows, or enough unpacked bytes, for one Arrow batch.
+- Columns and types are those of Spark's Kafka connector; only the wanted ones are made. `shape` says which can be null.
+- Record batches are gathered until there are enough rows, or enough decompressed bytes, for one Arrow batch.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ _TIME_MS_MAX = (2**63 - 1) // 1000
 
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
-    """Arrow's schema of rows with these columns."""
+    """The Arrow schema of rows with these columns."""
     return pa.schema([pa.field(name, TYPES[name], name in NULLABLE) for name in columns])
 
 
 class Rows:
-    """Makes Arrow batches of one partition's batches."""
+    """Makes Arrow batches of the record batches of one partition."""
 
     def __init__(self, topic: str, partition: int, columns: Sequence[str], rows_min: int) -> None:
         self._topic = topic
@@ -53,10 +52,10 @@ class Rows:
         self._payloads: list[bytes | memoryview] = []
         self._rows = 0
         self._size_bytes = 0
-        self._constant: dict[tuple[str, str | int], Any] = {}  # columns of one value; to slice them costs nothing
+        self._constant: dict[tuple[str, str | int], Any] = {}  # columns of one repeated value; slices of them are free
 
     def add(self, found: Iterable[RawBatch]) -> Iterator[pa.RecordBatch]:
-        """Take batches; give what is enough for an Arrow batch."""
+        """Take record batches; yield an Arrow batch whenever there is enough for one."""
         for raw in found:
             end = -1 if raw.end is None else raw.end
             wanted = WantedBatch(self._topic, self._partition, raw.header, raw.data, raw.start, end)
@@ -72,7 +71,7 @@ class Rows:
                 yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """What was taken and not given yet."""
+        """Yield an Arrow batch of what is left, if there is anything."""
         if self._batches:
             made = self._make()
             self._batches, self._payloads, self._rows, self._size_bytes = [], [], 0, 0
@@ -90,7 +89,7 @@ class Rows:
         return pa.RecordBatch.from_arrays([self._column(name, found) for name in columns], schema=self._schema)
 
     def _placed(self, error: ApiError, batches: Sequence[WantedBatch]) -> ApiError:
-        """What cannot be read is said with its place."""
+        """The error with the partition and offsets of the batches that cannot be read."""
         first, last = batches[0].header.base_offset, batches[-1].header.next_offset - 1
         return ApiError(error.code, f"{self._topic}-{self._partition}, offsets {first} to {last}: {error.text}")
 
