@@ -1,1 +1,1 @@
-"""The kit every durable piece of control state is built from: decide, append, apply."""
+"""The kit for replicated state machines: a machine decides, its records are appended, and the machine applies them."""

@@ -1,10 +1,10 @@
-"""Journal entries with keys: the records of the coordinators' compacted topics, and their bytes.
+"""Journal entries with keys: the records of the coordinators' compacted topics, and their encoding.
 
-The bytes are Kafka's: a key begins with its type as an int16, a value with its version as an int16. An entry without a
-value is a tombstone. An entry may belong to a producer's transaction; then it counts when the `Marker` of that producer
-says so, and a machine keeps it apart until then.
+The encoding is Kafka's: a key begins with its type as an int16, a value with its version as an int16. An entry without
+a value is a tombstone. An entry may belong to a producer's transaction; a machine keeps such an entry apart and counts
+it only when the `Marker` of that producer commits the transaction.
 
-An entry's key says what it is about, so a journal may be compacted: applying only the last entry of each key gives the
+An entry's key identifies its subject, so a journal may be compacted: applying only the last entry of each key gives the
 same state.
 """
 
@@ -28,9 +28,9 @@ _PREFIX = Struct(">h")
 
 
 class Entry(NamedTuple):
-    """What `decide` wants appended, and what `apply` is given; `version` is that of the value.
+    """A record that `decide` wants appended and that `apply` is given; `version` is the version of the value.
 
-    `offset` is where it was read; None: it has not been written, or was just now.
+    `offset` is the offset at which the entry was read; None if it was not read from the journal.
     """
 
     key: Any
@@ -42,19 +42,19 @@ class Entry(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """The end of a producer's transaction in this journal."""
+    """The commit or abort marker that ends a producer's transaction in this journal."""
 
     producer_id: ProducerId
     producer_epoch: ProducerEpoch
     commit: bool
 
 
-# Type in the key → the classes of key and value.
+# The record type at the beginning of a key → the classes of key and value.
 Types = Mapping[int, tuple[type[Data], type[Data]]]
 
 
 def types_of(*modules: ModuleType) -> Types:
-    """The pairs `XKey`, `XValue` that journal modules declare."""
+    """Return the pairs of classes `XKey` and `XValue` that journal modules declare, by type."""
     found: dict[int, tuple[type[Data], type[Data]]] = {}
     for module in modules:
         for name, key in vars(module).items():
@@ -64,7 +64,7 @@ def types_of(*modules: ModuleType) -> Types:
 
 
 def encode(entry: Entry) -> tuple[bytes, bytes | None]:
-    """Key and value of the record."""
+    """Encode an entry as the key and the value of a record."""
     kind = type(entry.key)
     key = bytearray(_PREFIX.pack(kind.key))
     compile.encoder(kind, 0)(entry.key, key, [])
@@ -76,7 +76,7 @@ def encode(entry: Entry) -> tuple[bytes, bytes | None]:
 
 
 def batch_of(entries: Sequence[Entry], now_ms: int) -> bytearray:
-    """One batch with all of the entries; they are all of one producer's transaction, or of none."""
+    """Build one batch with all of the entries; either all belong to the same producer's transaction or none does."""
     first = entries[0]
     return build_batch(
         [encode(entry) for entry in entries],
@@ -88,7 +88,10 @@ def batch_of(entries: Sequence[Entry], now_ms: int) -> bytearray:
 
 
 def entries_of(batch: memoryview, header: BatchHeader, types: Types) -> Iterator[Entry | Marker]:
-    """What one batch of a journal holds. Entries of types that a newer writer invented are left out."""
+    """Decode the entries, or the marker, of one batch of a journal.
+
+    Entries of types that are not known here are left out.
+    """
     if header.is_control:
         marker = read_marker(batch)
         if marker is not None:
@@ -104,7 +107,7 @@ def entries_of(batch: memoryview, header: BatchHeader, types: Types) -> Iterator
 
 
 def decode(key: bytes | None, value: bytes | None, types: Types) -> Entry | None:
-    """Read one record; None if its type, or the version of its value, is not known here."""
+    """Decode one record; None if its type, or the version of its value, is not known here."""
     if key is None or len(key) < _PREFIX.size:
         raise WireError("a record of a coordinator's journal has no key")
     (kind,) = _PREFIX.unpack_from(key)

@@ -1,20 +1,21 @@
-"""The shape of every durable piece of control state: cluster, groups, transactions, shares, schemas, connectors.
+"""The interface of every replicated state machine: cluster, groups, transactions, shares, schemas, connectors.
 
 A machine has two halves that never mix:
 
 - `decide(command, now_ms)` reads the state and says what should happen. It changes nothing.
 - `apply(record)` is the only mutator. It is also the whole of recovery: reading the journal from the start and applying
-  every record gives the state back, so whatever is not in a record does not exist.
+  every record gives the state back. State that is in no record does not survive a restart.
 
-What should happen is a `Result`: records to append, the reply, timers, and replies to commands that were parked before.
-A reply tells the client that its records are committed, so it leaves only when they are (see `machine/runner.py`).
-A command that cannot be answered yet replies `Parked(token)`; a later Result answers it with `Answer(token, value)`.
-Timers re-enter as commands, which keeps time out of `apply`: replaying a journal never depends on when it is replayed.
+The outcome of a decision is a `Result`: records to append, the reply, timers, and replies to commands that were parked
+before. A reply tells the client that the records of its command are committed, so the reply leaves only after the
+commit (see `machine/runner.py`). A command that cannot be answered yet replies `Parked(token)`; a later Result answers
+it with `Answer(token, value)`. A timer that is due submits a command, which keeps time out of `apply`: replaying a
+journal never depends on when it is replayed.
 
-Some state is not worth a record, because losing it with the process loses nothing that was promised: when a member was
-last heard of, who has joined the rebalance that is under way. It changes by `notes`, which `note` applies like records,
-after them, but which nobody writes down. What must happen outside (markers to write, topics to create) is an effect:
-it is carried out once the records are committed, and what came of it re-enters as a command.
+Some state is not worth a record, because losing it with the process breaks no promise: when a member was last heard of,
+which members have joined the current rebalance. Such state changes by `notes`: `note` applies them like records, after
+the records, but they are never written. Work outside of the machine (writing markers, creating topics) is an effect: it
+is carried out once the records are committed, and its outcome is submitted as a command.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CommandT_contra = TypeVar("CommandT_contra", contravariant=True)
 
 
 class Parked(NamedTuple):
-    """In place of a reply: the answer comes later, under this token."""
+    """In place of a reply: the command will be answered later, by an `Answer` with this token."""
 
     token: Hashable
 
@@ -43,15 +44,18 @@ class Answer(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """Now, by two clocks. The time of day may be set, forward and back; the other one only measures how long something
-    takes. What is written down bears the first, what is waited for follows the second."""
+    """The present time by two clocks.
+
+    `now_ms` is the time of day, which may be set forward and back; it is used for times that are written down.
+    `steady_ms` only measures intervals; it is used for deadlines.
+    """
 
     now_ms: int
     steady_ms: int
 
 
 class ClockSteps:
-    """Notices that the time of day was set. What it drifts by counts as set once it amounts to `CLOCK_STEP_MS`."""
+    """Notices when the time of day was set. A drift counts as such a step once it amounts to `CLOCK_STEP_MS`."""
 
     __slots__ = ("_ahead_ms",)
 
@@ -59,7 +63,7 @@ class ClockSteps:
         self._ahead_ms = now.now_ms - now.steady_ms
 
     def since(self, now: Moment) -> int:
-        """By how much it was set since the last call, forward or (below 0) back."""
+        """Return by how much the time of day was set since the last call: above 0 forward, below 0 back."""
         by_ms = now.now_ms - now.steady_ms - self._ahead_ms
         if abs(by_ms) < CLOCK_STEP_MS:
             return 0
@@ -68,16 +72,19 @@ class ClockSteps:
 
 
 class ClockSet(NamedTuple):
-    """A note that every machine is given: the time of day was set by so much. What it compares with times that were
-    written down before is too old by that, or (if negative) too young."""
+    """A note that every machine is given when the time of day was set, forward or (if negative) back, by `by_ms`.
+
+    Times that the machine noted before then seem older by that much, or (if negative) younger.
+    """
 
     by_ms: int
 
 
 class Timer(NamedTuple):
-    """At `deadline_ms`, `command` re-enters `decide`. A timer replaces an earlier one of the same key; None cancels.
+    """Submit `command` to `decide` at `deadline_ms`. A timer replaces an earlier one of the same key; None cancels it.
 
-    The deadline is given by the time of day of the decision, and means so long from then on, wherever that is set to.
+    The deadline is given by the time of day of the decision. It stands for an interval from then on: setting the time
+    of day later does not move the timer.
     """
 
     key: Hashable
@@ -86,7 +93,7 @@ class Timer(NamedTuple):
 
 
 class Result(NamedTuple, Generic[RecordT]):
-    """What a command leads to. `records` are appended all together or not at all."""
+    """The outcome of a command. `records` are appended all together or not at all."""
 
     records: Sequence[RecordT] = ()
     reply: Any = None
@@ -98,9 +105,10 @@ class Result(NamedTuple, Generic[RecordT]):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The first commands after a journal was replayed: set the timers, go on with what was left half done.
+    """A command that follows the replay of a journal: set the timers, and go on with work that was left half done.
 
-    One is about the groups (or transactions, ...) from the first to before the last, in their order; None: to the end.
+    It covers the groups (or transactions, ...) with the numbers from `first` to before `last`, in their order; `last`
+    None means to the end.
     """
 
     first: int = 0
@@ -108,35 +116,38 @@ class Loaded:
 
 
 class Machine(Protocol[CommandT_contra, RecordT]):
-    """State that is decided upon and applied to."""
+    """A replicated state machine: `decide` reads its state, `apply` changes it."""
 
     def decide(self, command: CommandT_contra, now_ms: int) -> Result[RecordT]:
-        """Say what `command` leads to, without changing anything. Raises ApiError to refuse it as a whole."""
+        """Return the outcome of `command` without changing anything. Raises ApiError to refuse the whole command."""
         ...
 
     def apply(self, record: RecordT) -> Sequence[Any]:
-        """Change the state; return what changed, for observers."""
+        """Change the state; return the changes, for observers."""
         ...
 
     def apply_all(self, records: Sequence[RecordT]) -> Sequence[Any]:
-        """`apply` for one after the other."""
+        """Apply all records, one after the other."""
         ...
 
     def note(self, note: Any) -> None:
-        """Change state that no record holds."""
+        """Change state that is not stored in records."""
         ...
 
 
 class Journaled(Machine[CommandT_contra, RecordT], Protocol[CommandT_contra, RecordT]):
-    """A machine that is made from a journal, which may be long."""
+    """A machine that is rebuilt from a journal, which may be long."""
 
     def beginning(self) -> Iterator[Loaded]:
-        """The commands it begins with, each of some milliseconds; nothing else is asked of it before their end."""
+        """The commands to run first after the replay, each of some milliseconds.
+
+        No other command may run before their end.
+        """
         ...
 
 
 class OneByOne:
-    """For machines that gain nothing from being handed many records at once."""
+    """`apply_all` for machines that gain nothing from being handed many records at once."""
 
     def apply_all(self: Machine[Any, RecordT], records: Sequence[RecordT]) -> Sequence[Any]:
         return [change for record in records for change in self.apply(record)]

@@ -1,20 +1,24 @@
-"""Runs one machine on one journal: append, apply, hold replies until committed, wake timers.
+"""Runs one machine on one journal: appends and applies records, holds replies until the commit, runs timers.
 
 Rules:
-- Append first, apply second: when the append fails, the state never knew, so nothing has to be rolled back. Records
-  that the journal refuses (too large together) refuse the command. A writer that loses its journal (a new leader was
-  elected) throws the runner away and the next one is rebuilt by replay. So does one whose runner is `broken`: a mistake
-  of ours was met after the append, and the state may have only half of what the journal has.
+
+- Append first, apply second: when the append fails, the state is unchanged, so nothing has to be rolled back. If the
+  journal refuses the records (they are too large together), the command is refused. A host that loses its journal (a
+  new leader was elected) discards the runner, and the new leader's runner is rebuilt by replay. A host also discards a
+  runner that is `broken`: a bug raised an exception after the append, and the state may have only a part of what the
+  journal has.
 - Commands see the state with all appended records applied, committed or not; only replies wait for the commit. So two
   commands in a row cannot both take the last free name.
-- A reply without records waits too, for what was appended before it: it may have read what is not yet committed.
-- Who waits too long for the commit may be told so (`give_up`); what was appended may still be committed later, and then
-  its effects are carried out all the same.
-- What is ready is given in order. One command may answer thousands who were parked, and one commit may release as many:
-  where the owner says how to go on `soon`, some are given now and the rest in turns of their own. Of timers that are
-  due at the same moment `wake` runs some, too; the owner finds the next one due at once.
-- Timers measure how long something takes, by a clock that nobody sets (`Moment.steady_ms`). When the time of day is
-  set, the machine is told by a note.
+- A reply without records waits too, for all records that were appended before it: the command may have read state that
+  is not yet committed.
+- A caller that waits too long for the commit may be given an error (`give_up`). The records may still be committed
+  later, and then their effects are carried out all the same.
+- Replies and effects that are ready are released in order. One command may answer thousands of parked commands, and one
+  commit may release as many replies: if the owner passes `soon`, some are released now and the rest in later turns of
+  the event loop. `wake` also runs only some of the timers that are due at the same moment; `next_deadline_ms` then says
+  that the next one is due at once.
+- Timers measure intervals, by a clock that is never set (`Moment.steady_ms`). When the time of day is set, the machine
+  is given a note.
 """
 
 from __future__ import annotations
@@ -31,12 +35,15 @@ from ottla.model.errors import ApiError
 CommandT = TypeVar("CommandT")
 RecordT = TypeVar("RecordT")
 Reply = Callable[[Any], None]
-_READY = -1  # the offset of what waits for no commit
+_READY = -1  # the offset of replies that wait for no commit.
 
 
 class Runner(Generic[CommandT, RecordT]):
-    """`append(records)` writes one atomic group and returns the offset after it; `observe` hears what changed;
-    `perform` carries out effects. `soon` calls what it is given in a turn of its own; without it all is given at once.
+    """Runs the commands and timers of one machine.
+
+    `append(records)` writes one atomic group and returns the offset after it; `observe` is called with the changes;
+    `perform` carries out effects. `soon` calls the given function in a later turn of the event loop; without `soon` all
+    replies that are ready are released at once.
     """
 
     def __init__(
@@ -55,19 +62,21 @@ class Runner(Generic[CommandT, RecordT]):
         self._observe = observe
         self._perform = perform or _no_effects
         self._soon = soon
-        self._left = limits.ANSWERS_AT_ONCE  # of those that may be given before others have a turn
+        self._left = limits.ANSWERS_AT_ONCE  # how many more replies and effects may be released in this turn
         self._releasing = False
-        # (Offset that must be committed, reply, value, since when it waits), in order. All times here are steady ones.
+        # (Offset that must be committed, reply, value, since when it waits), in order. All times here are by the steady
+        # clock.
         self._held: deque[tuple[int, Reply, Any, int]] = deque()
         self._parked: dict[Hashable, Reply] = {}
         self._timers: dict[Hashable, tuple[int, Any]] = {}  # key → deadline, command
         self._deadlines: list[tuple[int, int, Hashable]] = []  # heap
-        self._sequence = 0  # breaks ties in the heap in the order of setting
-        # A timer that is put off (every heartbeat does that) keeps its one place in the heap until it is met there.
-        self._place: dict[Hashable, int] = {}  # key → the deadline it has in the heap
+        self._sequence = 0  # breaks ties in the heap by the order in which timers were set
+        # A timer that is put off (as every heartbeat does) keeps its one place in the heap until that place comes to
+        # the top.
+        self._place: dict[Hashable, int] = {}  # key → the deadline of its place in the heap
         self._now = Moment(0, 0)
-        self._steps: ClockSteps | None = None  # from the first command on
-        self._not_before_ms = 0  # timers that timers set are not due before this
+        self._steps: ClockSteps | None = None  # created with the first command
+        self._not_before_ms = 0  # timers that are set by timers are not due before this
 
     def submit(self, command: CommandT, now: Moment, reply: Reply) -> None:
         """Run a command. `reply` is called once: with the value, or with the ApiError that refused the command."""
@@ -93,7 +102,7 @@ class Runner(Generic[CommandT, RecordT]):
         self._release()
 
     def give_up(self, before_ms: int, error: ApiError) -> None:
-        """Whoever has waited for a commit since `before_ms` or longer is told `error`."""
+        """Answer `error` to callers that have waited for a commit since `before_ms` or longer."""
         given: deque[tuple[int, Reply, Any, int]] = deque()
         kept: list[tuple[int, Reply, Any, int]] = []
         for held in self._held:
@@ -110,12 +119,12 @@ class Runner(Generic[CommandT, RecordT]):
 
     @property
     def waits_since_ms(self) -> int | None:
-        """Since when somebody waits for a commit, or None."""
+        """The time since which the longest waiting caller waits for a commit, or None."""
         committed = self.committed_offset
         return next((held[3] for held in self._held if held[0] > committed and held[1] is not self._perform), None)
 
     def resign(self, error: ApiError) -> None:
-        """This runner will never commit anything again: everybody who waits is told `error`."""
+        """Answer `error` to all waiting callers and drop all timers: this runner will never commit anything again."""
         ready = [held for held in self._held if held[0] <= self.committed_offset]
         waiting = [held[1] for held in self._held if held[0] > self.committed_offset and held[1] is not self._perform]
         self._held = deque(ready)
@@ -128,10 +137,10 @@ class Runner(Generic[CommandT, RecordT]):
         self._release()
 
     def wake(self, now: Moment) -> None:
-        """Run the commands of timers that are due; if many are, of the first ones. The rest, and those set meanwhile,
-        come later, so that others have a turn.
+        """Run the commands of timers that are due, at most `TIMERS_AT_ONCE` of them.
 
-        One whose command fails, or is refused by the machine or the journal, is due again soon; its error is raised.
+        The rest, and timers that are set meanwhile, run in a later call, so that other work has a turn. A timer whose
+        command fails, or is refused by the machine or the journal, is due again soon; the error is raised.
         """
         self._follow_clock(now)
         self._not_before_ms = now.steady_ms + 1
@@ -153,7 +162,7 @@ class Runner(Generic[CommandT, RecordT]):
                 raise
 
     def _take_due(self, steady_ms: int) -> tuple[Hashable, Any] | None:
-        """The next timer that is due, with its command; it is set no longer."""
+        """Remove the next timer that is due and return its key and command."""
         deadline_ms = self.next_deadline_ms
         if deadline_ms is None or deadline_ms > steady_ms:
             return None
@@ -163,13 +172,13 @@ class Runner(Generic[CommandT, RecordT]):
         return key, command
 
     def _put_off(self, key: Hashable, steady_ms: int, command: Any) -> None:
-        """Its command failed: it is due again soon."""
+        """Make a timer whose command failed due again soon."""
         if key not in self._timers:
             self._set(key, steady_ms + limits.TIMER_RETRY_MS, command)
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When, by the steady clock, `wake` has something to do, or None."""
+        """The next time, by the steady clock, at which `wake` has something to do, or None."""
         while self._deadlines:
             place_ms, _, key = self._deadlines[0]
             timer = self._timers.get(key)
@@ -190,7 +199,7 @@ class Runner(Generic[CommandT, RecordT]):
             self.machine.note(ClockSet(by_ms))
 
     def _decide(self, command: CommandT) -> Result[RecordT]:
-        """Up to the append: what fails or is refused here has not happened."""
+        """Decide and append. If either fails, nothing has changed."""
         result = self.machine.decide(command, self._now.now_ms)
         if result.records:
             self.next_offset = self._append(result.records)
@@ -207,7 +216,7 @@ class Runner(Generic[CommandT, RecordT]):
         self._changed(self.machine.apply_all(result.records) if result.records else (), result)
 
     def _changed(self, changes: Sequence[Any], result: Result[RecordT]) -> None:
-        """Its records are applied, and that changed so much."""
+        """Report the changes of applied records, apply the notes, set the timers, and hold effects and answers."""
         if changes:
             self._observe(list(changes))
         for note in result.notes:
@@ -239,8 +248,10 @@ class Runner(Generic[CommandT, RecordT]):
             self._held.append((self.next_offset, reply, value, self._now.steady_ms))
 
     def _release(self) -> None:
-        """Gives what is ready, or as much of it as others can wait for. Whoever is given something may submit more, and
-        make more ready: that comes after it, not within it."""
+        """Release replies and effects that are ready, at most `ANSWERS_AT_ONCE` per turn of the event loop.
+
+        A reply may submit further commands, and so make more replies ready: those are released after it, not within it.
+        """
         if self._releasing:
             return
         self._releasing = True

@@ -1,8 +1,8 @@
-"""A machine and its runner whose commands may be long: decided, applied and carried out in steps.
+"""A machine and its runner for commands that may take long: they are decided, applied and carried out in steps.
 
-`decide` may answer with a generator whose result is the `Result`: where it yields, others may have their turn. Whoever
-runs the steps lets no other command in between, so that the state a command is decided on stays what it was. Nothing
-has happened before the records are appended, which is one step; after that the rest is only a matter of time.
+`deciding` is a generator whose result is the `Result`: where it yields, other work may have a turn. The caller that
+runs the steps lets no other command in between, so that the state stays the same while a command is decided. Nothing
+has changed before the records are appended, which is one step; after that the remaining steps only take time.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Steps: TypeAlias = Generator[None, None, T]
 
 class SteppedMachine(Machine[CommandT_contra, RecordT], Protocol[CommandT_contra, RecordT]):
     def deciding(self, command: CommandT_contra, now_ms: int) -> Steps[Result[RecordT]]:
-        """`decide`, with records that can be appended at once."""
+        """Like `decide`, in steps; the records of the result must fit into one append."""
         ...
 
     def applying(self, records: Sequence[RecordT]) -> Steps[list[Any]]:
-        """`apply_all`."""
+        """Like `apply_all`, in steps."""
         ...
 
 
 class SteppedRunner(Runner[CommandT, RecordT]):
-    """One command at a time: the steps of one end before those of the next begin."""
+    """Runs one command at a time: all steps of a command end before those of the next begin."""
 
     machine: SteppedMachine[CommandT, RecordT]
 
@@ -78,7 +78,7 @@ class SteppedRunner(Runner[CommandT, RecordT]):
 
 
 def collected(items: Iterable[T], per_step: int) -> Steps[list[T]]:
-    """All of the items, so many in each step."""
+    """Return all of the items as a list, taking `per_step` of them in each step."""
     found: list[T] = []
     for item in items:
         found.append(item)
@@ -88,7 +88,7 @@ def collected(items: Iterable[T], per_step: int) -> Steps[list[T]]:
 
 
 def in_one_go(steps: Steps[T]) -> T:
-    """The result of steps that are taken without a pause."""
+    """Run all steps without a pause and return their result."""
     while True:
         try:
             next(steps)
@@ -98,5 +98,5 @@ def in_one_go(steps: Steps[T]) -> T:
 
 
 def finished(steps: Steps[T] | T) -> T:
-    """The result, now: of steps, or itself."""
+    """Return the result of the steps, run without a pause, or the value itself if it is no generator."""
     return in_one_go(steps) if isinstance(steps, Generator) else steps

@@ -15,7 +15,7 @@ NAME = "ottla"
 
 
 def install_command(extra: str) -> str:
-    """`pip install …` with the extra, as it works for this copy."""
+    """Return the `pip install …` command that installs the extra for this copy."""
     try:
         note = metadata.distribution(NAME).read_text("direct_url.json")
     except metadata.PackageNotFoundError:
@@ -36,7 +36,7 @@ def _from_origin(origin: dict[str, object], extra: str) -> str:
 
 
 def _from_checkout(extra: str) -> str | None:
-    """Where nothing is installed and the package is imported from a checkout's `src`."""
+    """Return the command for a package that is not installed but imported from a checkout's `src`, else None."""
     root = Path(__file__).parents[3]
     return f"pip install -e '{root}[{extra}]'" if (root / "pyproject.toml").is_file() else None
 

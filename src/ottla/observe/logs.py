@@ -1,8 +1,8 @@
 """Log set-up: one handler on the `ottla` logger, plain or JSON, coloured on a terminal, and bounded.
 
-Bounded means: a line is cut at a fixed length, line breaks inside a message cannot fake further lines, and one message
-repeated in a tight loop is let through a few times per window and then counted, not written. A message is told apart by
-its template, so log with arguments (`log.warning("lost %s", peer)`), not with f-strings.
+Bounded means: a line is cut at a fixed length, line breaks inside a message cannot fake further lines, and a message
+repeated in a tight loop is written a few times per window and then only counted. Messages are told apart by their
+templates, so log with arguments (`log.warning("lost %s", peer)`), not with f-strings.
 """
 
 import json
@@ -55,7 +55,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class RepeatFilter(logging.Filter):
-    """Lets each message template through `burst` times per window; the next window says how many were left out."""
+    """Lets each message template through `burst` times per window; a later window tells how many were left out."""
 
     def __init__(self, burst: int = 20, window_s: float = 10) -> None:
         super().__init__()
@@ -83,9 +83,9 @@ def set_up(
     style: Literal["plain", "json"] = "plain",
     coloured: bool | None = None,
 ) -> logging.Handler:
-    """Send the logs of this package to `stream`; returns the handler, for `tear_down`.
+    """Send the logs of this package to `stream`; return the handler, for `tear_down`.
 
-    `coloured` None means: if the stream is a terminal.
+    With `coloured` None, lines are coloured if the stream is a terminal.
     """
     handler = logging.StreamHandler(stream)
     if style == "json":
@@ -97,7 +97,7 @@ def set_up(
     logger.addHandler(handler)
     logger.setLevel(level.upper())
     logger.propagate = False
-    # asyncio tells about every slow callback and selector at DEBUG and INFO; what matters comes as WARNING.
+    # asyncio logs every slow callback and selector at DEBUG and INFO; messages that matter are WARNING or above.
     asyncio_logger = logging.getLogger("asyncio")
     asyncio_logger.setLevel(logging.WARNING)
     asyncio_logger.addHandler(handler)

@@ -1,6 +1,6 @@
 """KRaft consensus, pure: events in, effects out.
 
-`node.RaftNode` is one replica of the metadata journal; `events`, `effects` and `port` are what it has in common with
-the world. Its parts: `voters` (who votes), `roles` (what a node may be and become), `election`, `leading`, `serving`
-(what a leader answers), `following`, `membership`, `doubt`, `answers`, `describe`.
+`node.RaftNode` is one replica of the metadata journal; `events`, `effects` and `journal` are its interface to the
+outside. Its parts: `voters` (the voter sets), `roles` (the roles of a node and their transitions), `election`,
+`leading`, `serving` (a leader's answers to fetches), `following`, `membership`, `lost_disk`, `answers`, `describe`.
 """

@@ -1,5 +1,7 @@
-"""The answers of a replica as messages. Every one of them says who leads, in which epoch, and where: that is how the
-others find the leader."""
+"""Builds the responses of a replica.
+
+Each names the leader, its epoch and its endpoint: that is how other replicas find the leader.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""A leader's appends of control records, and the high watermark that follows what a majority has on disk.
+"""A leader's appends of control records, and the high watermark, which follows what a majority has on disk.
 
 Rules:
-- The high watermark moves only once a majority has the first record of the leader's own epoch: what its predecessors
-  left is committed by that, never by counting.
-- A leader counts for itself what it has on disk. It may be no voter any more: it leads until its removal is committed.
+
+- The high watermark moves only once a majority has the first record of the leader's own epoch: records of earlier
+  epochs are committed together with that record, never by counting replicas.
+- A leader counts itself by what it has on disk, and only if it is a voter. A leader that was removed from the voters
+  leads until its removal is committed.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def append_controls(node: RaftState, controls: list[tuple[ControlType, bytes]]) 
 
 
 def advance(node: RaftState, state: Leader) -> None:
-    """See whether the high watermark moves."""
+    """Advance the high watermark as far as a majority of the voters allows."""
     ends = [each.end_offset for each in voter_progress(node, state)]
     if node.is_voter:
         ends.append(node.journal.flushed_offset)
@@ -46,13 +48,13 @@ def advance(node: RaftState, state: Leader) -> None:
 
 
 def grown(node: RaftState, state: Leader) -> None:
-    """The log has more than before; a sole voter has put it on disk already."""
+    """Advance the high watermark, and answer waiting fetches, after the log grew."""
     advance(node, state)
     waiting.answer_waiting(node, state)
 
 
 def _committed(node: RaftState, state: Leader) -> None:
-    """The high watermark moved."""
+    """End a change of the voters that is now committed; resign if this leader was removed."""
     change = state.change
     if change is not None and change.end_offset is not None and node.high_watermark >= change.end_offset:
         waiting.end_change(node, state, ErrorCode.NONE, None)

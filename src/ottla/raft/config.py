@@ -1,4 +1,4 @@
-"""The times and sizes of consensus: Kafka's settings, and what Kafka derives from them."""
+"""The times and sizes of consensus: Kafka's settings, and the values derived from them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from ottla.model import limits
 
-NEVER_MS = 1 << 62  # as a point in time
+NEVER_MS = 1 << 62  # a point in time that is never reached
 
 
 class RaftConfig(NamedTuple):
-    """From `controller.quorum.*`."""
+    """The settings `controller.quorum.*`."""
 
     election_timeout_ms: int = 1_000
     election_backoff_max_ms: int = 1_000
@@ -23,12 +23,12 @@ class RaftConfig(NamedTuple):
 
     @property
     def fetch_wait_ms(self) -> int:
-        """How long a leader may hold back an empty answer: short enough that a fetch never looks lost."""
+        """How long a leader may hold back an empty answer: short enough that the fetch does not look lost."""
         return min(limits.RAFT_FETCH_WAIT_MS_MAX, self.fetch_timeout_ms // 2, self.request_timeout_ms // 2)
 
     @property
     def check_quorum_ms(self) -> int:
-        """A leader that a majority did not fetch from for so long resigns."""
+        """A leader resigns if a majority has not fetched from it for this long."""
         return self.fetch_timeout_ms * 3 // 2
 
     @property
@@ -37,13 +37,16 @@ class RaftConfig(NamedTuple):
 
     @property
     def quarantine_ms(self) -> int:
-        """After that nobody relies on what a voter said whose disk is lost: a candidate that it voted for was elected
-        or gave up, whoever lost that election has noticed, and what was on its way is there."""
+        """How long a voter that lost its disk must not count.
+
+        After this time no node relies any more on what the voter said before: a candidate that it voted for was elected
+        or gave up, a leader that lost that election has noticed, and messages that were in flight have arrived.
+        """
         return 2 * self.election_timeout_ms + self.check_quorum_ms + self.request_timeout_ms
 
     @property
     def roll_call_ms(self) -> int:
-        """How long it counts that a voter said that its log is empty; less than its quarantine, by whatever clock."""
+        """How long a voter's word that its log is empty is valid; shorter than its quarantine, whatever the clocks."""
         return self.quarantine_ms // 2
 
     @property

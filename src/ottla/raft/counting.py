@@ -1,4 +1,4 @@
-"""What a leader knows of the other replicas: how far each of them is, and whose word counts."""
+"""A leader's knowledge of the other replicas: how far each of them is, and which of them count."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ def progress(node: RaftState, state: Leader, key: ReplicaKey) -> ReplicaProgress
 
 
 def counts(node: RaftState, state: Leader, key: ReplicaKey) -> bool:
-    """Whether a disk is the one that a static voter has now. With another it is a voter that lost the first, and what
-    that one still had on its way must not count for it."""
+    """Whether this disk is the one that a static voter has now.
+
+    A voter that fetches with a new disk has lost the old one, and fetches of the old disk that are still in flight must
+    not count.
+    """
     voter = node.voters.get(key.id)
     if voter is None or voter.directory != NO_ID or key.directory == NO_ID:
         return True
@@ -30,14 +33,14 @@ def counts(node: RaftState, state: Leader, key: ReplicaKey) -> bool:
 
 
 def _forget_one(node: RaftState, state: Leader) -> None:
-    """Anybody can call itself an observer: of too many, the one goes that was not heard of for longest."""
+    """Forget the observer that was not heard of for longest, because any node can claim to be an observer."""
     observers = [each for each in state.replicas.values() if not node.voters.has(each.key)]
     if observers:
         del state.replicas[min(observers, key=lambda each: each.fetched_ms).key]
 
 
 def voter_progress(node: RaftState, state: Leader) -> list[ReplicaProgress]:
-    """Of every other voter. Static voters are counted by their id, whatever disk they say they have."""
+    """Return the progress of every other voter. Static voters are counted by their id, whatever directory they name."""
     voters = node.voters
     known: dict[int, ReplicaProgress] = {}
     for key, each in state.replicas.items():

@@ -1,4 +1,4 @@
-"""What a leader knows of the replicas, for DescribeQuorum."""
+"""A leader's view of the replicas, for DescribeQuorum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ottla.raft.state import RaftState
 
 
 class ReplicaView(NamedTuple):
-    """One replica; the times are those of the node's clock, -1 for never."""
+    """One replica; the times are by the node's clock, -1 for never."""
 
     key: ReplicaKey
     end_offset: int
@@ -21,7 +21,7 @@ class ReplicaView(NamedTuple):
 
 
 def describe(node: RaftState, now_ms: int) -> tuple[list[ReplicaView], list[ReplicaView]] | None:
-    """(voters, observers) as the leader sees them; None if this node does not lead."""
+    """Return (voters, observers) as the leader sees them; None if this node does not lead."""
     state = node.state
     if not isinstance(state, Leader):
         return None
@@ -35,6 +35,6 @@ def describe(node: RaftState, now_ms: int) -> tuple[list[ReplicaView], list[Repl
         for key, each in sorted(state.replicas.items())
         if not node.voters.has(key) and now_ms - each.fetched_ms <= RAFT_OBSERVER_MS_MAX
     ]
-    # A static voter is named without its directory, whatever it says that it has.
+    # A static voter is named without its directory, even if its fetches name one.
     named = [voters[voter_id]._replace(key=node.voters[voter_id].key) for voter_id in node.voters]
     return named, observers

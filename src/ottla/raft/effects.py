@@ -1,4 +1,4 @@
-"""What a RaftNode wants done, in this order."""
+"""The effects of a RaftNode's steps, to be carried out in the order given."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from ottla.wire.message import Request, Response
 
 
 class Send(NamedTuple):
-    """A request to another node; its end is told as `Answered` or `Unanswered` with this number. `node_id` is -1 for a
-    bootstrap server, whose id nobody knows."""
+    """Send a request to another node; report its end as `Answered` or `Unanswered` with this number.
+
+    `node_id` is -1 for a bootstrap server, whose id is unknown.
+    """
 
     number: int
     node_id: int
@@ -26,37 +28,43 @@ class Reply(NamedTuple):
 
 
 class Flush(NamedTuple):
-    """Make everything in the journal durable, then say `Flushed`. Several asked for during one are one."""
+    """Make everything in the journal durable, then report `Flushed`. One flush serves all requests before it."""
 
 
 class Committed(NamedTuple):
-    """Everything below is committed."""
+    """Everything below `high_watermark` is committed."""
 
     high_watermark: int
 
 
 class Lead(NamedTuple):
-    """This node leads, and everything up to the beginning of its epoch was committed and told."""
+    """This node leads, and everything up to the beginning of its epoch is committed and was reported as `Committed`."""
 
     epoch: int
 
 
 class Follow(NamedTuple):
-    """Another leads, or nobody (-1), or this node is elected but not yet ready: what it decided before may be lost."""
+    """Another node leads, or no node (-1), or this node is elected but not yet ready.
+
+    Uncommitted decisions of this node may be lost.
+    """
 
     leader_id: int
     epoch: int
 
 
 class LoadSnapshot(NamedTuple):
-    """The journal begins anew with this snapshot: so must the state."""
+    """The journal begins anew with this snapshot; the state machine must load it."""
 
     snapshot: OffsetAndEpoch
 
 
 class DoubtChanged(NamedTuple):
-    """This voter does not vote, and there is no leader: its disk was empty when it came, and the unheard ones did not
-    say that theirs are. Or that is over."""
+    """This voter is in doubt about its own past (see `lost_disk`) and there is no leader; or the doubt is over.
+
+    While in doubt it does not vote: its disk was empty when it started, and the voters `unheard` have not said that
+    theirs are.
+    """
 
     is_over: bool
     unheard: tuple[int, ...] = ()

@@ -1,11 +1,12 @@
-"""Elections: asking for votes, first as a question (pre-vote, KIP-996), then for real, and giving them.
+"""Elections: asking for votes, first by pre-votes (KIP-996), then by votes, and granting them.
 
 Rules:
-- One vote per epoch, on disk before it is given; only to a log that lacks nothing ours has.
-- Nobody stands for election whom a majority would not elect now: a node that lost touch with a leader others still
-  hear cannot disturb them.
-- A node that hears a live leader grants no pre-vote; one whose leader is gone does.
-- A node in doubt about its own past takes part only where `doubt` allows it.
+
+- One vote per epoch, on disk before it is granted; only to a candidate whose log is at least as up-to-date as ours.
+- A node stands for election only if a majority would elect it now: a node that lost touch with a leader that other
+  voters still hear cannot disturb them.
+- A node that hears a live leader grants no pre-vote; a node whose leader is gone does.
+- A node in doubt about its own past takes part only where `lost_disk` allows it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ottla.wire.messages.quorum.vote import VoteRequest, VoteResponse
 _DOUBLINGS_MAX = 10
 
 
-# --- giving votes
+# --- granting votes
 
 
 def vote_asked(node: RaftState, token: object, request: VoteRequest) -> None:
@@ -85,7 +86,7 @@ def _elects(node: RaftState, candidate: ReplicaKey, up_to_date: bool) -> bool:
 
 def _note_vote(node: RaftState, candidate: ReplicaKey) -> None:
     if node.voted is None:
-        # Whoever gave its vote stands back for a while.
+        # A node that granted its vote waits for a new election timeout before it stands itself.
         if isinstance(node.state, Unattached):
             become(node, Unattached(node.election_timeout()), voted=candidate)
         else:
@@ -124,7 +125,7 @@ def poll_prospective(node: RaftState, state: Prospective) -> int | None:
 
 
 def _give_up(node: RaftState) -> None:
-    """Nobody wants an election: the leader, if one is known, still is one."""
+    """End a failed pre-vote: follow the leader again, if one is known, else become unattached."""
     endpoint = node.leader_endpoint()
     if node.leader_id >= 0 and endpoint is not None:
         become_follower(node, node.epoch, node.leader_id, endpoint)
@@ -143,7 +144,7 @@ def poll_candidate(node: RaftState, state: Candidate) -> int | None:
         leading.become_leader(node, tuple(sorted(state.granted)))
         return None
     if _is_lost(node, state) or node.now_ms >= state.deadline_ms:
-        # Several stood at the same time: a random pause makes it likely that next time one is first.
+        # Several candidates stood at the same time: a random pause makes it likely that next time one stands first.
         node.elections_lost += 1
         longest_ms = RAFT_ELECTION_BACKOFF_MS << min(node.elections_lost, _DOUBLINGS_MAX)
         longest_ms = min(longest_ms, max(node.config.election_backoff_max_ms, 2))

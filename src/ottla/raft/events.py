@@ -1,4 +1,4 @@
-"""What can happen to a RaftNode: the only ways into it."""
+"""The events of a RaftNode: its only inputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ottla.wire.message import Request, Response
 
 
 class Start(NamedTuple):
-    """The first event: time begins."""
+    """The first event: the clock of the node starts."""
 
 
 class Tick(NamedTuple):
@@ -63,11 +63,11 @@ class Flushed(NamedTuple):
 
 
 class JournalFailed(NamedTuple):
-    """The disk refused a write or a flush; whoever leads should be somebody else."""
+    """The disk refused a write or a flush; a leader resigns, so that another node leads."""
 
 
 class StopAsked(NamedTuple):
-    """The node is about to stop: a leader says so, that another may follow at once."""
+    """The node is about to stop; a leader announces that, so that another node can take over at once."""
 
 
 Event: TypeAlias = (

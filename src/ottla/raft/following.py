@@ -1,12 +1,13 @@
 """Following: finding the leader, reading its journal, and noticing that it is gone.
 
 Rules:
-- A voter asks for more only when what it has is on disk: its fetch offset is its word for that. So does a controller
-  that is none yet: its word counts from the moment it is one.
-- Where the leader says that the logs part, ours is cut back; never below the high watermark.
-- A voter that has no good answer for `fetch_timeout_ms` stands for election. One whose leader's process is gone does so
-  at once: the pre-vote makes that harmless. Voters do it one after the other, lest they split the votes.
-- An observer, and a voter without a leader, asks anybody: every answer names the leader.
+
+- A voter fetches again only when its log is on disk: its fetch offset tells the leader so. A controller that is not a
+  voter yet does the same, because its fetch offset counts from the moment it becomes a voter.
+- Where the leader reports a diverging epoch, our log is truncated; never below the high watermark.
+- A voter that has no good answer for `fetch_timeout_ms` stands for election. A voter whose leader's process is gone
+  stands at once: the pre-vote makes that harmless. Voters stand one after the other, lest they split the votes.
+- An observer, or a voter without a leader, asks any voter: every answer names the leader.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, E
 from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
-# What a leader says of itself when its epoch begins or ends.
+# The announcement of a leader when its epoch begins or ends.
 _Announced = BeginQuorumEpochRequest.TopicData.PartitionData | EndQuorumEpochRequest.TopicData.PartitionData
 _LeaderEndpoint = BeginQuorumEpochRequest.LeaderEndpoint | EndQuorumEpochRequest.LeaderEndpoint
-_FIRST_BOOTSTRAP = -2  # destinations below that have no known id
+_FIRST_BOOTSTRAP = -2  # destinations from here down are bootstrap servers, whose ids are unknown
 
 
-# --- who leads
+# --- the leader
 
 
 def settle(node: RaftState) -> None:
-    """The first role after a start, from what is remembered."""
+    """Take the first role after a start, from the remembered election state."""
     endpoint = node.leader_endpoint()
     if node.leader_id == node.me.id:
-        # It led; what it had not yet told anybody may be lost, so it must not lead this epoch again.
+        # It led this epoch. Records that it had not yet sent may be lost, so it must not lead this epoch again.
         node.leader_id, node.voted = -1, node.me
         keys = tuple(voter.key for voter in node.voters.others(node.me.id))
         node.state = Resigned(node.election_timeout(), {key.id for key in keys}, keys)
@@ -75,7 +76,7 @@ def epoch_begun(node: RaftState, token: object, request: BeginQuorumEpochRequest
 
 
 def epoch_ended(node: RaftState, token: object, request: EndQuorumEpochRequest) -> None:
-    """EndQuorumEpoch: the leader leaves; those it prefers stand for election first."""
+    """EndQuorumEpoch: the leader resigns; its preferred successors stand for election first."""
     error = refusal(node.cluster_id, request.cluster_id, request.topics)
     if error:
         node.reply(token, EndQuorumEpochResponse(error_code=error, topics=[]))
@@ -92,7 +93,7 @@ def epoch_ended(node: RaftState, token: object, request: EndQuorumEpochRequest) 
 
 
 def _mistake(node: RaftState, told: _Announced) -> ErrorCode:
-    """What is wrong with what somebody says of itself as the leader of an epoch."""
+    """Return the error of a leader's announcement: its epoch is old, or its values are absurd."""
     if told.leader_epoch < node.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     absurd = told.leader_id < 0 or is_absurd(told.leader_epoch, node.epoch)
@@ -108,10 +109,10 @@ def unreachable(node: RaftState, event: events.Unreachable) -> None:
     state = node.state
     if isinstance(state, Prospective | Candidate):
         if event.node_id in node.voters and event.node_id not in state.granted:
-            state.rejected.add(event.node_id)  # no vote will come from there: no need to wait for it
+            state.rejected.add(event.node_id)  # This voter will send no vote: do not wait for it.
     elif isinstance(state, Follower) and event.node_id == node.leader_id:
         others = [voter.id for voter in node.voters.others(node.leader_id)]
-        # Another order in each epoch: one that cannot win does not always come first.
+        # The order rotates with the epoch, so that a voter that cannot win does not always stand first.
         rank = (others.index(node.me.id) + node.epoch) % len(others) if node.me.id in others else 0
         _leader_left(node, state, rank)
 
@@ -124,12 +125,12 @@ def _leader_left(node: RaftState, state: Follower, rank: int) -> None:
 
 
 def _delay_ms(node: RaftState, rank: int) -> int:
-    """One after the other, lest they split the votes."""
+    """Return how long to wait before standing for election: voters take turns, lest they split the votes."""
     return rank * RAFT_STAGGER_MS + node.rng.randrange(0, RAFT_STAGGER_MS // 2)
 
 
 def _leaderless(node: RaftState, voter_id: int) -> None:
-    """A voter knows no leader. If that is true of a majority there is none to wait for: a start needs no time-out."""
+    """Note that a voter knows no leader. If a majority knows none, stand for election before the timeout."""
     state = node.state
     if not isinstance(state, Unattached) or voter_id not in node.voters or node.voted is not None:
         return
@@ -139,12 +140,12 @@ def _leaderless(node: RaftState, voter_id: int) -> None:
 
 
 def stand_in_turn(node: RaftState, state: Unattached, turns_before: int = 0) -> None:
-    """There is no leader to wait for: stand for election soon, but not all at once."""
+    """Stand for election soon, when it is this node's turn: there is no leader to wait for."""
     rank = (list(node.voters).index(node.me.id) + node.epoch) % len(node.voters) if node.is_voter else 0
     state.deadline_ms = min(state.deadline_ms, node.now_ms + _delay_ms(node, rank + turns_before))
 
 
-# --- reading
+# --- fetching
 
 
 def poll(node: RaftState, state: Follower) -> int | None:
@@ -180,8 +181,10 @@ def _ask_leader(node: RaftState, state: Follower) -> int:
 
 
 def fetch_from_anyone(node: RaftState) -> int:
-    """Ask a voter or a bootstrap server, one at a time and another each time, for the sake of what it says about the
-    leader; when to go on."""
+    """Fetch from one voter or bootstrap server, a random one each time, because its answer names the leader.
+
+    Return when to go on.
+    """
     places: list[tuple[int, QuorumEndpoint]] = [
         (voter.id, voter.address) for voter in node.voters.others(node.me.id) if voter.address is not None
     ]
@@ -236,7 +239,7 @@ def fetch_answered(node: RaftState, destination: int, request: FetchRequest, res
     told = data.current_leader
     found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
     endpoint = QuorumEndpoint("", found.host, found.port) if found is not None else None
-    node.lines.pause(destination, node.now_ms)  # until it proves to be of use
+    node.lines.pause(destination, node.now_ms)  # until the answer proves to be useful
     if heard_of(node, data.error_code, told.leader_id, told.leader_epoch, endpoint):
         if told.leader_id < 0 and told.leader_epoch == node.epoch:
             _leaderless(node, destination)
@@ -262,12 +265,15 @@ def fetch_answered(node: RaftState, destination: int, request: FetchRequest, res
     if data.records:
         _append(node, bytes(data.records))
     lost_disk.fetched(node, request.replica_state.replica_id, current.fetch_offset, data.high_watermark)
-    # Only now: what the leader committed is what we have, because all we have is its.
+    # Only now may the high watermark move: all records that this node has are also in the leader's log.
     node.commit(min(data.high_watermark, node.journal.end_offset))
 
 
 def _counts_as(node: RaftState) -> int:
-    """Who reads: this node, or nobody in particular, whose fetches neither commit anything nor keep a leader."""
+    """Return the replica id for a fetch.
+
+    In quarantine it is -1: such a fetch neither counts for the high watermark nor shows the leader a live voter.
+    """
     return -1 if lost_disk.is_quarantined(node) else node.me.id
 
 
@@ -291,7 +297,7 @@ def _append(node: RaftState, data: bytes) -> None:
 
 
 def _truncate(node: RaftState, theirs: OffsetAndEpoch) -> None:
-    """Cut our log back to where it is the same as the leader's."""
+    """Truncate our log to where it agrees with the leader's."""
     ours = node.epoch_end(theirs.epoch)
     offset = min(ours.offset, theirs.offset) if ours.epoch == theirs.epoch or theirs.epoch == 0 else ours.offset
     assert offset >= node.high_watermark, f"the leader lacks committed records from {offset} on"
@@ -335,7 +341,7 @@ def snapshot_answered(
         return
     receiving = state.receiving
     if data.error_code:
-        # It is gone, or what we have does not belong to it: the next fetch says what to load now.
+        # The snapshot is gone, or the received part does not match it: the next fetch names the snapshot to load now.
         state.receiving = None
         node.lines.pause(destination, node.now_ms)
         return
@@ -353,7 +359,7 @@ def snapshot_answered(
 
 
 def _install(node: RaftState, state: Follower, snapshot: OffsetAndEpoch) -> None:
-    """It lasts by now, however long that took."""
+    """Install a snapshot that was sealed, and so made durable, in an earlier step."""
     state.receiving = None
     state.deadline_ms = node.now_ms + node.config.fetch_timeout_ms
     try:

@@ -1,4 +1,4 @@
-"""The requests of a node that are on their way: one per destination at a time, and a pause after one that failed."""
+"""A node's requests that are in flight: one per destination at a time, and a pause after a failed one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class InflightRequests:
         self._next_number = 0
         self._busy: dict[int, int] = {}  # destination → number
         self._sent: dict[int, OnItsWay] = {}
-        self._ready_ms: dict[int, int] = {}  # destinations that pause
+        self._ready_ms: dict[int, int] = {}  # destinations that pause → until when
 
     def is_ready(self, destination: int, now_ms: int) -> bool:
         return destination not in self._busy and self._ready_ms.get(destination, 0) <= now_ms
@@ -29,18 +29,18 @@ class InflightRequests:
         return destination in self._busy
 
     def is_failing(self, destination: int) -> bool:
-        """The last request to it had no answer."""
+        """Whether the last request to this destination failed or was of no use."""
         return destination in self._ready_ms
 
     def wake_ms(self, destination: int, now_ms: int) -> int:
-        """When something may change for this destination."""
+        """Return when something may change for this destination."""
         number = self._busy.get(destination)
         if number is not None:
             return self._sent[number].deadline_ms
         return max(self._ready_ms.get(destination, 0), now_ms + 1)
 
     def sent(self, destination: int, request: Request, now_ms: int) -> int:
-        """Note a request; its number."""
+        """Note a request that is sent; return its number."""
         number = self._next_number
         self._next_number += 1
         self._busy[destination] = number
@@ -48,7 +48,7 @@ class InflightRequests:
         return number
 
     def answered(self, number: int) -> OnItsWay | None:
-        """What was answered, or None if nobody waits for that any more."""
+        """End a request that was answered; None if its answer is not expected any more."""
         found = self._end(number)
         if found is not None:
             self._ready_ms.pop(found.destination, None)
@@ -70,7 +70,7 @@ class InflightRequests:
         return [number for number, each in self._sent.items() if each.deadline_ms <= now_ms]
 
     def forget(self) -> None:
-        """The node is something else now: what it asked before is of no interest."""
+        """Forget all requests: the role has changed, and their answers are of no interest."""
         self._busy.clear()
         self._sent.clear()
         self._ready_ms.clear()

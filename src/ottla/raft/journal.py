@@ -1,11 +1,12 @@
-"""The journal as consensus sees it: a log with epochs, its snapshots, and the memory of elections.
+"""The journal as consensus sees it: a log with epochs, its snapshots, and the stored election state.
 
 Rules:
-- Time stamps are the implementation's business: consensus itself runs on a clock that only measures intervals.
-- Everything here is done when the call returns, but only what lies below `flushed_offset` survives a loss of power.
-  `write_election`, `seal_snapshot` and `install_snapshot` are durable before the node hears of anything else.
-- A failing disk raises whatever the implementation raises; the node's state is then as it was before the event, apart
-  from what was appended.
+
+- Time stamps are set by the implementation: consensus itself runs on a clock that only measures intervals.
+- Every operation is complete when the call returns, but only records below `flushed_offset` survive a loss of power.
+  `write_election`, `seal_snapshot` and `install_snapshot` are durable before the node is given the next event.
+- On a disk failure the implementation's exception is raised; the node's state is then as it was before the event, apart
+  from records that were appended.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from ottla.records.control import ControlType
 
 
 class OffsetAndEpoch(NamedTuple):
-    """Where a log ends, or what a snapshot holds: everything below `offset`, the last record being of `epoch`."""
+    """The end of a log, or the content of a snapshot: everything below `offset`, the last record being of `epoch`."""
 
     offset: int
     epoch: int
 
     def is_up_to_date_with(self, other: OffsetAndEpoch) -> bool:
-        """Whether a log that ends here has at least what decides an election against one that ends there."""
+        """Whether a candidate whose log ends here may be elected by a voter whose log ends at `other`."""
         return (self.epoch, self.offset) >= (other.epoch, other.offset)
 
 
 class ReplicaKey(NamedTuple):
-    """A replica: a node, and the disk its journal lies on (NO_ID where that is not known)."""
+    """A replica: a node, and the id of the directory its journal lies in (NO_ID if unknown)."""
 
     id: int
     directory: bytes = NO_ID
 
 
 class ElectionState(NamedTuple):
-    """What a node must remember of elections: its epoch, who leads it, whom it voted for."""
+    """The election state that a node must remember: its epoch, the leader of that epoch, the candidate it voted for."""
 
     epoch: int = 0
     leader_id: int = -1
@@ -44,7 +45,7 @@ class ElectionState(NamedTuple):
 
 
 class QuorumRecord(NamedTuple):
-    """A control record about the voters, where it lies. -1: before everything (from a bootstrap file)."""
+    """A control record about the voters, with its offset; -1 for one from a bootstrap file, which precedes the log."""
 
     offset: int
     type: ControlType
@@ -52,7 +53,7 @@ class QuorumRecord(NamedTuple):
 
 
 class ReadableBytes(Protocol):
-    """Bytes, or a range of a file that is on its way to a socket."""
+    """Bytes, or a range of a file that is to be sent to a socket."""
 
     def __len__(self) -> int: ...
 
@@ -69,25 +70,25 @@ class Journal(Protocol):
 
     @property
     def last_epoch(self) -> int:
-        """Of the last record, or of the snapshot that the log begins with; 0 if there is neither."""
+        """The epoch of the last record, or of the snapshot that the log begins with; 0 if there is neither."""
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """(largest known epoch at or below `epoch`, where it ends); (-1, -1) if the log cannot tell."""
+        """Return (largest known epoch at or below `epoch`, its end offset); (-1, -1) if unknown."""
 
     def read(self, offset: int, max_bytes: int) -> ReadableBytes:
-        """Whole batches from `offset` on, at least one if there is one; empty at the end of the log."""
+        """Return whole batches from `offset` on, at least one if there is one; empty at the end of the log."""
 
     def append_controls(self, controls: Sequence[tuple[ControlType, bytes]], epoch: int) -> None:
-        """As the leader: one batch of control records."""
+        """Append one batch of control records, as the leader."""
 
     def append_fetched(self, records: bytes | memoryview) -> None:
-        """As a follower: batches with their offsets and epochs."""
+        """Append batches that have their offsets and epochs, as a follower."""
 
     def truncate(self, offset: int) -> None:
-        """Cut everything at or above `offset`."""
+        """Remove all records at or above `offset`."""
 
     def quorum_records(self) -> Sequence[QuorumRecord]:
-        """All that the newest snapshot and the log behind it say about the voters, oldest first."""
+        """Return all control records about the voters in the newest snapshot and in the log behind it, oldest first."""
 
     @property
     def earliest_snapshot(self) -> OffsetAndEpoch | None: ...
@@ -98,26 +99,28 @@ class Journal(Protocol):
     def read_snapshot(
         self, snapshot: OffsetAndEpoch, position: int, max_bytes: int
     ) -> tuple[int, ReadableBytes] | None:
-        """The size of a snapshot and a piece of it; None if it is not there (any more)."""
+        """Return the size of a snapshot and a piece of it; None if the snapshot does not exist (any more)."""
 
     def receive_snapshot(self, snapshot: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
-        """A piece of a snapshot of the leader; position 0 begins anew."""
+        """Write a piece of a snapshot that is fetched from the leader; position 0 begins anew."""
 
     def seal_snapshot(self, snapshot: OffsetAndEpoch) -> None:
-        """The received snapshot is complete: what it holds must last before it takes the place of anything."""
+        """Complete a received snapshot and make it durable, before it replaces anything."""
 
     def install_snapshot(self, snapshot: OffsetAndEpoch) -> None:
-        """The log begins, empty, behind the received snapshot, which was sealed in an earlier step. ValueError if it is
-        damaged."""
+        """Begin the log anew, empty, behind the received snapshot, which was sealed in an earlier step.
+
+        ValueError if the snapshot is damaged.
+        """
 
     @property
     def in_doubt(self) -> bool:
-        """The disk was empty when this node came, and nobody vouched for that: see `lost_disk`."""
+        """Whether this node started with an empty disk and may have lost an earlier one: see `lost_disk`."""
 
     def end_doubt(self) -> None:
-        """It is not any more. Durable when it returns: a majority whose doubt comes back would elect nobody."""
+        """End the doubt. Durable when it returns: if the doubt of a majority came back, no leader could be elected."""
 
     def read_election(self) -> ElectionState: ...
 
     def write_election(self, election: ElectionState, voters: Sequence[int], kraft_version: int) -> None:
-        """Durable when it returns. `voters` is for the file of kraft.version 0."""
+        """Store the election state; durable when it returns. `voters` is for the file format of kraft.version 0."""

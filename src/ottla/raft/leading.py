@@ -1,11 +1,12 @@
-"""Leading: beginning an epoch, counting who has what, and giving it up.
+"""Leading: beginning an epoch, announcing it, and resigning.
 
 Rules:
-- The high watermark is what a majority of the voters has on disk, and moves only once that includes the first record
-  of the leader's own epoch: what predecessors left is committed by that, never by counting.
-- A leader that a majority did not fetch from for a while resigns: it may be cut off, and another may lead.
-- A leader counts for itself what it has on disk, and may be no voter any more (its removal is not committed yet).
-- A leader whose disk fails resigns; a sole voter stands again when the disk has had its pause.
+
+- The high watermark is what a majority of the voters has on disk (see `committing`).
+- A leader resigns if a majority has not fetched from it for a while: it may be cut off, and another node may lead.
+- A leader counts itself by what it has on disk. It may have been removed from the voters, while the removal is not
+  committed yet.
+- A leader whose disk fails resigns; a sole voter stands again after the disk had a pause.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def become_leader(node: RaftState, granting: tuple[int, ...]) -> None:
     become(node, state, leader_id=node.me.id, voted=node.voted)
     controls = [(ControlType.LEADER_CHANGE, _leader_change(node, granting))]
     if node.history.from_bootstrap:
-        # The formatter's voters become part of the log, for those who get nothing but the log.
+        # The voters of the bootstrap file become part of the log, for replicas that have only the log.
         controls.append((ControlType.KRAFT_VERSION, encode_kraft_version(node.history.kraft_version)))
         controls.append((ControlType.KRAFT_VOTERS, node.voters.encode()))
     append_controls(node, controls)
@@ -39,7 +40,10 @@ def become_leader(node: RaftState, granting: tuple[int, ...]) -> None:
 
 
 def _leader_change(node: RaftState, granting: tuple[int, ...]) -> bytes:
-    """The first record of every epoch: who leads, by whose votes. Kafka writes and reads version 0 of it only."""
+    """The first record of every epoch: the leader and the voters that elected it.
+
+    Kafka writes and reads only version 0 of it.
+    """
     voter = LeaderChangeMessage.Voter
     message = LeaderChangeMessage(
         version=0,
@@ -50,10 +54,7 @@ def _leader_change(node: RaftState, granting: tuple[int, ...]) -> bytes:
     return bytes(compile.encode(message, 0))
 
 
-# --- counting
-
-
-# --- the clock
+# --- acting when time has passed
 
 
 def poll(node: RaftState, state: Leader) -> int | None:
@@ -67,7 +68,7 @@ def poll(node: RaftState, state: Leader) -> int | None:
 
 
 def _lost_at(node: RaftState, state: Leader) -> int:
-    """When the leader must stop to believe in itself, if nobody fetches until then."""
+    """Return when the leader must resign if no voter fetches until then."""
     needed = node.voters.majority - node.is_voter
     if needed == 0:
         return NEVER_MS
@@ -77,7 +78,7 @@ def _lost_at(node: RaftState, state: Leader) -> int:
 
 
 def _announce(node: RaftState, state: Leader) -> int:
-    """Tell those voters who leads that do not fetch."""
+    """Send BeginQuorumEpoch to voters that do not fetch; return when to go on."""
     wake_ms = NEVER_MS
     interval_ms = node.config.begin_epoch_interval_ms
     for voter, known in zip(node.voters.others(node.me.id), voter_progress(node, state), strict=True):
@@ -118,12 +119,13 @@ def begin_answered(
     heard_of(node, told.error_code, told.leader_id, told.leader_epoch, endpoint)
 
 
-# --- giving it up
+# --- resigning
 
 
 def poll_resigned(node: RaftState, state: Resigned) -> int | None:
     if node.voters.is_only(node.me):
-        # Nobody else can lead. At once it would begin an epoch that a failing disk does not take the first record of.
+        # No other node can lead. Standing at once would begin an epoch whose first record the failing disk cannot
+        # store.
         state.deadline_ms = node.journal_pause_ms
     if node.now_ms >= state.deadline_ms:
         become_unattached(node, node.epoch, voted=node.me)

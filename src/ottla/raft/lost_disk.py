@@ -1,17 +1,20 @@
-"""Doubt: what a voter may do whose disk was empty when it started, and that nobody vouches for (ADR 0022).
+"""Doubt: the restrictions on a voter that started with an empty disk and cannot prove that it is new (ADR 0022).
 
-It may have had a disk before, and have lost with it records that count as committed because it had them, and votes
-that it gave. Nobody can tell it from a voter that starts for the first time.
+Such a voter may have lost an earlier disk, and with it records that count as committed because it had them, and votes
+that it granted. No other node can tell it from a voter that starts for the first time.
 
 Rules:
-- With an empty log it calls the roll: it asks every other voter, by pre-votes, whether its log is empty, too. If all
-  say so within `roll_call_ms` nothing was ever committed, and the doubt is over with the next vote, candidacy or leader
-  of an epoch above all of theirs: what it voted for before was in none above.
-- Otherwise it neither votes nor stands for election. For `quarantine_ms` it reads as somebody who does not count:
-  until then a candidate may hold its lost vote, and a leader that lost an election by it may not have noticed.
-  Afterwards its fetches count, and the doubt is over when it has on disk what a leader has committed in its own epoch.
-- Whoever says that its log is empty is in quarantine from then on: what it said holds for as long as others rely on it.
-- A majority that is everybody leaves no room for doubt: there the word of one who lost nothing is always needed.
+
+- With an empty log, the voter in doubt calls the roll: it asks every other voter, by pre-votes, whether that voter's
+  log is empty, too. If all say so within `roll_call_ms`, nothing was ever committed. The doubt then ends with the next
+  vote, candidacy or leader of an epoch above all of theirs: a lost vote cannot have been for an epoch above those.
+- Otherwise the voter neither votes nor stands for election. For `quarantine_ms` its fetches do not count: until then a
+  candidate may hold its lost vote, and a leader that lost an election by that vote may not have noticed. Afterwards its
+  fetches count, and the doubt ends when the voter has on disk what a leader has committed in its own epoch.
+- A voter that says that its log is empty begins its quarantine anew: its word stays true for as long as other voters
+  rely on it.
+- There is no doubt where a majority is all of the voters: every election then needs the vote of a voter that lost
+  nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ _EMPTY = OffsetAndEpoch(0, 0)
 
 
 def begin(node: RaftState) -> None:
-    """The node starts."""
+    """Begin the quarantine when the node starts."""
     if node.doubt is not None:
         node.doubt.quarantine_until_ms = node.now_ms + node.config.quarantine_ms
 
@@ -39,7 +42,7 @@ def end(node: RaftState) -> None:
 
 
 def is_quarantined(node: RaftState) -> bool:
-    """Whether what this voter has must not count yet."""
+    """Whether the fetches of this voter must not count yet."""
     return node.doubt is not None and node.is_voter and node.now_ms < node.doubt.quarantine_until_ms
 
 
@@ -47,14 +50,14 @@ def is_quarantined(node: RaftState) -> bool:
 
 
 def may_take_part(node: RaftState, epoch: int, candidate_id: int = -1) -> bool:
-    """Whether this node may stand, or vote for that candidate, in an epoch."""
+    """Whether this node may stand for election, or vote for that candidate, in an epoch."""
     if node.doubt is None:
         return True
     return node.end == _EMPTY and not unheard(node, node.doubt, epoch, candidate_id)
 
 
 def may_vote(node: RaftState, candidate_id: int) -> bool:
-    """For that candidate, now."""
+    """Whether this node may vote for that candidate in the current epoch."""
     allowed = may_take_part(node, node.epoch, candidate_id)
     if node.doubt is not None and not allowed:
         complain(node, node.doubt)
@@ -62,8 +65,10 @@ def may_vote(node: RaftState, candidate_id: int) -> bool:
 
 
 def may_answer(node: RaftState, last: OffsetAndEpoch) -> bool:
-    """Whether to say yes to a pre-vote of one whose log ends there. Among empty logs that binds nobody, and says no
-    more than that there is nothing here either."""
+    """Whether to grant a pre-vote to a node whose log ends at `last`.
+
+    Between empty logs a pre-vote commits to nothing: it only says that this log is empty, too.
+    """
     if node.doubt is None:
         return True
     if node.journal.end_offset or last.offset:
@@ -74,8 +79,11 @@ def may_answer(node: RaftState, last: OffsetAndEpoch) -> bool:
 
 
 def unheard(node: RaftState, doubt: Doubt, epoch: int, candidate_id: int = -1) -> tuple[int, ...]:
-    """The voters that did not lately say, in an epoch below, that their logs are empty. A candidate says so by asking:
-    a vote for it that was lost was for the same one."""
+    """Return the voters that did not lately say, in an epoch below `epoch`, that their logs are empty.
+
+    A candidate says so by its request for a vote, and may do so in `epoch` itself: if this node lost a vote of that
+    epoch, it was for the same candidate.
+    """
     since_ms = node.now_ms - node.config.roll_call_ms
     return tuple(
         voter.id
@@ -87,7 +95,7 @@ def unheard(node: RaftState, doubt: Doubt, epoch: int, candidate_id: int = -1) -
 
 
 def told(node: RaftState) -> None:
-    """This node said that its log is empty."""
+    """Extend the quarantine, because this node says that its log is empty."""
     if node.doubt is not None:
         until_ms = node.now_ms + node.config.quarantine_ms
         node.doubt.quarantine_until_ms = max(node.doubt.quarantine_until_ms, until_ms)
@@ -97,13 +105,13 @@ def told(node: RaftState) -> None:
 
 
 def followed(node: RaftState) -> None:
-    """A leader of a new cluster, that this node did not vote for, is no reason for doubt either."""
+    """End the doubt if the leader, for which this node did not vote, is the first of a new cluster."""
     if node.doubt is not None and not unheard(node, node.doubt, node.epoch, node.leader_id):
         end(node)
 
 
 def fetched(node: RaftState, replica_id: int, offset: int, high_watermark: int) -> None:
-    """A leader's answer to a fetch of what lies behind `offset`; its high watermark is one of its own epoch, or -1."""
+    """Look at a leader's answer to a fetch from `offset`; its high watermark is one of its own epoch, or -1."""
     doubt = node.doubt
     if doubt is None or replica_id < 0 or high_watermark < 0:
         return
@@ -111,11 +119,11 @@ def fetched(node: RaftState, replica_id: int, offset: int, high_watermark: int) 
         end(node)
 
 
-# --- what whoever runs this node should know
+# --- telling the operator
 
 
 def complain(node: RaftState, doubt: Doubt) -> None:
-    """There is no leader, and this node's vote is missing: now and then it says so."""
+    """Report, now and then, that there is no leader and that this node does not vote."""
     state = node.state
     if isinstance(state, Follower) and not state.leader_gone and node.now_ms < state.deadline_ms:
         return
@@ -127,7 +135,10 @@ def complain(node: RaftState, doubt: Doubt) -> None:
 
 
 def may_stand(node: RaftState) -> bool:
-    """Whether this node may stand for election. One whose own removal may not be committed yet must: it may be the
-    only one whose log has that removal, and then nobody else can be elected. Its own vote does not count."""
+    """Whether this node may stand for election.
+
+    A node must stand while its own removal from the voters may not be committed yet: its log may be the only one with
+    that removal, and then no other node can be elected. Its own vote does not count.
+    """
     is_elector = node.is_voter or node.history.may_hold(node.me, node.high_watermark)
     return is_elector and may_take_part(node, node.epoch + 1)

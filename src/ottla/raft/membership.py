@@ -1,12 +1,13 @@
 """Changing the voters (KIP-853): AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter.
 
 Rules:
-- One change at a time, by one voter, and only when the leader's own epoch has begun: any two majorities, before and
-  after, then have a voter in common.
+
+- One change at a time, by one voter, and only when the leader's own epoch has begun: any majority before the change and
+  any majority after it then have a voter in common.
 - A new voter must have caught up first, or the quorum could stop until it has.
-- The set holds from the moment it is appended; the answer waits until it is committed. A leader that removed itself
+- A voter set holds from the moment it is appended; the answer waits until it is committed. A leader that removed itself
   leads until then.
-- With kraft.version 0 the voters are of the configuration and cannot be changed (but see `upgrade`).
+- With kraft.version 0 the voters come from the configuration and cannot be changed (but see `upgrade`).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ CAUGHT_UP_MS = 3_600_000
 
 
 def _refusal(node: RaftState, cluster_id: str | None) -> tuple[ErrorCode, str]:
-    """Why the voters cannot be changed now."""
+    """Return why the voters cannot be changed now; NONE if they can."""
     state = node.state
     if cluster_id is not None and cluster_id != node.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID, "The request is for another cluster."
@@ -82,7 +83,7 @@ def add_asked(node: RaftState, token: object, request: AddRaftVoterRequest) -> N
 def versions_answered(
     node: RaftState, voter_id: int, request: ApiVersionsRequest, response: ApiVersionsResponse
 ) -> None:
-    """The new voter said which versions of the quorum it knows."""
+    """Go on adding a voter that said which kraft.versions it supports."""
     state = node.state
     if not isinstance(state, Leader) or state.change is None or state.change.voter.id != voter_id:
         return
@@ -165,7 +166,7 @@ def _update(node: RaftState, request: UpdateRaftVoterRequest) -> ErrorCode:
     return ErrorCode.NONE
 
 
-# --- until it is committed
+# --- waiting for the commit
 
 
 def _write(node: RaftState, state: Leader, change: VoterChange, voters: VoterSet) -> None:
@@ -190,11 +191,11 @@ def abandoned(state: Leader, token: object) -> None:
         state.change.token = None
 
 
-# --- what a follower wants changed
+# --- requests of a follower
 
 
 def wanted(node: RaftState, state: Follower) -> Request | None:
-    """Now and then a follower looks whether the quorum knows it as it is."""
+    """Return a request that corrects the entry of this follower among the voters; None if none is due."""
     if not node.endpoints:
         return None
     if node.history.kraft_version < 1:
@@ -208,7 +209,7 @@ def wanted(node: RaftState, state: Follower) -> Request | None:
         return None
     old = node.voters.get(node.me.id)
     if old is not None:
-        # This node with another disk: what it voted with is lost, and must not count any more.
+        # This node has a new disk. The votes and records of its old one are lost and must not count any more.
         return RemoveRaftVoterRequest(cluster_id=node.cluster_id, voter_id=old.id, voter_directory_id=old.directory)
     listener = AddRaftVoterRequest.Listener
     return AddRaftVoterRequest(
@@ -222,7 +223,7 @@ def wanted(node: RaftState, state: Follower) -> Request | None:
 
 
 def _introduction(node: RaftState, state: Follower) -> UpdateRaftVoterRequest | None:
-    """What a voter tells each new leader once, while the log does not say it: see `upgrade`."""
+    """With kraft.version 0, tell each new leader once about this voter's directory and endpoints: see `upgrade`."""
     if state.has_told or not (state.has_fetched and node.is_voter) or node.now_ms < state.tell_ms:
         return None
     state.tell_ms = node.now_ms + node.config.begin_epoch_interval_ms
@@ -247,7 +248,7 @@ def update_answered(
     node: RaftState, leader_id: int, request: UpdateRaftVoterRequest, response: UpdateRaftVoterResponse
 ) -> None:
     if isinstance(node.state, Follower) and request.current_leader_epoch == node.epoch:
-        # A leader of an older release does not want to know.
+        # A leader of an older release does not support this request: do not repeat it.
         node.state.has_told = response.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
     told = response.current_leader
     if told.leader_epoch >= 0:
@@ -256,4 +257,4 @@ def update_answered(
 
 
 def join_answered(node: RaftState, leader_id: int, request: Any, response: Any) -> None:
-    """The voters of the log say what came of it."""
+    """Ignore the answer: the voter set in the log shows whether the change was made."""

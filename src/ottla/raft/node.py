@@ -1,9 +1,10 @@
-"""RaftNode: one replica of the metadata journal, as Kafka's KRaft has it. `step` takes an event and gives effects.
+"""RaftNode: one replica of the metadata journal, as in Kafka's KRaft. `step` takes an event and returns effects.
 
 Rules:
-- `epoch`, `leader_id` and `voted` are on disk before anybody hears of them.
-- The high watermark never goes back, and nothing below it is ever cut off.
-- An event that makes the disk fail raises what the disk raised; `JournalFailed` must be the next event.
+
+- `epoch`, `leader_id` and `voted` are on disk before another node hears of them.
+- The high watermark never goes back, and nothing below it is ever truncated.
+- If an event makes the disk fail, the disk's exception is raised; `JournalFailed` must be the next event.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ from ottla.wire.messages.quorum.update_raft_voter import UpdateRaftVoterRequest
 from ottla.wire.messages.quorum.vote import VoteRequest
 from ottla.wire.messages.records.fetch import FetchRequest
 
-# A journal that failed is given some time before it is asked again.
+# The node waits this long before it uses a journal again that failed.
 JOURNAL_PAUSE_MS = 500
 
 
 class RaftNode(RaftState):
-    """The machine: what is known (`RaftState`), and what each event does to it."""
+    """The state of a replica (`RaftState`) with the handling of every event."""
 
     def step(self, event: events.Event, now_ms: int) -> list[effects.Effect]:
-        """What an event leads to."""
+        """Handle an event; return its effects."""
         self.now_ms = now_ms
         if isinstance(self.state, Leader) and now_ms >= self.state.lost_ms:
-            resign(self, self.state)  # before it believes what it hears now: it may have slept
+            resign(self, self.state)  # before it believes the event: the process may have been suspended
         _EVENTS[type(event)](self, event)
         self._poll()
         self._ask_for_flush()
@@ -56,7 +57,7 @@ class RaftNode(RaftState):
         return found
 
     def _poll(self) -> None:
-        """Let the role do what is due, until it stays what it is."""
+        """Do what is due in the present role, until the role does not change any more."""
         for number in self.lines.overdue(self.now_ms):
             self._unanswered(events.Unanswered(number))
         while True:
@@ -84,7 +85,7 @@ class RaftNode(RaftState):
         _REQUESTS[type(event.request)](self, event.token, event.request)
 
     def _upgrade(self, event: events.UpgradeAsked) -> None:
-        from ottla.raft import upgrade  # seldom, and a start should be quick
+        from ottla.raft import upgrade  # imported here because it is rarely needed and a start should be quick
 
         upgrade.asked(self, event)
 
@@ -125,7 +126,7 @@ class RaftNode(RaftState):
             resign(self, self.state)
 
     def _tick(self, _: events.Tick) -> None:
-        """Everything that time brings is done by `_poll`."""
+        """Do nothing: `_poll` does everything that is due."""
 
 
 _EVENTS: dict[type, Callable[[RaftNode, Any], None]] = {

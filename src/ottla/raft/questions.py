@@ -1,4 +1,4 @@
-"""What all requests to a replica have in common: they name the cluster and exactly one partition, and an epoch."""
+"""Checks of requests to a replica: each names the cluster, exactly one partition, and an epoch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ottla.raft.state import RaftState
 
 
 def refusal(own_cluster: str, cluster_id: str | None, topics: Sequence[Any], name: str = "topic_name") -> ErrorCode:
-    """Why a request cannot be for this replica at all; NONE if it can."""
+    """Return why a request cannot be for this replica at all; NONE if it can."""
     if cluster_id is not None and cluster_id != own_cluster:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if len(topics) != 1 or getattr(topics[0], name) != CLUSTER_METADATA_TOPIC or len(topics[0].partitions) != 1:
@@ -21,13 +21,15 @@ def refusal(own_cluster: str, cluster_id: str | None, topics: Sequence[Any], nam
 
 
 def is_absurd(epoch: int, own: int) -> bool:
-    """Whether no election can have led to this epoch. Every replica takes over a higher one that it hears of, so one
-    absurd message would leave none for the elections to come."""
+    """Whether no election can have led to this epoch.
+
+    Every replica adopts a higher epoch that it hears of, so one absurd message could use up all epochs.
+    """
     return epoch > max(RAFT_EPOCH_ANY_MAX, own + RAFT_EPOCH_LEAP_MAX)
 
 
 def leader_refusal(node: RaftState, epoch: int) -> ErrorCode:
-    """Why a request for the leader of `epoch` is not for this node."""
+    """Return why a request for the leader of `epoch` is not for this node; NONE if it is."""
     if epoch < node.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > node.epoch:

@@ -1,7 +1,7 @@
-"""What a replica can be, what it may become, and what it knows only while it is that.
+"""The roles of a replica, the transitions between them, and the state that exists only while a role lasts.
 
-Epoch, leader and vote are the node's own, whatever its role: they are what it must remember. `end` below is the time
-after which a role acts on its own (`deadline_ms`); `majority` is that of the voters.
+Epoch, leader and vote belong to the node, whatever its role: it must remember them. `end` below is the time after which
+a role acts on its own (`deadline_ms`); `majority` is that of the voters.
 
 | role | event | what happens |
 |---|---|---|
@@ -9,7 +9,7 @@ after which a role acts on its own (`deadline_ms`); `majority` is that of the vo
 | any | a message of a higher epoch without a leader, a request for a vote in it | unattached, in that epoch |
 | any | a message of a lower epoch | refused with FENCED_LEADER_EPOCH; the answer names the leader |
 | unattached | an answer names the leader of this epoch | follower |
-| unattached | a request for its vote, by a log that lacks nothing its own has | it votes, once per epoch |
+| unattached | a request for its vote, from a log at least as up-to-date as its own | it votes, once per epoch |
 | unattached | `end`; a majority knows no leader; it is the only voter | prospective (observers ask on) |
 | prospective | a majority would elect it | candidate, in the next epoch, with its own vote |
 | prospective | a majority would not, or `end` | follower of the leader it still knows; else unattached |
@@ -18,14 +18,14 @@ after which a role acts on its own (`deadline_ms`); `majority` is that of the vo
 | leader | a majority has the first record of its epoch on disk | ready: `Lead`; the high watermark moves on |
 | leader | a majority did not fetch for `check_quorum_ms`; its journal fails; it is told to stop | resigned |
 | leader | its own removal from the voters is committed | resigned |
-| follower | an answer of its leader | appends, or cuts back where the logs part, or loads a snapshot; `end` moves |
+| follower | an answer of its leader | appends, or truncates a diverging log, or loads a snapshot; `end` moves |
 | follower | `end`; its leader's process is gone; the leader says that it leaves | prospective (observers ask on) |
 | resigned | `end` (until then it tells the other voters that the epoch is over) | unattached, having voted for itself |
 
-A node that is no voter (an observer) is only ever unattached or a follower. A voter whose disk was empty when it came
-neither votes nor stands until `lost_disk` allows it. Each of these objects changes as time goes on, so none equals
-another. (A data class without a docstring of its own gets one made from its signature, which takes longer than all the
-rest of it.)
+A node that is no voter (an observer) is only ever unattached or a follower. A voter whose disk was empty when it
+started neither votes nor stands until `lost_disk` allows it. The classes below are mutable and compare by identity.
+Each has a docstring because `dataclass` otherwise makes one from the signature, which takes longer than all the rest of
+its work.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class Role(Enum):
     CANDIDATE = "candidate"
     LEADER = "leader"
     FOLLOWER = "follower"
-    RESIGNED = "resigned"  # led this epoch, and does not any more
+    RESIGNED = "resigned"  # led this epoch, and no longer does
 
 
-# Within one epoch; a higher epoch makes a node unattached or a follower, whatever it was.
+# The transitions within one epoch; a higher epoch makes a node unattached or a follower, whatever it was.
 NEXT: dict[Role, tuple[Role, ...]] = {
     Role.UNATTACHED: (Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER),
     Role.PROSPECTIVE: (Role.UNATTACHED, Role.CANDIDATE, Role.FOLLOWER),
@@ -67,15 +67,15 @@ NEXT: dict[Role, tuple[Role, ...]] = {
 
 @dataclass(eq=False)
 class Unattached:
-    """Knows no leader that it could follow."""
+    """The role of a node that knows no leader that it could follow."""
 
-    deadline_ms: int  # then a voter stands for election
+    deadline_ms: int  # a voter stands for election then
     leaderless: set[int] = field(default_factory=set)  # voters that know no leader of this epoch either
 
 
 @dataclass(eq=False)
 class Prospective:
-    """Asks the others whether they would elect it."""
+    """The role of a node that asks the other voters by pre-votes whether they would elect it."""
 
     deadline_ms: int
     granted: set[int]
@@ -84,29 +84,29 @@ class Prospective:
 
 @dataclass(eq=False)
 class Candidate:
-    """Asks the others to elect it."""
+    """The role of a node that asks the other voters for their votes."""
 
     deadline_ms: int
     granted: set[int]
     rejected: set[int] = field(default_factory=set)
-    pause_until_ms: int | None = None  # lost: stands again then
+    pause_until_ms: int | None = None  # the election is lost; stand again then
 
 
 @dataclass(eq=False)
 class ReplicaProgress:
-    """How far another replica is, as the leader knows it."""
+    """How far another replica is, as far as the leader knows."""
 
     key: ReplicaKey
-    end_offset: int = -1  # nothing known
+    end_offset: int = -1  # -1: unknown
     fetched_ms: int = -1
     caught_up_ms: int = -1
-    end_at_fetch: int = -1  # the leader's own end when it last fetched
-    announce_ms: int = 0  # when it is next told who leads
+    end_at_fetch: int = -1  # the leader's own end offset when the replica last fetched
+    announce_ms: int = 0  # when the replica is next sent BeginQuorumEpoch
 
 
 @dataclass(eq=False)
 class WaitingFetch:
-    """A fetch whose answer waits for records, for the high watermark, or for the end of its time."""
+    """A fetch that waits for records, for the high watermark, or for the end of its maximum wait."""
 
     token: object
     request: FetchRequest
@@ -122,23 +122,23 @@ class VoterChange:
     deadline_ms: int
     voter: Voter
     ack_when_committed: bool = True
-    end_offset: int | None = None  # behind the record, once it is written
+    end_offset: int | None = None  # the offset after the record, once it is written
 
 
 @dataclass(eq=False)
 class Leader:
-    """What a leader knows of the others, and who waits for it."""
+    """The role of the leader: the progress of the other replicas, and the requests that wait."""
 
     since_ms: int
     epoch_start: int
     granting: tuple[int, ...]
     replicas: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
-    superseded: set[ReplicaKey] = field(default_factory=set)  # lost disks of voters: see `leading.counts`
+    superseded: set[ReplicaKey] = field(default_factory=set)  # lost disks of voters: see `counting.counts`
     waiting: list[WaitingFetch] = field(default_factory=list)
-    lost_ms: int = NEVER_MS  # then it resigns, if nobody fetches until then
-    is_ready: bool = False  # the beginning of the epoch is committed
-    change: VoterChange | None = None  # of the voters; one at a time
-    told: dict[int, Voter] = field(default_factory=dict)  # kraft.version 0: what voters said about themselves
+    lost_ms: int = NEVER_MS  # the leader resigns then, if no voter fetches until then
+    is_ready: bool = False  # the first record of the epoch is committed
+    change: VoterChange | None = None  # the one change of the voters that is under way
+    told: dict[int, Voter] = field(default_factory=dict)  # kraft.version 0: voters as they described themselves
 
 
 @dataclass(eq=False)
@@ -147,53 +147,53 @@ class SnapshotDownload:
 
     snapshot: OffsetAndEpoch
     position: int = 0
-    install_ms: int | None = None  # all of it is here: from then on, in another step, it can be installed
+    install_ms: int | None = None  # the download is complete; from this time on, in another step, it can be installed
 
 
 @dataclass(eq=False)
 class Follower:
-    """Fetches from its leader."""
+    """The role of a node that fetches from the leader."""
 
     deadline_ms: int  # without a good answer until then the leader counts as lost
     update_voter_ms: int
     has_fetched: bool = False
     has_told: bool = False  # kraft.version 0: the leader knows this voter's directory
-    tell_ms: int = 0  # when it is told (again)
-    leader_gone: bool = False  # its process ended, or it said that it leaves
+    tell_ms: int = 0  # when the leader is told (again)
+    leader_gone: bool = False  # the leader's process ended, or the leader announced that it resigns
     receiving: SnapshotDownload | None = None
 
 
 @dataclass(eq=False)
 class Resigned:
-    """Led this epoch, and tells the others that it does not any more."""
+    """The role of a node that led this epoch and tells the other voters that it resigned."""
 
     deadline_ms: int
     untold: set[int]
     successors: tuple[ReplicaKey, ...]
 
 
-# --- besides the role
+# --- state besides the role
 
 
 class EmptyLogSeen(NamedTuple):
-    """A voter said that its log is empty: when, and in which epoch it was."""
+    """A voter's word that its log is empty: when it came, and the voter's epoch then."""
 
     at_ms: int
     epoch: int
 
 
 class Doubt:
-    """What a voter in doubt about its own past knows (see `lost_disk`); on disk is only that it is."""
+    """What a voter in doubt about its own past knows (see `lost_disk`); only the doubt itself is on disk."""
 
     def __init__(self) -> None:
         self.empty: dict[int, EmptyLogSeen] = {}
-        self.asked: dict[int, int] = {}  # voter → the number of the last question
+        self.asked: dict[int, int] = {}  # voter → the number of the last request to it
         self.quarantine_until_ms = 0
-        self.tell_ms: int | None = None  # when whoever runs this node hears (again) that it waits
+        self.tell_ms: int | None = None  # when the operator is told (again) that this node waits
         self._goal: OffsetAndEpoch | None = None  # what the leader of an epoch had committed
 
     def has_reached(self, high_watermark: int, epoch: int, offset: int) -> bool:
-        """Whether `offset`, which is on disk, covers what the leader of `epoch` once said that it had committed."""
+        """Whether `offset`, which is on disk, covers the first high watermark that the leader of `epoch` reported."""
         if self._goal is None or self._goal.epoch != epoch:
             self._goal = OffsetAndEpoch(high_watermark, epoch)
         return offset >= self._goal.offset

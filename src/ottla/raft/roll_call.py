@@ -18,7 +18,7 @@ _EMPTY = OffsetAndEpoch(0, 0)
 
 
 def heard(node: RaftState, voter_id: int, epoch: int) -> None:
-    """A voter said that its log is empty."""
+    """Note that a voter said that its log is empty."""
     doubt, state = node.doubt, node.state
     if doubt is None or voter_id == node.me.id or voter_id not in node.voters:
         return
@@ -28,11 +28,12 @@ def heard(node: RaftState, voter_id: int, epoch: int) -> None:
         lost_disk.followed(node)
     elif isinstance(state, Unattached) and lost_disk.may_stand(node) and not was_complete:
         state.deadline_ms = NEVER_MS
-        following.stand_in_turn(node, state, turns_before=1)  # so that the others know everybody, too
+        # one turn later, so that the other voters complete their roll calls, too
+        following.stand_in_turn(node, state, turns_before=1)
 
 
 def wait(node: RaftState) -> int:
-    """Nobody leads, and this node must not: look for whoever does; when to go on."""
+    """Look for a leader while this node may not stand for election; return when to go on."""
     if node.doubt is None or not node.is_voter:
         return following.fetch_from_anyone(node)
     lost_disk.complain(node, node.doubt)
@@ -40,7 +41,10 @@ def wait(node: RaftState) -> int:
 
 
 def _call_roll(node: RaftState, doubt: Doubt) -> int:
-    """Ask those whose word is missing or about to be too old. Every answer names the leader, too, if there is one."""
+    """Ask the voters whose word is missing or about to expire; return when to go on.
+
+    Every answer also names the leader, if there is one.
+    """
     wake_ms = node.now_ms + node.config.roll_call_ms // 2
     renew_ms = node.now_ms - node.config.roll_call_ms // 2
     for voter in node.voters.others(node.me.id):
@@ -54,7 +58,10 @@ def _call_roll(node: RaftState, doubt: Doubt) -> int:
 
 
 def answered(node: RaftState, voter_id: int, request: VoteRequest, granted: bool, epoch: int) -> None:
-    """Who would elect an empty log has none. One that said no is asked again later."""
+    """Note the answer to a pre-vote for an empty log: a voter that grants it has an empty log, too.
+
+    A voter that refuses is asked again later.
+    """
     ask = request.topics[0].partitions[0]
     if node.doubt is None or (ask.last_offset, ask.last_offset_epoch) != _EMPTY:
         return
@@ -66,7 +73,10 @@ def answered(node: RaftState, voter_id: int, request: VoteRequest, granted: bool
 
 
 def answered_late(node: RaftState, number: int, response: Response) -> None:
-    """An answer that the node waits for no more, because there is a leader now. What it says is true nevertheless."""
+    """Note an answer that was not expected any more, because there is a leader now.
+
+    The voter's log is empty nevertheless.
+    """
     if node.doubt is None or not isinstance(response, VoteResponse) or response.error_code or not response.topics:
         return
     said = response.topics[0].partitions[0]

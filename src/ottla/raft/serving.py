@@ -1,9 +1,10 @@
-"""What a leader answers to those who read its journal: Fetch and FetchSnapshot.
+"""A leader's answers to replicas that read its journal: Fetch and FetchSnapshot.
 
 Rules:
-- A follower's fetch offset says what it has on disk, and its last epoch whether that is the same as here: only then it
-  counts. Where it is not, the answer says where the two logs part (diverging epoch), or which snapshot to load.
-- An empty answer waits for records, and for the high watermark when it is above what the follower knows (KIP-1166).
+
+- A follower's fetch offset says what it has on disk, and its last fetched epoch whether its log agrees with ours: only
+  then does the fetch count. If the logs disagree, the answer names the diverging epoch or the snapshot to load.
+- An empty answer waits for records, or for the high watermark to pass the one that the follower knows (KIP-1166).
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ def _refusal(node: RaftState, request: FetchRequest) -> ErrorCode:
 
 
 def check(node: RaftState, place: OffsetAndEpoch) -> tuple[OffsetAndEpoch | None, OffsetAndEpoch | None] | None:
-    """Compare a follower's log with ours: None if it fits, else where it parts, or the snapshot to load."""
+    """Compare the end of a follower's log with ours.
+
+    None if they agree, else (diverging epoch, None) or (None, snapshot to load).
+    """
     journal = node.journal
     if journal.start_offset == 0 and place.offset == 0:
         return None
@@ -75,7 +79,7 @@ def check(node: RaftState, place: OffsetAndEpoch) -> tuple[OffsetAndEpoch | None
 
 
 def _note(node: RaftState, state: Leader, request: FetchRequest) -> None:
-    """What a fetch tells of the follower."""
+    """Note the progress of the follower that sent a fetch."""
     replica_id = max(request.replica_id, request.replica_state.replica_id)
     if replica_id < 0 or replica_id == node.me.id:
         return
@@ -92,9 +96,6 @@ def _note(node: RaftState, state: Leader, request: FetchRequest) -> None:
     known.end_at_fetch = end
     known.fetched_ms = node.now_ms
     known.end_offset = max(known.end_offset, ask.fetch_offset)
-
-
-# --- waiting
 
 
 # --- snapshots
@@ -122,7 +123,7 @@ def snapshot_asked(node: RaftState, token: object, request: FetchSnapshotRequest
         node.reply(token, answers.fetch_snapshot(node, ErrorCode.POSITION_OUT_OF_RANGE, snapshot))
         return
     if request.replica_id >= 0 and request.replica_id != node.me.id:
-        # Somebody who loads a snapshot is alive, although it does not fetch.
+        # A replica that loads a snapshot is alive, although it does not fetch.
         key = ReplicaKey(request.replica_id, ask.replica_directory_id)
         if counting.counts(node, node.state, key):
             counting.progress(node, node.state, key).fetched_ms = node.now_ms

@@ -1,10 +1,11 @@
-"""What one replica of the metadata journal knows, and the steps that all of its parts share.
+"""The state of one replica of the metadata journal, and the operations that all of its parts share.
 
 The parts (`election`, `following`, `leading` …) are functions of a `RaftState`; `RaftNode` puts them together.
 
 Rules:
-- `epoch`, `leader_id` and `voted` are on disk before anybody hears of them (`transitions.become`).
-- The high watermark never goes back, and nothing below it is ever cut off.
+
+- `epoch`, `leader_id` and `voted` are on disk before another node hears of them (`transitions.become`).
+- The high watermark never goes back, and nothing below it is ever truncated.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ottla.wire.message import Request, Response
 
 
 class Chance(Protocol):
-    """What elections need of `random.Random`."""
+    """The part of `random.Random` that elections need."""
 
     def randrange(self, start: int, stop: int, /) -> int: ...
 
@@ -40,8 +41,10 @@ class RaftState:
         bootstrap: Sequence[QuorumEndpoint] = (),
         endpoints: tuple[QuorumEndpoint, ...] = (),
     ) -> None:
-        """`static` are the voters of the configuration; they count while the journal names none. `endpoints` are this
-        node's own, `bootstrap` where others may be found."""
+        """`static` are the voters of the configuration; they hold while the journal names none.
+
+        `endpoints` are this node's own; `bootstrap` are the addresses of bootstrap servers.
+        """
         self.me = me
         self.cluster_id = cluster_id
         self.journal = journal
@@ -60,7 +63,7 @@ class RaftState:
         self.known_leader_endpoint: QuorumEndpoint | None = None
         self.effects: list[effects.Effect] = []
         self._flush_asked = -1
-        self.journal_pause_ms = 0  # until then a disk that failed is left alone
+        self.journal_pause_ms = 0  # a journal that failed is not used before this time
         self.remembered = found = journal.read_election()
         self.epoch = max(found.epoch, journal.last_epoch)
         known = found.epoch == self.epoch
@@ -88,13 +91,15 @@ class RaftState:
 
     @property
     def own_votes(self) -> set[int]:
-        """What an election begins with."""
+        """The votes that an election begins with: this node's own, if it is a voter."""
         return {self.me.id} if self.is_voter else set()
 
     @property
     def may_tell(self) -> bool:
-        """Whether what is in the log may be told of: where it counts, or will once this controller is a voter, it has
-        to be on disk."""
+        """Whether this node may fetch, and so tell its end offset.
+
+        A voter, or a controller that may become one, must have its log on disk first.
+        """
         return self.journal.flushed_offset >= self.journal.end_offset or not (self.is_voter or self.endpoints)
 
     @property
@@ -103,11 +108,15 @@ class RaftState:
 
     @property
     def told_high_watermark(self) -> int:
-        """A leader does not know how far its predecessors were before its own epoch has begun."""
+        """The high watermark to report.
+
+        It is -1 until the first record of a leader's epoch is committed, because the leader does not know how far its
+        predecessors were.
+        """
         return -1 if isinstance(self.state, Leader) and not self.state.is_ready else self.high_watermark
 
     def leader_endpoint(self) -> QuorumEndpoint | None:
-        """Where the leader is reached, if one is known."""
+        """Return the endpoint of the leader, if one is known."""
         if self.leader_id < 0:
             return None
         if self.leader_id == self.me.id and self.endpoints:
@@ -124,7 +133,10 @@ class RaftState:
         self.emit(effects.Reply(token, response))
 
     def send(self, destination: int, address: QuorumEndpoint, request: Request) -> int:
-        """To a node, or (below -1) to a bootstrap server. Who calls looked at `lines` before. The request's number."""
+        """Send a request to a node, or (below -1) to a bootstrap server, that `lines` says is ready.
+
+        Return the request's number.
+        """
         number = self.lines.sent(destination, request, self.now_ms)
         self.emit(effects.Send(number, max(destination, -1), address, request, self.config.request_timeout_ms))
         return number
@@ -132,23 +144,23 @@ class RaftState:
     # --- the log
 
     def commit(self, offset: int) -> None:
-        """The high watermark is at least this."""
+        """Advance the high watermark to `offset`, unless it is there already."""
         if offset > self.high_watermark:
             assert offset <= self.journal.end_offset, f"{offset} is committed, but the log ends before it"
             self.high_watermark = offset
             self.emit(effects.Committed(offset))
 
     def learn(self, record: QuorumRecord) -> None:
-        """A record about the voters was appended: it holds at once."""
+        """Adopt a record about the voters that was appended: it holds at once."""
         self.history.add(record)
 
     def election_timeout(self) -> int:
-        """When a node that hears of nobody stands for election: random, so that they do not all do it together."""
+        """Return when a node without a leader stands for election: at random, so that voters do not stand together."""
         base = self.config.election_timeout_ms
         return self.now_ms + base + self.rng.randrange(0, max(base, 1))
 
     def epoch_end(self, epoch: int) -> OffsetAndEpoch:
-        """Where the log ends as far as `epoch` is concerned."""
+        """Return where the log up to and including `epoch` ends, with the largest epoch at or below `epoch`."""
         found_epoch, offset = self.journal.epoch_end(epoch)
         if found_epoch < 0:
             return self.end

@@ -1,6 +1,6 @@
-"""From one role to another. What must be remembered of a change is on disk before anybody hears of it.
+"""Transitions between roles. The election state of a transition is on disk before another node hears of it.
 
-The table of what may follow what is in `roles`.
+The allowed transitions are listed in `roles`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ def become(
     endpoint: QuorumEndpoint | None = None,
     remembered: bool = True,
 ) -> None:
-    """Change the role; what must be remembered is on disk first. `remembered` False: the next change follows at
-    once, and nobody hears of this one."""
+    """Change the role, after the election state was written.
+
+    With `remembered` False it is not written: the next change follows at once, and no other node hears of this one.
+    """
     epoch = node.epoch if epoch is None else epoch
     _check(node, state, epoch, leader_id, voted)
     before = ElectionState(node.epoch, node.leader_id, node.voted)
@@ -42,7 +44,7 @@ def become(
 
 
 def _check(node: RaftState, state: RoleState, epoch: int, leader_id: int, voted: ReplicaKey | None) -> None:
-    """What all the others rely on: epochs only rise, and each has at most one leader and one vote of this node."""
+    """Assert that epochs only rise, and that each has at most one leader and one vote of this node."""
     assert epoch >= node.epoch, f"from epoch {node.epoch} back to {epoch}"
     if epoch > node.epoch:
         return
@@ -53,7 +55,7 @@ def _check(node: RaftState, state: RoleState, epoch: int, leader_id: int, voted:
 
 def _remember(node: RaftState, state: RoleState, epoch: int, leader_id: int, voted: ReplicaKey | None) -> None:
     if isinstance(state, Leader | Resigned):
-        leader_id, voted = node.me.id, None  # whoever leads has voted for itself
+        leader_id, voted = node.me.id, None  # the leader has voted for itself
     election = ElectionState(epoch, leader_id, voted)
     if election != node.remembered:
         node.journal.write_election(election, list(node.voters), node.history.kraft_version)
@@ -61,7 +63,7 @@ def _remember(node: RaftState, state: RoleState, epoch: int, leader_id: int, vot
 
 
 def _step_down(node: RaftState, state: Leader, epoch: int) -> None:
-    """Whoever waited for this leader must ask another."""
+    """Refuse all requests that wait for this leader: the clients must ask another node."""
     error = ErrorCode.FENCED_LEADER_EPOCH if epoch > node.epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
     waiting.refuse_waiting(node, state, error)
     waiting.end_change(node, state, ErrorCode.NOT_LEADER_OR_FOLLOWER, "This node does not lead the quorum any more.")
@@ -93,7 +95,7 @@ def become_follower(node: RaftState, epoch: int, leader_id: int, endpoint: Quoru
 
 
 def resign(node: RaftState, state: Leader) -> None:
-    """The others are told, those first who have most: one of them is elected soonest."""
+    """Resign; name the voters with the longest logs first as successors: they can be elected soonest."""
     known = sorted(voter_progress(node, state), key=lambda each: (-each.end_offset, each.key))
     keys = tuple(node.voters[each.key.id].key for each in known)
     told = {key.id for key in keys}
@@ -101,7 +103,7 @@ def resign(node: RaftState, state: Leader) -> None:
 
 
 def attach(node: RaftState, leader_id: int, epoch: int, endpoint: QuorumEndpoint | None) -> None:
-    """Somebody says who leads."""
+    """Follow the leader that another node named, if that is news."""
     if epoch < node.epoch or leader_id == node.me.id:
         return
     if endpoint is None and leader_id in node.voters:
@@ -117,12 +119,12 @@ def attach(node: RaftState, leader_id: int, epoch: int, endpoint: QuorumEndpoint
 
 
 def heard_of(node: RaftState, error: int, leader_id: int, epoch: int, endpoint: QuorumEndpoint | None) -> bool:
-    """What an answer says about the leader; True if there is nothing else to it (another epoch, another leader)."""
+    """Adopt what an answer says about the leader; True if the answer is of no other use (another epoch or leader)."""
     if epoch < node.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
         return True
     if epoch > node.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         attach(node, leader_id, epoch, endpoint)
         return True
-    if leader_id >= 0 and node.leader_endpoint() is None:  # or its id is remembered, and nothing else
+    if leader_id >= 0 and node.leader_endpoint() is None:  # or only the leader's id is remembered
         attach(node, leader_id, epoch, endpoint)
     return error == ErrorCode.BROKER_NOT_AVAILABLE

@@ -1,12 +1,13 @@
 """From voters of the configuration to voters of the log: kraft.version 0 → 1, while the quorum runs (KIP-853).
 
 Rules:
-- With kraft.version 0 nobody's log says which directory a voter has, so every voter tells each new leader about itself;
-  the leader keeps that in memory, beside the voters that count.
-- The version rises only when every voter has told: from then on a voter is a node *with its directory*, and one whose
-  directory were unknown or another could neither vote nor count.
-- Version and voters are written together and hold from the moment they are appended, as every change of the voters.
-- It never goes back.
+
+- With kraft.version 0 the log does not say which directory a voter has, so every voter tells each new leader about
+  itself; the leader keeps that in memory, beside the voter set that holds.
+- The version rises only when every voter has told: from then on a voter is a node *with its directory*, and a voter
+  whose directory is unknown or different could neither vote nor count.
+- Version and voters are written together and hold from the moment they are appended, like every change of the voters.
+- The version never goes back.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ottla.wire.messages.cluster.update_features import UpdateFeaturesResponse
 
 
 def refusal(node: RaftState, level: int) -> str | None:
-    """Why the version cannot rise to that level now."""
+    """Return why the version cannot rise to that level now, or None."""
     state, current = node.state, node.history.kraft_version
     if level == current:
         return None
@@ -63,7 +64,7 @@ def asked(node: RaftState, event: events.UpgradeAsked) -> None:
 
 
 def _known(node: RaftState, state: Leader) -> VoterSet:
-    """The voters as they told; one that did not supports nothing but version 0."""
+    """Return the voters as they described themselves; a voter that did not supports nothing but version 0."""
     me = Voter(node.me.id, node.me.directory, node.endpoints)
     silent = [voter._replace(version_max=0) for voter in node.voters.others(node.me.id) if voter.id not in state.told]
     return VoterSet([me, *silent, *(state.told[id] for id in node.voters if id in state.told and id != me.id)])

@@ -1,4 +1,4 @@
-"""The question for a vote, or whether there would be one (pre-vote)."""
+"""The request for a vote or for a pre-vote."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.wire.messages.quorum.vote import VoteRequest
 
 
 def ask_for_vote(node: RaftState, voter: Voter, *, pre_vote: bool) -> int:
-    """Ask a voter, whose address is known, for its vote; the request's number."""
+    """Ask a voter, whose address is known, for its vote; return the request's number."""
     assert voter.address is not None, f"nobody knows where voter {voter.id} is"
     end = node.end
     if not end.offset:

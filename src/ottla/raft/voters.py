@@ -39,12 +39,12 @@ class Voter(NamedTuple):
 
     @property
     def address(self) -> QuorumEndpoint | None:
-        """Where the others reach it: its first listener."""
+        """The endpoint at which other nodes reach this voter: its first listener."""
         return self.endpoints[0] if self.endpoints else None
 
 
 class VoterSet(Mapping[int, Voter]):
-    """Immutable; in the order of the ids."""
+    """An immutable set of voters, in the order of their ids."""
 
     __slots__ = ("_voters",)
 
@@ -65,7 +65,7 @@ class VoterSet(Mapping[int, Voter]):
         return len(self._voters) // 2 + 1
 
     def has(self, key: ReplicaKey) -> bool:
-        """Whether a replica votes; a directory that one side does not know is not compared."""
+        """Whether a replica is a voter; directories are compared only if both are known."""
         voter = self._voters.get(key.id)
         return voter is not None and (NO_ID in (voter.directory, key.directory) or voter.directory == key.directory)
 
@@ -122,7 +122,7 @@ def decode_kraft_version(value: bytes) -> int:
 
 
 class VoterHistory:
-    """Which voters, and which kraft.version, hold from which offset on."""
+    """Which voter set, and which kraft.version, holds from which offset on."""
 
     __slots__ = ("_sets", "_static", "_versions")
 
@@ -132,7 +132,7 @@ class VoterHistory:
         self._versions: list[tuple[int, int]] = []
 
     def load(self, records: Iterable[QuorumRecord]) -> None:
-        """Begin anew with what a journal says."""
+        """Begin anew with the records of a journal."""
         self._sets.clear()
         self._versions.clear()
         for record in records:
@@ -156,11 +156,11 @@ class VoterHistory:
 
     @property
     def latest_offset(self) -> int:
-        """Where the present set was written; -1 if it is of the configuration or of a bootstrap file."""
+        """The offset of the present voter set; -1 if it comes from the configuration or from a bootstrap file."""
         return self._sets[-1][0] if self._sets else -1
 
     def may_hold(self, key: ReplicaKey, high_watermark: int) -> bool:
-        """Whether a replica votes by the set that is known to be committed, or by one that may become so."""
+        """Whether a replica is a voter in the committed set, or in a later one that may still be committed."""
         committed = [voters for at, voters in self._sets if at < high_watermark]
         later = self._sets[len(committed) :]
         return any(voters.has(key) for voters in (committed or [self._static])[-1:] + [each for _, each in later])
@@ -171,11 +171,11 @@ class VoterHistory:
 
     @property
     def from_bootstrap(self) -> bool:
-        """The present set was never written to the log, and must be."""
+        """Whether the present voter set comes from a bootstrap file and must be written to the log."""
         return bool(self._sets) and self._sets[-1][0] < 0
 
     def controls_at(self, offset: int) -> list[tuple[ControlType, bytes]]:
-        """What a snapshot of everything below `offset` has to say about the voters."""
+        """Return the control records about the voters for a snapshot of everything below `offset`."""
         versions = [level for at, level in self._versions if at < offset]
         sets = [voters for at, voters in self._sets if at < offset]
         found = [(ControlType.KRAFT_VERSION, encode_kraft_version(versions[-1]))] if versions else []

@@ -1,4 +1,4 @@
-"""Who waits for the leader: fetches without news, and the change of the voters that is under way."""
+"""Requests that wait for the leader: fetches without news, and the change of the voters that is under way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.raft.state import RaftState
 
 
 def answer_waiting(node: RaftState, state: Leader) -> None:
-    """Answer those who have something to read, or whose time is over."""
+    """Answer the fetches that have something to read, or whose maximum wait is over."""
     waiting, state.waiting = state.waiting, []
     for each in waiting:
         ask = each.request.topics[0].partitions[0]
@@ -24,7 +24,7 @@ def answer_waiting(node: RaftState, state: Leader) -> None:
 
 
 def expire_waiting(node: RaftState, state: Leader) -> int:
-    """Answer those whose time is over; when the next one's is."""
+    """Answer the fetches whose maximum wait is over; return when that of the next one is."""
     if any(node.now_ms >= each.deadline_ms for each in state.waiting):
         answer_waiting(node, state)
     return min((each.deadline_ms for each in state.waiting), default=NEVER_MS)
@@ -37,14 +37,14 @@ def refuse_waiting(node: RaftState, state: Leader, error: ErrorCode) -> None:
 
 
 def answer_change(node: RaftState, change: VoterChange, error: ErrorCode, message: str | None = None) -> None:
-    """Answer whoever asked for the change; once."""
+    """Answer the client that asked for the change; once."""
     if change.token is not None:
         node.reply(change.token, change.answer(error_code=error, error_message=message))
         change.token = None
 
 
 def end_change(node: RaftState, state: Leader, error: ErrorCode, message: str | None) -> None:
-    """The change is committed, or given up."""
+    """End the change of the voters, which is committed or given up, and answer its client."""
     change, state.change = state.change, None
     if change is not None:
         answer_change(node, change, error, message)
