@@ -1,4 +1,6 @@
-"""What a command decides: at once, or in steps if it may be of thousands of partitions (see `machine/stepped.py`)."""
+"""The result of a command: returned at once, or in steps if it may cover thousands of partitions (see
+`machine/stepped.py`).
+"""
 
 from __future__ import annotations
 
@@ -17,5 +19,5 @@ Decision: TypeAlias = Result[MetadataEntry] | Deciding
 
 
 def gathered(items: Iterable[T]) -> Steps[list[T]]:
-    """All of the items, as many in each step as one slice may handle."""
+    """Collect the items in steps, each as large as one slice may handle."""
     return collected(items, METADATA_RECORDS_PER_SLICE)

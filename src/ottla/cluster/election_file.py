@@ -1,7 +1,7 @@
-"""`quorum-state`: what a node must remember of elections, as the JSON file that Kafka keeps.
+"""`quorum-state`: the node's epoch, leader and vote, as the JSON file that Kafka keeps.
 
-Version 0 belongs to kraft.version 0 and lists the voters; version 1 has the directory of whom the node voted for. A
-checksum, which Kafka does not look at, tells a vote from one that a bad disk made up.
+Version 0 belongs to kraft.version 0 and lists the voters; version 1 has the directory id of the voter that got the
+node's vote. A checksum, which Kafka ignores, detects a file that a bad disk has changed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def read_election(directory: Directory) -> ElectionState:
 
 
 def write_election(directory: Directory, election: ElectionState, voters: Sequence[int], kraft_version: int) -> None:
-    """Durable when it returns."""
+    """Write the file; it is durable when this returns."""
     voted = election.voted or ReplicaKey(-1)
     state: dict[str, Any] = {"leaderId": election.leader_id, "leaderEpoch": election.epoch, "votedId": voted.id}
     if kraft_version > 0:

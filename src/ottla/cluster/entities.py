@@ -1,6 +1,6 @@
-"""What the cluster state consists of, and the changes its observers hear of.
+"""The entities of the cluster state (partition, topic, broker, controller), and the changes reported to its observers.
 
-Everything here is immutable but `Topic`, which has identity: partitions come and go under it.
+All are immutable except `Topic`, whose list of partitions changes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
 
 NO_LEADER = -1
-# In a PartitionChangeRecord; any other value, the same leader too, is a new leader epoch.
+# In a PartitionChangeRecord: keep the leader. Any other value, even the present leader, starts a new leader epoch.
 UNCHANGED_LEADER = -2
 # In place of a directory id: the broker's directories are not known (metadata.version before 3.7-IV2).
 MIGRATING_DIRECTORY = bytes(16)
-# The replica's broker has not chosen one yet. (The one after this, 2, means that the replica was lost with its disk.)
+# The replica's broker has not chosen a directory yet. (The next id, 2, means that the replica was lost with its disk.)
 UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"
-# Ids below this one have a meaning of their own: no directory has them.
+# Ids below this one are reserved and never belong to a directory.
 FIRST_DIRECTORY = bytes(15) + bytes([100])
 
 
@@ -45,13 +45,13 @@ class PartitionState(NamedTuple):
 
     @property
     def moving(self) -> bool:
-        """Whether it is being reassigned."""
+        """Whether the partition is being reassigned."""
         return bool(self.adding or self.removing)
 
     def changed(
         self, record: journal.PartitionChangeRecord, share: Callable[[list[Any]], Any] = tuple
     ) -> PartitionState:
-        """The state after a change; `share` makes tuples of lists."""
+        """Return the state after a change; `share` makes tuples of lists."""
         elects = record.leader != UNCHANGED_LEADER
         return PartitionState(
             self.index,
@@ -69,11 +69,11 @@ class PartitionState(NamedTuple):
         )
 
     def directory(self, broker: int) -> bytes:
-        """Where the broker has its replica."""
+        """Return the directory of the broker's replica."""
         return self.directories[self.replicas.index(broker)] if self.directories else MIGRATING_DIRECTORY
 
 
-# A new partition: its index, and a state of which everything else holds. Those that are alike share one state.
+# A new partition: its index, and a state in which everything but the index is right. Equal partitions share one state.
 Placed = tuple[int, PartitionState]
 
 
@@ -99,7 +99,7 @@ class Topic:
 
 
 class ListenerEndpoint(NamedTuple):
-    """Where a node listens."""
+    """An address that a node listens on."""
 
     name: str
     host: str
@@ -123,25 +123,26 @@ class Broker(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """Whether it may lead."""
+        """Whether the broker may lead."""
         return not self.fenced and not self.in_controlled_shutdown
 
     @property
     def open_for_replicas(self) -> bool:
-        """Whether new replicas may be placed on it: not if it is leaving, or all its directories are cordoned. One that
-        has left is fenced, and expected back as any other that is."""
+        """Whether new replicas may be placed on the broker: not while it shuts down, nor if all its directories are
+        cordoned. A broker that has shut down is fenced, and expected to return like any other fenced broker.
+        """
         closed = self.cordoned and set(self.directories) <= set(self.cordoned)
         return (self.fenced or not self.in_controlled_shutdown) and not closed
 
     def has_online(self, directory: bytes) -> bool:
-        """Whether a replica that is said to lie in this directory can be used."""
+        """Whether a replica in this directory can be used."""
         if directory in self.directories or not self.directories:
             return True
         return directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
 
     @property
     def default_directory(self) -> bytes:
-        """Where a new replica will lie: known when there is one directory, else the broker chooses later."""
+        """The directory of a new replica: known if the broker has just one, else the broker chooses later."""
         if not self.directories:
             return MIGRATING_DIRECTORY
         return self.directories[0] if len(self.directories) == 1 else UNASSIGNED_DIRECTORY

@@ -13,7 +13,7 @@ from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.message import Data
 
 _FRAME_VERSION = 1
-BODY_AT = 3  # behind the frame's version, the record's type and its version
+BODY_AT = 3  # after the frame version, the record type and the record version
 _ONE_BYTE = 0x7F  # record types and versions are all below 128, so their varints are one byte each
 
 _TYPES: dict[int, type[Data]] = {
@@ -24,15 +24,15 @@ _TYPES: dict[int, type[Data]] = {
 
 
 class MetadataEntry(NamedTuple):
-    """What `decide` wants appended."""
+    """A record that `decide` wants to append."""
 
     record: Any
     version: int = 0
-    value: bytes | None = None  # what `encode` gives, where that is known already
+    value: bytes | None = None  # the result of `encode`, if it is known already
 
 
 def encode(entry: MetadataEntry) -> bytes:
-    """The value of one record of the metadata log."""
+    """Return the value of one record of the metadata log."""
     record, version, value = entry
     if value is not None:
         return value
@@ -42,7 +42,7 @@ def encode(entry: MetadataEntry) -> bytes:
 
 
 def decode(value: bytes | memoryview) -> MetadataEntry:
-    """Read the value of one record of the metadata log, ours or a real Kafka's."""
+    """Decode the value of one record of the metadata log, written by Ottla or by Kafka."""
     if len(value) < 3 or value[0] != _FRAME_VERSION or value[1] > _ONE_BYTE or value[2] > _ONE_BYTE:
         raise JournalError(f"a metadata record starts with {bytes(value[:3]).hex()}")
     kind = _TYPES.get(value[1])

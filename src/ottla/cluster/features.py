@@ -36,8 +36,9 @@ SUPPORTED_FEATURES: dict[str, FeatureRange] = {
     TRANSACTION_VERSION: FeatureRange(0, 2),
 }
 
-# What `bootstrap.checkpoint` of a fresh directory holds, in the order Kafka's formatter writes it. kraft.version is
-# not among them: it lives in the control records of the quorum and is 0 while the voters are configured statically.
+# The levels in the `bootstrap.checkpoint` of a fresh directory, in the order in which Kafka's formatter writes them.
+# kraft.version is not among them: it lives in the control records of the quorum and is 0 while the voters are
+# configured statically.
 DEFAULT_LEVELS: dict[str, int] = {
     METADATA_VERSION: 30,
     ELR_VERSION: 1,
@@ -47,7 +48,7 @@ DEFAULT_LEVELS: dict[str, int] = {
     TRANSACTION_VERSION: 2,
 }
 
-# Feature → (level, metadata.version from which on a new cluster has it), highest first; before that it has none.
+# Feature → (level, the lowest metadata.version at which a new cluster gets this level), highest first.
 _DEFAULT_SINCE: dict[str, tuple[tuple[int, int], ...]] = {
     ELR_VERSION: ((1, 26),),
     "group.version": ((1, 22),),
@@ -56,7 +57,7 @@ _DEFAULT_SINCE: dict[str, tuple[tuple[int, int], ...]] = {
     TRANSACTION_VERSION: ((2, 24),),
 }
 
-# (feature, level) → the levels of other features it needs.
+# (feature, level) → the levels of other features that it needs.
 DEPENDENCIES: dict[tuple[str, int], dict[str, int]] = {
     (ELR_VERSION, 1): {METADATA_VERSION: 23},
 }
@@ -91,23 +92,23 @@ METADATA_VERSION_NAMES: dict[int, str] = {
 
 # From this metadata.version on brokers do not need a new leader epoch when the ISR shrinks.
 NO_BUMP_ON_SHRINK = 12
-# From this one on the controller knows in which directory a replica lies (KIP-858).
+# From this metadata.version on the controller knows in which directory a replica lies (KIP-858).
 DIRECTORIES = 17
-# From this one on eligible leader replicas can be stored (KIP-966).
+# From this metadata.version on eligible leader replicas can be stored (KIP-966).
 ELIGIBLE_LEADERS = 23
-# From this one on directories can be cordoned.
+# From this metadata.version on directories can be cordoned.
 CORDONED = 30
 
-# Levels that brought new records or fields: going back below one of them would lose what they hold.
+# Levels that added records or fields: a downgrade below one of them would lose the data in those fields.
 _METADATA_CHANGED_AT = (7, 8, 11, 13, 14, 15, 17, 23, 30)
 
-# A record's version → the metadata.version from which it may be written in that version, highest first.
+# A record's version → the lowest metadata.version at which it is written, highest first.
 _PARTITION_VERSIONS = ((2, 23), (1, 17), (0, 0))
 _BROKER_VERSIONS = ((4, 30), (3, 17), (2, 8), (1, 0))
 
 
 def metadata_version_of(release: str) -> int:
-    """The level that a release (`4.0`) or one of its steps (`4.0-IV1`) has; ValueError if there is none."""
+    """Return the level of a release (`4.0`) or of one of its steps (`4.0-IV1`); ValueError if there is none."""
     found = [level for level, name in METADATA_VERSION_NAMES.items() if release in (name, name.partition("-")[0])]
     if not found:
         known = ", ".join(METADATA_VERSION_NAMES.values())
@@ -116,7 +117,7 @@ def metadata_version_of(release: str) -> int:
 
 
 def levels_of(metadata_version: int) -> dict[str, int]:
-    """What a new cluster of that version is finalised at; features without a level are left out."""
+    """Return the levels that a new cluster of that version is finalised at; features at level 0 are left out."""
     levels = {METADATA_VERSION: metadata_version}
     for name, steps in _DEFAULT_SINCE.items():
         level = next((level for level, since in steps if metadata_version >= since), 0)
@@ -126,7 +127,7 @@ def levels_of(metadata_version: int) -> dict[str, int]:
 
 
 def missing_dependency(name: str, level: int, levels: Mapping[str, int]) -> str | None:
-    """Why a feature cannot be at a level where the others are at `levels`."""
+    """Return why a feature cannot be at a level while the others are at `levels`; None if it can."""
     for other, needed in DEPENDENCIES.get((name, level), {}).items():
         if levels.get(other, 0) < needed:
             shown = f" ({METADATA_VERSION_NAMES[needed]})" if other == METADATA_VERSION else ""
@@ -135,27 +136,29 @@ def missing_dependency(name: str, level: int, levels: Mapping[str, int]) -> str 
 
 
 def metadata_changed_between(level: int, other: int) -> bool:
-    """Say whether the two metadata versions differ in what they can store."""
+    """Whether the two metadata versions differ in what they can store."""
     low, high = sorted((level, other))
     return any(low < changed <= high for changed in _METADATA_CHANGED_AT)
 
 
 @cache
 def partition_record_version(metadata_version: int) -> int:
-    """Version of PartitionRecord and PartitionChangeRecord: 1 brought directories (KIP-858), 2 the ELR (KIP-966)."""
+    """Return the version of PartitionRecord and PartitionChangeRecord: 1 brought directories (KIP-858), 2 the ELR
+    (KIP-966).
+    """
     return next(version for version, since in _PARTITION_VERSIONS if metadata_version >= since)
 
 
 def broker_record_version(metadata_version: int) -> int:
-    """Version of RegisterBrokerRecord."""
+    """Return the version of RegisterBrokerRecord."""
     return next(version for version, since in _BROKER_VERSIONS if metadata_version >= since)
 
 
 def transactions_supported(metadata_version: int) -> bool:
-    """Say whether a group of batches may be framed as one transaction (KIP-868)."""
+    """Whether several batches may be framed as one transaction (KIP-868)."""
     return metadata_version >= 13
 
 
 def controllers_registered(metadata_version: int) -> bool:
-    """Say whether controllers write their registration into the journal (KIP-919)."""
+    """Whether controllers write their registration into the journal (KIP-919)."""
     return metadata_version >= 15

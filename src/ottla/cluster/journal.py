@@ -26,7 +26,7 @@ from ottla.wire.journal import control
 
 # Kafka's controllers write and replicate batches of up to 8 MiB; a follower must be able to fetch any batch.
 BATCH_BYTES_MAX = 8 * 1024 * 1024
-# What framing adds to an entry's bytes at most: length, attributes, deltas, null key, value length, no headers.
+# The most bytes that framing adds to an entry: length, attributes, deltas, null key, value length, no headers.
 _RECORD_OVERHEAD_BYTES = 24
 
 _SNAPSHOT_VERSION = 0
@@ -34,14 +34,14 @@ _SNAPSHOT_ENDS = (ControlType.SNAPSHOT_HEADER, ControlType.SNAPSHOT_FOOTER)
 
 
 class Control(NamedTuple):
-    """A control record of the quorum."""
+    """A control record of the quorum, such as the voters or kraft.version."""
 
     type: ControlType
     value: bytes
 
 
 class Item(NamedTuple):
-    """One record as it lies in a journal or a snapshot."""
+    """One record of a journal or a snapshot."""
 
     offset: int
     epoch: int
@@ -57,7 +57,7 @@ def entry_batches(
     now_ms: int,
     records_max: int | None = None,
 ) -> Iterator[tuple[bytearray, int]]:
-    """Entries as batches, each with the number of records in it."""
+    """Yield batches of the entries, each with the number of records in it."""
     records_max = records_max or RECORDS_PER_METADATA_BATCH_MAX
     pending: list[bytes] = []
     size_bytes = 0
@@ -79,7 +79,7 @@ def _batch(values: Sequence[bytes], base_offset: int, epoch: int, now_ms: int) -
 
 
 def atomic(entries: Sequence[MetadataEntry], *, base_offset: int, epoch: int, now_ms: int) -> list[bytearray]:
-    """The batches of entries that take effect together."""
+    """Return the batches of entries that take effect together."""
     batches = [batch for batch, _ in entry_batches(entries, base_offset=base_offset, epoch=epoch, now_ms=now_ms)]
     if len(batches) <= 1:
         return batches
@@ -94,8 +94,9 @@ def atomic(entries: Sequence[MetadataEntry], *, base_offset: int, epoch: int, no
 def snapshot_batches(
     entries: Iterable[MetadataEntry], *, epoch: int, last_timestamp: int, now_ms: int, quorum: Sequence[Control] = ()
 ) -> Iterator[bytearray]:
-    """A whole snapshot, piece by piece, each as large as one slice writes. `quorum` are the control records (voters,
-    kraft.version) to carry over."""
+    """Yield a whole snapshot piece by piece, each as large as one slice may write. `quorum` are the control records
+    (voters, kraft.version) to include.
+    """
     header = control.SnapshotHeaderRecord(version=_SNAPSHOT_VERSION, last_contained_log_timestamp=last_timestamp)
     first = [(ControlType.SNAPSHOT_HEADER, compile.encode(header, 0)), *((item.type, item.value) for item in quorum)]
     yield control_batch(first, timestamp=now_ms, base_offset=0, leader_epoch=epoch)
@@ -113,7 +114,7 @@ def snapshot_batches(
 
 
 def items(view: memoryview) -> Iterator[Item]:
-    """Every record of the complete batches in `view`, checked."""
+    """Yield every record of the complete batches in `view`; check each batch."""
     for position, header in headers(view):
         check(view, position, header)
         for record in records(view, position):
@@ -128,7 +129,9 @@ def items(view: memoryview) -> Iterator[Item]:
 
 
 def check_snapshot(data: bytes, name: str) -> list[Control]:
-    """Whether a snapshot file is complete and undamaged; the control records between its header and its footer."""
+    """Return the control records between the header and the footer of a snapshot file; JournalError if the file is
+    incomplete or damaged.
+    """
     view = memoryview(data)
     controls: list[Control] = []
     end = 0
@@ -150,7 +153,7 @@ def check_snapshot(data: bytes, name: str) -> list[Control]:
 
 
 def snapshot_items(data: bytes, name: str) -> Iterator[Item]:
-    """The items between the header and the footer of a snapshot file, one by one: there may be millions."""
+    """Yield the items between the header and the footer of a snapshot file one by one: there may be millions."""
     check_snapshot(data, name)
     for item in items(memoryview(data)):
         if not (isinstance(item.content, Control) and item.content.type in _SNAPSHOT_ENDS):

@@ -1,9 +1,10 @@
-"""Walk: whether the metadata log is what was written, looked at batch by batch as it lies in the files.
+"""Walk: checks that the metadata log is undamaged, batch by batch, as it lies in the files.
 
 Rules:
-- No checksum covers where a batch begins and how long it is. So each must begin where the one before ends, in offsets
-  and in bytes, and the last ends with its file: what cannot be a batch would otherwise pass for the end of the log.
-- Nothing is changed. JournalError where something is wrong.
+- No checksum covers where a batch begins and how long it is. So each batch must begin where the one before it ends, in
+  offsets and in bytes, and the last batch must end with its file: otherwise damaged bytes would be taken for the end of
+  the log.
+- Nothing is changed; damage raises JournalError.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from ottla.records.batch import check
 
 
 class Walk:
-    """From `offset` on, where a batch begins or the log ends."""
+    """A walk from `offset` on, which must be the beginning of a batch or the end of the log."""
 
     def __init__(self, log: Log, offset: int) -> None:
         self._log = log
         self._offset = offset
-        self._number = max(bisect_right(log.bases, offset) - 1, 0)  # of the segment
+        self._number = max(bisect_right(log.bases, offset) - 1, 0)  # the index of the current segment
         self._position = 0
         segment = log.segments[self._number]
         if segment.base_offset != offset:
@@ -34,7 +35,7 @@ class Walk:
             self._position = found[0]
 
     def to(self, end: int) -> Iterator[ScannedBatch]:
-        """The batches below `end`, where one ends."""
+        """Yield the batches below `end`, which must be the end of a batch."""
         while self._offset < end:
             for batch in self._rest():
                 yield batch
@@ -47,7 +48,7 @@ class Walk:
             raise JournalError(f"the metadata log has offset {self._offset} in the place of {end}")
 
     def to_end(self) -> Iterator[ScannedBatch]:
-        """All that is left."""
+        """Yield all batches that are left."""
         yield from self._rest()
         while self._next():
             yield from self._rest()
@@ -55,7 +56,7 @@ class Walk:
             raise JournalError(f"the metadata log ends at {self._log.next_offset}, but has offset {self._offset - 1}")
 
     def _rest(self) -> Iterator[ScannedBatch]:
-        """Of this segment."""
+        """Yield the rest of the current segment."""
         file = self._log.segments[self._number].file
         for batch in scan(file, self._position, file.size, whole=True):
             header = batch.header

@@ -1,17 +1,19 @@
 """Every change of a partition's leader, in-sync replicas or assignment is decided here.
 
-A command says what it wants (other in-sync replicas, other replicas, an election of some kind), and gets the record
-that says what changes, with all that follows from it:
+A command states what it wants (another ISR, other replicas, an election of some kind), and gets the record of that
+change and all its consequences:
 
-- A reassignment whose new replicas are in sync ends: the replicas it removes go.
-- ELR (KIP-966): who falls out of an ISR that is smaller than min.insync.replicas still has everything that was
-  committed, because nothing is committed below that size. Such replicas stay eligible to lead, until the ISR is large
-  enough again or they may have lost data in a crash. With ELR the ISR may become empty; without, its last member stays.
-- A leader is elected when the one there is may not lead: from the ISR, or if it is empty from the ELR, in the order of
-  the replicas. If both are empty, the last known leader may take over: it has the most of what is left. Any other
-  replica only if the topic allows unclean elections. After an election that may have lost data the ISR is the new
-  leader alone, and it is marked as recovering.
-- The leader epoch grows when the leader changes, and when a replica leaves the assignment (it must be fenced off).
+- A reassignment whose new replicas are in sync ends: the old replicas are removed.
+- ELR (KIP-966): a replica that leaves an ISR smaller than min.insync.replicas still has every committed record, because
+  nothing is committed while the ISR is that small. Such replicas stay eligible to lead until the ISR is large enough
+  again, or until they may have lost data in a crash. With ELR the ISR may become empty; without ELR its last member
+  stays.
+- A leader is elected when the present one may not lead: from the ISR, or from the ELR if the ISR is empty, in the order
+  of the replicas. If both are empty, the last known leader may take over, as it lost the least. Any other replica is
+  elected only if the topic allows unclean elections. After an election that may have lost data, the new leader is the
+  only member of the ISR and the partition is marked as recovering.
+- The leader epoch grows when the leader changes, and when a replica leaves the assignment (that replica must be
+  fenced).
 """
 
 from __future__ import annotations
@@ -33,15 +35,15 @@ _NO_DIRECTORIES: Mapping[int, bytes] = {}
 
 
 class ElectionType(Enum):
-    """What kind of leader is looked for, if one is needed."""
+    """The kind of leader to elect if one is needed."""
 
-    ONLINE = auto()  # one that has the data
-    PREFERRED = auto()  # the same, and the first replica even if another one leads well
-    UNCLEAN = auto()  # any one, if none has the data
+    ONLINE = auto()  # a replica that has the data
+    PREFERRED = auto()  # the same, but the first replica even if another one leads
+    UNCLEAN = auto()  # any replica, if none has the data
 
 
 class Wish(NamedTuple):
-    """What a command wants of a partition; None: as it is."""
+    """What a command wants to change in a partition; None: unchanged."""
 
     isr: tuple[int, ...] | None = None
     replicas: tuple[int, ...] | None = None
@@ -65,8 +67,9 @@ class _Elected(NamedTuple):
 
 
 class Elections:
-    """For one command: decides upon partitions one by one, as if `entering` could lead already, and `leaving` and
-    `lossy` could no longer; `lossy` may also have lost committed data. `brokers` are those there will be.
+    """Elections for one command: decides partition by partition, as if `entering` could lead already, and `leaving` and
+    `lossy` could not any more; `lossy` may also have lost committed data. `brokers` are the registrations after the
+    command.
     """
 
     def __init__(
@@ -92,7 +95,7 @@ class Elections:
         """Take the leaving and lossy brokers out of these partitions' ISRs, and elect where it is needed."""
         gone = self._gone
         topics = self._view.state.topic_by_id
-        # Of very many partitions most are alike but for their epochs, which decide nothing.
+        # Most of very many partitions differ only in index and epochs, which do not influence the decision.
         decided: dict[tuple[Any, ...], dict[str, Any]] = {}
         for topic_id, index in partitions:
             topic = topics[topic_id]
@@ -109,7 +112,9 @@ class Elections:
     def change(
         self, topic: Topic, partition: PartitionState, wish: Wish = _AS_IT_IS, election: ElectionType | None = None
     ) -> MetadataEntry | None:
-        """The record that makes it so; None if nothing changes. Without `election`, the topic's own kind."""
+        """Return the record of the change; None if nothing changes. Without `election`, the topic decides whether
+        unclean elections are allowed.
+        """
         rules = self._rules_of(topic)
         fields = self._decide(partition, wish, rules.min_isr, election or rules.election)
         return self._entry(topic.id, partition.index, fields) if fields else None
@@ -120,7 +125,7 @@ class Elections:
         )
 
     def _decide(self, partition: PartitionState, wish: Wish, min_isr: int, election: ElectionType) -> dict[str, Any]:
-        """The fields of the record."""
+        """Return the fields of the PartitionChangeRecord."""
         draft = _Draft(partition, wish)
         draft.finish_move()
         if self._elr_enabled:
@@ -184,7 +189,7 @@ class Elections:
 
 
 class _Draft:
-    """A partition on its way to its next state."""
+    """The next state of a partition while it is decided."""
 
     __slots__ = ("adding", "elr", "isr", "partition", "recovering", "removing", "replicas")
 
@@ -198,8 +203,8 @@ class _Draft:
         self.elr = partition.elr
 
     def finish_move(self) -> None:
-        """End a reassignment when those it adds are in sync. Where it leaves fewer replicas than there were, all that
-        remain must be: they have to stand in for those that go.
+        """End a reassignment when the added replicas are in sync. If it adds fewer replicas than it removes, all
+        remaining replicas must be in sync, because they replace the removed ones.
         """
         if not self.adding and not self.removing:
             return
@@ -211,7 +216,9 @@ class _Draft:
             self.isr, self.replicas, self.adding, self.removing = isr, replicas, (), ()
 
     def keep_eligible(self, min_isr: int, lossy: int) -> None:
-        """Who was in sync stays eligible while the ISR is too small for anything to be committed without them."""
+        """Keep former members of the ISR eligible to lead while the ISR is smaller than `min_isr`, so that nothing can
+        be committed without them.
+        """
         if len(self.isr) >= min_isr:
             self.elr = ()
             return
@@ -219,7 +226,7 @@ class _Draft:
         self.elr = tuple(id for id in sorted(held) if id not in self.isr and id != lossy and id in self.replicas)
 
     def fields(self, elected: _Elected, *, elr_enabled: bool) -> dict[str, Any]:
-        """What changes, as fields of a PartitionChangeRecord."""
+        """Return the changed fields of a PartitionChangeRecord."""
         old = self.partition
         fields: dict[str, Any] = {}
         if elected.leader != old.leader:
@@ -253,7 +260,7 @@ class _Draft:
         return fields
 
     def _last_known_leader(self, fields: dict[str, Any]) -> None:
-        """Remember who led when nobody can any more; forget it once somebody leads."""
+        """Remember the last leader when the partition loses its leader; forget it once there is a leader again."""
         old = self.partition
         leader = fields.get("leader", old.leader)
         if leader == NO_LEADER and old.leader != NO_LEADER and not old.last_known_elr:

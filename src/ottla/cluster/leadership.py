@@ -1,4 +1,4 @@
-"""Who leads a partition, as the cluster's state says: what a client that asked another node is told (KIP-951)."""
+"""The current leader of a partition by the cluster's state: sent to clients that asked another node (KIP-951)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Leader(NamedTuple):
 
 
 def leader_of(state: ClusterState, topic: str | bytes, index: int) -> Leader | None:
-    """By the topic's name or id; None if there is no such partition."""
+    """Return the leader of a partition, whose topic is given by name or id; None if there is no such partition."""
     found: Topic | None = state.topics.get(topic) if isinstance(topic, str) else state.topic_by_id.get(topic)
     if found is None or not 0 <= index < len(found.partitions):
         return None

@@ -1,4 +1,4 @@
-"""The cluster machine: commands are decided on the state, records applied to it (see `machine/kit.py`)."""
+"""The cluster machine: decides commands on the cluster's state and applies records to it (see `machine/kit.py`)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ottla.model.limits import METADATA_RECORDS_PER_SLICE
 
 
 class ClusterCommand(Protocol):
-    """Anything in `cluster/commands`."""
+    """Any command of `cluster/commands`."""
 
     def decide(self, view: MetadataView, now_ms: int) -> Decision: ...
 
 
 class ClusterMachine:
-    """Runs on the journal `__cluster_metadata`."""
+    """The machine of the journal `__cluster_metadata`."""
 
     def __init__(self, view: MetadataView) -> None:
         self.view = view
@@ -43,7 +43,8 @@ class ClusterMachine:
         if len(result.records) > METADATA_RECORDS_PER_SLICE:
             written = (entry._replace(value=encode(entry)) for entry in result.records)
             result = result._replace(records=(yield from gathered(written)))
-        if self.view.next_offset() != offset:  # the quorum wrote something of its own, and epochs are offsets
+        # raft wrote a record meanwhile, and the decision may contain offsets (broker epochs)
+        if self.view.next_offset() != offset:
             return self.decide(command, now_ms)
         return result
 

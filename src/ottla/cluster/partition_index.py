@@ -1,9 +1,10 @@
-"""Index: which partitions a broker is in sync with, is eligible to lead, and which ones have no leader or move.
+"""Index: the partitions by broker in their ISR and ELR, those without a leader, with a leader that is not preferred,
+and those being reassigned.
 
-Fencing a broker must cost what the broker holds, not what the cluster holds, so these sets are kept up with every
-change of a partition. They are bit sets: a set of partitions is a map from a block of a topic's partitions to an int
-whose bits say which of the block are in it. One partition then costs bits, not objects, and copying a set for a new
-active controller is copying one dict.
+The cost of fencing a broker must depend on the partitions it holds, not on all partitions of the cluster, so these sets
+are updated with every change of a partition. They are bit sets: a map from a block of a topic's partitions to an int
+whose bits say which partitions of the block are in the set. A partition then costs bits, not objects, and copying a set
+for a new active controller is copying one dict.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from collections.abc import Iterable, Iterator
 from ottla.cluster.entities import NO_LEADER, PartitionState
 from ottla.model.ids import FIRST_PARTITION_EPOCH
 
-# Partitions per block: setting a bit copies the block, which is some hundred bytes at most.
+# Partitions per block: setting a bit copies the block's int, which has 128 bytes at most.
 _BLOCK_BITS = 10
 _MASK = (1 << _BLOCK_BITS) - 1
 _ID_BYTES = 16
 
 
 class PartitionSet:
-    """A set of (topic id, partition). Iterates in the order in which blocks were met, then by partition."""
+    """A set of (topic id, partition). Iterates in the order in which blocks were added, then by partition."""
 
     __slots__ = ("_blocks",)
 
@@ -32,7 +33,7 @@ class PartitionSet:
         self._blocks[key] = self._blocks.get(key, 0) | (1 << (partition & _MASK))
 
     def add_block(self, topic_id: bytes, block: int, bits: int) -> None:
-        """Those of a topic's partitions from `block << _BLOCK_BITS` on whose bits are set."""
+        """Add the partitions of a topic from `block << _BLOCK_BITS` on whose bits are set."""
         key = topic_id + block.to_bytes(4, "big") if block else topic_id
         self._blocks[key] = self._blocks.get(key, 0) | bits
 
@@ -45,7 +46,7 @@ class PartitionSet:
             self._blocks.pop(key, None)
 
     def discard_topic(self, topic_id: bytes, partitions: int) -> None:
-        """All of a topic's, which are so many at most."""
+        """Remove all partitions of a topic, which has at most this many."""
         self._blocks.pop(topic_id, None)
         for block in range(1, (partitions >> _BLOCK_BITS) + 1):
             self._blocks.pop(topic_id + block.to_bytes(4, "big"), None)
@@ -77,7 +78,7 @@ class PartitionSet:
 
 
 class Index:
-    """What the partitions of a state say, turned around. `move` keeps it up."""
+    """Sets of partitions by what their state says. `move` keeps it up to date."""
 
     __slots__ = ("by_elr", "by_isr", "leaderless", "moving", "unpreferred")
 
@@ -85,7 +86,7 @@ class Index:
         self.by_isr: dict[int, PartitionSet] = {}
         self.by_elr: dict[int, PartitionSet] = {}
         self.leaderless = PartitionSet()
-        self.unpreferred = PartitionSet()  # led by another than the first replica
+        self.unpreferred = PartitionSet()  # the leader is not the first replica
         self.moving = PartitionSet()  # being reassigned
 
     def copy(self) -> Index:
@@ -98,7 +99,7 @@ class Index:
         return new
 
     def move(self, topic_id: bytes, old: PartitionState | None, new: PartitionState | None) -> None:
-        """A partition came (no `old`), changed, or went (no `new`)."""
+        """Update the sets: a partition was added (no `old`), changed, or removed (no `new`)."""
         was, now = old or _NOWHERE, new or _NOWHERE
         partition = (new or was).index
         if was.isr is not now.isr:
@@ -113,7 +114,7 @@ class Index:
             _set(self.moving, topic_id, partition, was.moving, now.moving)
 
     def add_all(self, topic_id: bytes, new: Iterable[PartitionState]) -> None:
-        """`move` for many that came. Nearly all of them are led by their first replica and at rest."""
+        """`move` for many new partitions. Nearly all are led by their first replica and not being reassigned."""
         blocks: dict[tuple[tuple[int, ...], int], int] = {}
         for state in new:
             index, replicas, isr, leader, _, _, _, removing, adding, _, elr, _ = state
@@ -130,7 +131,7 @@ class Index:
                 held.add_block(topic_id, block, bits)
 
     def remove_topic(self, topic_id: bytes, partitions: int) -> None:
-        """`move` for all partitions of a topic that went."""
+        """`move` for all partitions of a topic that was deleted."""
         for held in (self.leaderless, self.unpreferred, self.moving):
             held.discard_topic(topic_id, partitions)
         for by_broker in (self.by_isr, self.by_elr):
@@ -147,7 +148,7 @@ class Index:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
 
-# What a partition is before it comes and after it went: in none of the sets.
+# The state of a partition before it is added and after it is removed: in none of the sets.
 _NOWHERE = PartitionState(
     index=0, replicas=(), isr=(), leader=-2, leader_epoch=0, partition_epoch=FIRST_PARTITION_EPOCH
 )

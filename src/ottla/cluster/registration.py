@@ -1,6 +1,6 @@
-"""What a registration lists, endpoints and supported features, between our types and those of requests and records.
+"""Conversion of the lists in a registration (endpoints, supported features) from and to requests and records.
 
-Four messages spell the same lists, each with classes of its own.
+Four messages have the same lists, each with its own classes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def features_of(listed: Iterable[Any]) -> tuple[tuple[str, FeatureRange], ...]:
 
 
 def list_endpoints(kind: Callable[..., T], endpoints: Sequence[ListenerEndpoint]) -> list[T]:
-    """`kind` is the message's own class."""
+    """Return the endpoints as objects of `kind`, the message's own class."""
     return [
         kind(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol) for end in endpoints
     ]
 
 
 def list_features(kind: Callable[..., T], features: Sequence[tuple[str, FeatureRange]]) -> list[T]:
-    """`kind` is the message's own class."""
+    """Return the features as objects of `kind`, the message's own class."""
     return [kind(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in features]

@@ -3,12 +3,12 @@
 Aims, in this order: spread a partition over racks; spread leaders and replicas evenly over brokers; prefer brokers that
 are not fenced. Never two replicas on one broker, never a fenced leader.
 
-The brokers are laid out as one ring in which neighbours come from different racks, and partition p is led by the
-broker p steps into it. If racks are alike, every follower is found by one and the same step from its leader through
-racks and rows, so that in a full turn everybody gets the same; the steps change from turn to turn, so that a broker's
-load does not fall on a single other one when it goes. If racks differ in size, or fenced brokers are needed, each
-follower is the one that has least among those of the racks that have none. The start is random, so that small topics do
-not all pile up on the first broker.
+The brokers form a ring in which neighbours come from different racks; partition p is led by the broker p steps into the
+ring. If all racks have the same size, each follower is a fixed step of racks and rows away from its leader, so that in
+a full turn of the ring every broker gets the same number of replicas; the steps change from turn to turn, so that the
+load of a broker that fails is spread over several others. If racks differ in size, or fenced brokers are needed, each
+follower is the least loaded broker of the racks that have the fewest replicas of the partition. The start is random, so
+that small topics do not all use the first broker.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _racks(brokers: Iterable[Broker]) -> dict[str, list[Broker]]:
 
 
 def _ring(brokers: Sequence[Broker]) -> list[Broker]:
-    """Brokers dealt out rack by rack: a1 b1 c1 a2 b2 …"""
+    """Return the brokers in an order that alternates between racks: a1 b1 c1 a2 b2 …"""
     racks = _racks(brokers)
     ordered = [racks[name] for name in sorted(racks)]
     longest = max(map(len, ordered), default=0)
@@ -74,7 +74,9 @@ def _ring(brokers: Sequence[Broker]) -> list[Broker]:
 def _all_by_steps(
     ring: list[Broker], racks: int, start: int, turn: int, count: int, replication_factor: int
 ) -> list[tuple[int, ...]]:
-    """The steps of one turn come again after some turns, and so do the replicas."""
+    """Place all partitions by steps. The steps repeat after some turns of the ring, so the replicas of one period are
+    reused.
+    """
     rows = len(ring) // racks
     period = lcm(max(1, racks - 1), rows, max(1, rows - 1)) * len(ring)
     once = [
@@ -85,7 +87,9 @@ def _all_by_steps(
 
 
 def _by_steps(ring: list[Broker], racks: int, at: int, turn: int, replication_factor: int) -> tuple[int, ...]:
-    """The ring is a table of rows with one broker of each rack; followers are in other racks first."""
+    """Place one partition. The ring is a table whose rows have one broker of each rack; followers go to other racks
+    first.
+    """
     rows = len(ring) // racks
     row, rack = divmod(at % len(ring), racks)
     chosen = [ring[row * racks + rack].id]
@@ -109,7 +113,8 @@ def _by_load(
     chosen = [leaders[first]]
     while len(chosen) < replication_factor:
         racks = Counter(broker.rack for broker in chosen)
-        # min() takes the first of equals. Racks come before brokers that are not fenced, those before an even load.
+        # min() returns the first of equals. Order of importance: another rack, a broker that is not fenced, an even
+        # load.
         found = min(candidates, key=lambda broker: (racks[broker.rack], broker.fenced, loads[broker.id]))
         candidates.remove(found)
         chosen.append(found)

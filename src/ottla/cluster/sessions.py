@@ -1,7 +1,7 @@
-"""BrokerSessions: what the active controller knows of brokers without writing it down.
+"""BrokerSessions: what the active controller knows of live brokers but does not write to the journal.
 
-When a broker was last heard of, and how far it had read the metadata. A new active controller knows nothing of it and
-gives every broker a whole session from the moment it takes over, so nothing that was promised is lost with this.
+This is when a broker last sent a heartbeat, and how far it had read the metadata. A new active controller does not know
+either and gives every broker a whole session from its own start, so no promise to a broker is broken.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ottla.model.limits import INT64_MAX
 
 
 class BrokerHeard(NamedTuple):
-    """A note: the broker was heard of, having read the metadata up to and including `metadata_offset`."""
+    """A note: the broker sent a heartbeat, having read the metadata up to and including `metadata_offset`."""
 
     broker_id: int
     epoch: BrokerEpoch
     now_ms: int
     metadata_offset: int = -1
     leaving_at: int | None = None  # the offset at which its controlled shutdown began
-    presumed: bool = False  # it was not heard of since this controller took over
+    presumed: bool = False  # no heartbeat yet since this controller took over
 
 
 class Gone(NamedTuple):
@@ -32,7 +32,7 @@ class Gone(NamedTuple):
 
 
 class BrokerSessions:
-    """By the broker's id. Sessions are of one registration: an older epoch's are not found."""
+    """Sessions by the broker's id. A session belongs to one registration: those of an older epoch are not found."""
 
     __slots__ = ("_sessions",)
 
@@ -50,13 +50,13 @@ class BrokerSessions:
         return found if found is not None and found.epoch == broker.epoch else None
 
     def lowest_offset(self, brokers: dict[int, Broker]) -> int:
-        """How far every broker that may lead has read the metadata."""
+        """Return the lowest metadata offset that the active brokers have read."""
         found = (self.find(broker) for broker in brokers.values() if broker.active)
         return min((session.metadata_offset for session in found if session is not None), default=INT64_MAX)
 
 
 def session_key(broker_id: int) -> tuple[str, int]:
-    """Of the timer that ends a session."""
+    """Return the key of the timer that ends a session."""
     return ("session", broker_id)
 
 

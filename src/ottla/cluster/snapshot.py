@@ -1,7 +1,8 @@
-"""The state as records: what a snapshot file holds, and what gives the same state when applied to an empty one.
+"""The state as records: the content of a snapshot file, which gives the same state when it is applied to an empty one.
 
-The order is Kafka's: features first, because they say how the rest is written. What a record's version cannot hold is
-not in the record: whoever applies it as it was made (the active controller) and whoever reads it know the same.
+The order is Kafka's: features first, because they decide the versions of the other records. Fields that a record's
+version cannot hold are left out of the record object, too: so the active controller, which applies the object, and the
+nodes that read its bytes get the same state.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ottla.wire.message import fields
 
 
 def snapshot(state: ClusterState) -> Iterator[MetadataEntry]:
-    """Every record needed to build `state` again."""
+    """Yield every record needed to build `state` again."""
     level = state.metadata_version
     if features.METADATA_VERSION in state.features:
         yield feature(features.METADATA_VERSION, level)
@@ -44,14 +45,14 @@ def feature(name: str, level: int) -> MetadataEntry:
 
 
 def config_entry(resource: Resource, name: str, value: str | None) -> MetadataEntry:
-    """The record that sets one setting, or (None) takes its value away."""
+    """Return the record that sets one setting, or (None) removes its value."""
     return MetadataEntry(
         journal.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
     )
 
 
 def partition_entry(topic_id: bytes, state: PartitionState, metadata_version: int) -> MetadataEntry:
-    """The record that creates a partition in this state."""
+    """Return the record that creates a partition in this state."""
     return MetadataEntry(
         journal.PartitionRecord(
             partition_id=state.index,
@@ -73,9 +74,11 @@ def partition_entry(topic_id: bytes, state: PartitionState, metadata_version: in
 
 
 def new_partition_entries(topic_id: bytes, placed: Iterable[Placed], metadata_version: int) -> Iterator[MetadataEntry]:
-    """`partition_entry` of many that are new. What those that share a state have in common is made once."""
+    """Yield `partition_entry` for many new partitions. Partitions that share a state object are encoded once, but for
+    their index.
+    """
     version = features.partition_record_version(metadata_version)
-    alike: dict[int, tuple[PartitionState, dict[str, Any], bytes, bytes]] = {}  # by the identity of their state
+    alike: dict[int, tuple[PartitionState, dict[str, Any], bytes, bytes]] = {}  # by the id() of their state
     for index, state in placed:
         known = alike.get(id(state))
         if known is None:
@@ -83,14 +86,15 @@ def new_partition_entries(topic_id: bytes, placed: Iterable[Placed], metadata_ve
             value = encode(first)
             values = {field.name: getattr(first.record, field.name) for field in fields(journal.PartitionRecord)}
             del values["partition_id"]
-            known = alike[id(state)] = state, values, value[:BODY_AT], value[BODY_AT + 4 :]  # the index is first
+            # the index is the first field
+            known = alike[id(state)] = state, values, value[:BODY_AT], value[BODY_AT + 4 :]
         _, values, before, behind = known
         record = journal.PartitionRecord(partition_id=index, **values)
         yield MetadataEntry(record, version, before + index.to_bytes(4, "big") + behind)
 
 
 def broker_entry(broker: Broker, metadata_version: int) -> MetadataEntry:
-    """The record that registers a broker."""
+    """Return the record that registers a broker."""
     record = journal.RegisterBrokerRecord
     return MetadataEntry(
         record(
@@ -110,7 +114,7 @@ def broker_entry(broker: Broker, metadata_version: int) -> MetadataEntry:
 
 
 def controller_entry(controller: Controller) -> MetadataEntry:
-    """The record that registers a controller."""
+    """Return the record that registers a controller."""
     record = journal.RegisterControllerRecord
     return MetadataEntry(
         record(

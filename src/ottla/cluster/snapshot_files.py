@@ -1,8 +1,8 @@
 """The snapshot files beside the metadata log: `<offset>-<epoch>.checkpoint`, as Kafka names them.
 
 Rules:
-- A file with its name is complete and on disk: until then it is written under another.
-- The two newest are kept: one to start from, one in case that one cannot be read.
+- A file under its final name is complete and synced: until then it has another name.
+- The two newest snapshots are kept: one to start from, one in case the first cannot be read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SnapshotFiles:
         names = directory.list()
         for name in names:
             if name.endswith(_UNFINISHED) and _NAME.fullmatch(name.removesuffix(_UNFINISHED)):
-                directory.remove(name)  # whoever wrote or fetched it was interrupted, and would begin anew
+                directory.remove(name)  # an interrupted write or download, which would begin anew
         matches = (_NAME.fullmatch(name) for name in names)
         self.places = sorted(OffsetAndEpoch(int(found[1]), int(found[2])) for found in matches if found is not None)
 
@@ -47,17 +47,17 @@ class SnapshotFiles:
         return self.places[-1] if self.places else None
 
     def check(self, place: OffsetAndEpoch) -> list[Control]:
-        """The control records of a snapshot; JournalError if it is damaged."""
+        """Return the control records of a snapshot; JournalError if it is damaged."""
         name = _name(place)
         return journal.check_snapshot(read_all(self._directory.open(name)), name)
 
     def items(self, place: OffsetAndEpoch) -> Iterator[Item]:
-        """What a snapshot holds, one by one."""
+        """Yield the items of a snapshot one by one."""
         name = _name(place)
         return journal.snapshot_items(read_all(self._directory.open(name)), name)
 
     def read(self, place: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[int, bytes] | None:
-        """The size and a piece; None if there is no such snapshot."""
+        """Return the file's size and a piece of it; None if there is no such snapshot."""
         if place not in self.places:
             return None
         file = self._directory.open(_name(place))
@@ -71,7 +71,9 @@ class SnapshotFiles:
     def writing(
         self, place: OffsetAndEpoch, pieces: Iterable[bytes | bytearray]
     ) -> Iterator[Callable[[], None] | None]:
-        """Piece by piece; complete when there is no next step. What it yields must be called before it goes on."""
+        """Write a snapshot piece by piece; it is complete when the iterator ends. A yielded callable must be called
+        before the next step.
+        """
         unfinished = _name(place) + _UNFINISHED
         file = self._directory.open(unfinished, create=True)
         try:
@@ -85,20 +87,21 @@ class SnapshotFiles:
         self.places = sorted({*self.places, place})
 
     def receive(self, place: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
-        """A piece of another node's snapshot; 0 begins anew."""
+        """Write a piece of another node's snapshot; position 0 begins anew."""
         file = self._directory.open(_name(place) + _UNFINISHED, create=True)
         file.truncate(position)
         file.append(data)
 
     def seal(self, place: OffsetAndEpoch) -> None:
-        """In any thread: what was received lasts, also if it is tried again after it failed."""
+        """Sync what was received. May run in any thread, and again after a failure."""
         file = self._directory.open(_name(place) + _UNFINISHED)
         Again(file, 0).sync()
         file.close()
 
     def install(self, place: OffsetAndEpoch) -> list[Control]:
-        """What was received and sealed gets its name; its control records. JournalError if it is damaged; then it is
-        thrown away."""
+        """Rename a received and sealed snapshot to its final name; return its control records. If it is damaged it is
+        removed, and JournalError raised.
+        """
         unfinished = _name(place) + _UNFINISHED
         try:
             controls = journal.check_snapshot(read_all(self._directory.open(unfinished)), unfinished)
@@ -110,7 +113,7 @@ class SnapshotFiles:
         return controls
 
     def _make_last(self, place: OffsetAndEpoch) -> None:
-        """In any thread: what was written gets its name, and both last."""
+        """Sync a written snapshot and rename it to its final name. May run in any thread."""
         name = _name(place)
         file = self._directory.open(name + _UNFINISHED)
         file.sync()
@@ -119,7 +122,7 @@ class SnapshotFiles:
         self._directory.sync()
 
     def forget(self, place: OffsetAndEpoch) -> None:
-        """It cannot be read: nobody shall be given it."""
+        """Forget a snapshot that cannot be read, so that it is not served to others."""
         self.places.remove(place)
 
     def keep_newest(self, count: int = SNAPSHOTS_KEPT) -> None:

@@ -1,8 +1,9 @@
-"""Stages: very many records are applied to a state some at a time, and who reads it meanwhile sees no half of a topic.
+"""Stages: apply very many records to a state in slices, without showing readers a part of a topic.
 
-What a record changes stands alone, but for a topic that is made or grows: its partitions are there all at once, with
-the settings it was made with. They are made ready in slices, unseen, and taken in together. Everything else (the
-leaders of thousands of partitions, say) changes slice by slice, as if it had been written in as many groups.
+Most records can be applied one by one. But when a topic is created or grows, its partitions must appear all at once,
+with the settings it was created with: their states are prepared in slices, invisible to readers, and added together.
+Everything else (such as new leaders of thousands of partitions) changes slice by slice, as if it had been written in
+several groups.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from ottla.cluster.state import ClusterState
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE
 from ottla.wire.journal import cluster_metadata as journal
 
-# These belong to the topic that was named before them.
+# Records that belong to the topic of the record before them.
 _OF_THE_TOPIC_BEFORE = (journal.PartitionRecord, journal.ConfigRecord)
 
 
 def in_stages(state: ClusterState, records: Iterable[Any]) -> Iterator[list[Change]]:
-    """Applies the records. After each slice it yields what that changed: nothing if it only made something ready."""
+    """Apply the records; after each slice yield its changes, an empty list if the slice only prepared partitions."""
     effective = state.effective(records)
     at = 0
     while at < len(effective):

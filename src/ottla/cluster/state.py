@@ -41,7 +41,7 @@ _NOTHING: tuple[Change, ...] = ()
 
 
 class JournalError(Exception):
-    """The metadata journal says something that cannot be."""
+    """The metadata journal contains a record that contradicts the state."""
 
 
 class ClusterState:
@@ -50,7 +50,8 @@ class ClusterState:
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
         self.topic_by_id: dict[bytes, Topic] = {}
-        self.colliding: dict[str, tuple[str, ...]] = {}  # collision key → the topics that have it, in order of creation
+        # collision key → the topics with this key, in order of creation
+        self.colliding: dict[str, tuple[str, ...]] = {}
         self.configs: dict[Resource, dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.brokers: dict[int, Broker] = {}
@@ -64,7 +65,8 @@ class ClusterState:
         self.partition_count = 0
         self.index = Index()
         self._shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        self._early: dict[bytes, dict[int, PartitionState]] = {}  # partitions that came before a lower index did
+        # partitions whose records came before those of a lower index
+        self._early: dict[bytes, dict[int, PartitionState]] = {}
         self._transaction: list[Any] | None = None
         self._appliers: dict[type, Callable[[Any], Sequence[Change]]] = {
             journal.TopicRecord: self._topic,
@@ -92,7 +94,7 @@ class ClusterState:
         }
 
     def copy(self) -> ClusterState:
-        """One that can be changed without changing this one. What cannot change is shared: all but the lists of it."""
+        """Return a copy that can be changed independently. Immutable values are shared; only containers are copied."""
         new = ClusterState()
         for name, topic in self.topics.items():
             new.topics[name] = new.topic_by_id[topic.id] = Topic(name, topic.id, topic.partitions.copy())
@@ -103,7 +105,7 @@ class ClusterState:
         new.next_producer_id, new.producer_ids = self.next_producer_id, self.producer_ids
         new.partition_count = self.partition_count
         new.index = self.index.copy()
-        new._shared = self._shared  # equal tuples are equal for both
+        new._shared = self._shared  # a cache of equal tuples is valid for both
         new._early = {topic_id: early.copy() for topic_id, early in self._early.items()}
         new._transaction = None if self._transaction is None else self._transaction.copy()
         return new
@@ -113,7 +115,7 @@ class ClusterState:
         return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
 
     def broker_epoch(self, broker_id: int) -> BrokerEpoch:
-        """-1 of one that is not registered."""
+        """Return the broker's epoch; -1 if it is not registered."""
         broker = self.brokers.get(broker_id)
         return NO_BROKER_EPOCH if broker is None else broker.epoch
 
@@ -127,19 +129,21 @@ class ClusterState:
         return self._transaction is not None
 
     def config(self, type: int, name: str) -> dict[str, str]:
-        """What was set for a resource; empty if nothing."""
+        """Return the settings of a resource; empty if there are none."""
         return self.configs.get(Resource(type, name), {})
 
     def apply(self, record: Any) -> Sequence[Change]:
-        """Apply one journal record and say what it changed."""
+        """Apply one journal record and return what it changed."""
         return tuple(self.apply_all((record,)))
 
     def apply_all(self, records: Iterable[Any]) -> list[Change]:
-        """`apply` for many, with partitions that are new one after the other told of together."""
+        """`apply` for many records; consecutive new partitions of a topic are reported as one change."""
         return self.apply_effective(self.effective(records))
 
     def effective(self, records: Iterable[Any]) -> list[Any]:
-        """The records that take effect now: those of a transaction do when it ends. Each record is named here once."""
+        """Return the records that take effect now: those of a transaction do when it ends. Pass each record exactly
+        once.
+        """
         found: list[Any] = []
         for record in records:
             kind = type(record)
@@ -159,8 +163,9 @@ class ClusterState:
         return found
 
     def apply_effective(self, records: Sequence[Any], made: Mapping[int, PartitionState] | None = None) -> list[Change]:
-        """Apply what takes effect. `made` are states of new partitions that were made before, by the place of their
-        record among `records`."""
+        """Apply records that take effect. `made` are states of new partitions that were made before, by the position of
+        their record in `records`.
+        """
         changes: list[Change] = []
         at = 0
         while at < len(records):
@@ -225,7 +230,9 @@ class ClusterState:
         return _NOTHING
 
     def _partitions(self, topic_id: bytes, states: Sequence[PartitionState]) -> Sequence[Change]:
-        """Of one topic. Those that continue it, as nearly all do, are taken at once."""
+        """Add or replace partitions of one topic. Those that continue its list, as nearly all do, are added
+        together.
+        """
         topic = self.topic_by_id.get(topic_id)
         if topic is None:
             raise JournalError(f"partition {states[0].index} of unknown topic {topic_id.hex()}")
@@ -243,7 +250,7 @@ class ClusterState:
         return changes
 
     def new_partition(self, record: journal.PartitionRecord) -> PartitionState:
-        """The state that a partition's record describes. Nothing changes yet."""
+        """Return the state that a partition's record describes, without applying it."""
         share = self._share
         return PartitionState(
             record.partition_id,
@@ -261,7 +268,9 @@ class ClusterState:
         )
 
     def _share(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """One tuple for all that are equal: very many partitions have the same few replicas and directories."""
+        """Return one tuple object for all equal values: very many partitions have the same few replicas and
+        directories.
+        """
         found = tuple(values)
         known = self._shared.get(found)
         if known is not None:
@@ -318,7 +327,8 @@ class ClusterState:
         return (ConfigChanged(resource, record.name, record.value),)
 
     def _feature(self, record: journal.FeatureLevelRecord) -> Sequence[Change]:
-        if record.name == KRAFT_VERSION:  # the quorum's own, in control records; journals of older Kafkas name it here
+        # a level of the quorum, in control records; journals of older Kafkas have it here, too
+        if record.name == KRAFT_VERSION:
             return _NOTHING
         if record.feature_level == 0 and record.name != METADATA_VERSION:
             self.features.pop(record.name, None)
@@ -392,7 +402,8 @@ class ClusterState:
         )
         return _NOTHING
 
-    # --- records that nobody acts on yet; they are kept for snapshots ------------------------------------------------
+    # --- records without effect in Ottla so far; they are kept for snapshots
+    # ---------------------------------------------
 
     def _quota(self, record: journal.ClientQuotaRecord) -> Sequence[Change]:
         entity = tuple(sorted(((part.entity_type, part.entity_name) for part in record.entity), key=repr))
@@ -434,7 +445,7 @@ def _ignore(_: Any) -> Sequence[Change]:
 
 
 def _end_of_run(records: Sequence[Any], at: int) -> int:
-    """Behind the last of the new partitions of one topic that begin at `at`."""
+    """Return the end of the run of new partitions of one topic that begins at `at`."""
     topic_id = records[at].topic_id
     for end in range(at + 1, len(records)):
         if type(records[end]) is not journal.PartitionRecord or records[end].topic_id != topic_id:

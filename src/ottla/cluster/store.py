@@ -1,14 +1,15 @@
 """MetadataStore: the metadata journal on disk — the log `__cluster_metadata-0`, its snapshots and `quorum-state`.
 
-It is the port that consensus runs on (`raft.journal.Journal`), and what the quorum's shell writes entries with.
+It implements raft's port `raft.journal.Journal`, and the quorum's shell writes entries with it.
 
 Rules:
-- What is below `flushed_offset` is on disk. A sole voter syncs before it answers (`sync`); otherwise a worker does, see
-  `begin_flush`: changes are rare, and a group of any size costs one.
-- With `put_off` what must last before anybody hears of it (votes, cuts) is not made to last in the call but waits in
-  `take_work`: whoever runs consensus does that in a worker, and holds back what consensus wants said until it is done.
-- A snapshot holds everything below its offset; what lies below the oldest kept one is deleted.
-- What else consensus asks for is done when the call returns; a StorageError leaves the log as it was.
+- Records below `flushed_offset` are synced. A sole voter syncs before it answers (`sync`); with several voters a worker
+  syncs, see `begin_flush`: changes are rare, and a group of any size costs one sync.
+- With `put_off`, writes that must be durable before other nodes hear of them (votes, truncations) are not made durable
+  in the call but wait in `take_work`: the quorum's shell does them in a worker, and holds raft's messages back until
+  they are done.
+- A snapshot holds everything below its offset; the log below the oldest kept snapshot is deleted.
+- All other calls of raft are complete when they return; a StorageError leaves the log as it was.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ from ottla.records.control import ControlType, control_batch, control_type
 from ottla.records.record import records as records_of
 
 DIRECTORY = f"{CLUSTER_METADATA_TOPIC}-0"
-# Beside it: the directory was formatted by the node itself, one of several fixed voters (see `raft.doubt`).
+# A file beside it: one of several fixed voters formatted this directory itself (see `raft/lost_disk.py`).
 DOUBT = "quorum-doubt"
 _ABOUT_VOTERS = (ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS)
 
 
 class StoreConfig(NamedTuple):
-    """From the `metadata.log.*` settings."""
+    """The `metadata.log.*` settings."""
 
     segment_bytes: int
     segment_ms: int
@@ -52,14 +53,14 @@ class StoreConfig(NamedTuple):
 
 
 class JournalWork(NamedTuple):
-    """Put off: steps, in this order, and then a flush of the log if there has to be one."""
+    """Work that was put off: steps, to be done in this order, and then a flush of the log if `flush`."""
 
     steps: list[Callable[[], None]]
     flush: bool
 
 
 class MetadataStore:
-    """Use `MetadataStore.open`, then `load`."""
+    """Make one with `MetadataStore.open`, then call `load`."""
 
     def __init__(self, log: Log, directory: Directory, config: StoreConfig, snapshots: SnapshotFiles) -> None:
         self.log = log
@@ -67,7 +68,7 @@ class MetadataStore:
         self._directory = directory
         self._config = config
         self._snapshots = snapshots
-        self.losses: list[str] = []  # what was damaged and had to go
+        self.losses: list[str] = []  # messages about damaged data that had to be dropped
         self._quorum_records: list[QuorumRecord] = []
         self._bytes_since_snapshot = 0
         self._flushed = log.recovery_point
@@ -105,7 +106,7 @@ class MetadataStore:
             raise JournalError(f"the metadata log is damaged: {error}") from error
         try:
             read_partition_metadata(directory)
-        except CheckpointError:  # a loss of power took it: whose the log is is known anyway
+        except CheckpointError:  # lost with the power; the topic id of this log is known anyway
             write_partition_metadata(directory, METADATA_TOPIC_ID, sync=True)
         store = cls(log, directory, config, snapshots)
         if log.cut_bytes:
@@ -115,8 +116,9 @@ class MetadataStore:
     # --- reading
 
     def load(self) -> None:
-        """Find the newest readable snapshot, and what it and the log behind it say about the voters. JournalError if
-        the metadata is damaged: after a clean stop nobody has looked at the log yet."""
+        """Find the newest readable snapshot, and collect the control records about voters from it and the log after it.
+        JournalError if the metadata is damaged: after a clean stop the log has not been checked before.
+        """
         offset = self._load_snapshot()
         if offset < self.log.log_start_offset:
             raise JournalError(
@@ -128,8 +130,10 @@ class MetadataStore:
                 self._quorum_records += _about_voters(batch.data, batch.at)
 
     def _walk_from(self, offset: int) -> Walk:
-        """What the snapshot at `offset` made superfluous is kept for followers that are behind. If it is damaged they
-        could never append it; without it they get the snapshot."""
+        """Check the log up to the snapshot at `offset`, and return the walk from there. The log below the snapshot is
+        kept for followers that lag. If it is damaged they could never append it: it is dropped, and they fetch the
+        snapshot.
+        """
         walk = Walk(self.log, self.log.log_start_offset)
         try:
             for _ in walk.to(offset):
@@ -154,7 +158,8 @@ class MetadataStore:
                 self._snapshots.forget(place)
                 continue
             if (place.epoch, place.offset) > (self.log.epochs.latest, self.end_offset) and place.offset:
-                # The log lost what the snapshot still knows, or was left behind by it.
+                # The log lost records that the snapshot has, or a snapshot was installed and the log not yet restarted
+                # at it.
                 self._begin_at(place.offset)
             return place.offset
         if problem is not None and self.log.log_start_offset > 0:
@@ -169,7 +174,7 @@ class MetadataStore:
         ]
 
     def snapshot_items(self) -> Iterator[Item]:
-        """The content of the newest snapshot, one by one."""
+        """Yield the content of the newest snapshot one by one."""
         assert self.latest_snapshot is not None, "there is none"
         return self._snapshots.items(self.latest_snapshot)
 
@@ -177,8 +182,9 @@ class MetadataStore:
         return self._quorum_records
 
     def read_items(self, offset: int, end: int) -> Iterator[Item]:
-        """Some of the items from `offset` on, at least one, all below `end`, which is the end of a batch. What follows
-        is read already when the first is there: the log may be cut meanwhile."""
+        """Return some of the items from `offset` on, at least one, all below `end`, which is the end of a batch. Their
+        bytes are read before the first item is yielded, because the log may be truncated meanwhile.
+        """
         found = self.log.read(offset, SCAN_READ_BYTES, max_offset=end)
         if found.slice is None:
             raise JournalError(f"the metadata log has nothing at offset {offset}")
@@ -213,7 +219,7 @@ class MetadataStore:
     # --- writing
 
     def write_entries(self, entries: Sequence[MetadataEntry], epoch: int) -> None:
-        """As the leader: entries that take effect together. StorageError: nothing was written."""
+        """Write entries that take effect together, as the leader. StorageError: nothing was written."""
         now_ms = self.now_ms()
         batches = journal.atomic(entries, base_offset=self.end_offset, epoch=epoch, now_ms=now_ms)
         self._write(batches[0] if len(batches) == 1 else bytearray().join(batches), epoch, now_ms)
@@ -235,7 +241,7 @@ class MetadataStore:
 
     def truncate(self, offset: int) -> None:
         self._cut(offset)
-        self._flush_soon()  # what was cut must not come back behind what is written in its place
+        self._flush_soon()  # what was cut off must not reappear after a crash behind the records that replace it
 
     def _flush_soon(self) -> None:
         if self.put_off:
@@ -248,7 +254,7 @@ class MetadataStore:
         self._flushed = min(self._flushed, self.end_offset)
 
     def sync(self, start: int) -> None:
-        """Put everything on disk now, or cut it back to `start`: a change that was refused must not come back."""
+        """Sync everything now, or truncate the log to `start`: a change that was refused must not reappear."""
         try:
             self.flush()
         except StorageError as error:
@@ -258,13 +264,15 @@ class MetadataStore:
             raise
 
     def flush(self) -> None:
-        """Put everything on disk now, in this thread."""
+        """Sync everything now, in this thread."""
         end = self.end_offset
         self.log.flush()
         self._flushed = end
 
     def begin_flush(self) -> list[Syncable]:
-        """What must be synced, in this order, by whoever; `end_flush` or `flush_failed` before the next."""
+        """Return what must be synced, in this order, in any thread. Call `end_flush` or `flush_failed` before the next
+        one.
+        """
         return self.log.files_to_sync()
 
     def end_flush(self) -> None:
@@ -301,7 +309,7 @@ class MetadataStore:
         return bool(self._work) or self._must_flush
 
     def take_work(self) -> JournalWork:
-        """What was put off; it can be done in any thread, and again if it failed (`put_back`)."""
+        """Return what was put off; it can be done in any thread, and again if it failed (`put_back`)."""
         work = JournalWork(self._work, self._must_flush)
         self._work, self._must_flush = [], False
         return work
@@ -327,7 +335,7 @@ class MetadataStore:
     def write_snapshot(
         self, entries: Iterable[MetadataEntry], place: OffsetAndEpoch, *, last_timestamp: int, quorum: Sequence[Control]
     ) -> None:
-        """Write the whole state as of `place`, and delete what it makes superfluous."""
+        """Write the whole state as of `place`, and delete the snapshots and segments that it makes superfluous."""
         if self._flushed < place.offset:
             self.flush()
         for sync in self.writing_snapshot(entries, place, last_timestamp=last_timestamp, quorum=quorum):
@@ -337,10 +345,10 @@ class MetadataStore:
     def writing_snapshot(
         self, entries: Iterable[MetadataEntry], place: OffsetAndEpoch, *, last_timestamp: int, quorum: Sequence[Control]
     ) -> Iterator[Callable[[], None] | None]:
-        """`write_snapshot` in steps, so that others have their turn between them. What it yields has to be called, in
-        any thread, before it goes on.
+        """`write_snapshot` in steps, so that other work has its turn between them. A yielded callable must be called,
+        in any thread, before the next step.
         """
-        # A start does not look at what lies below the newest snapshot.
+        # A start does not check the log below the newest snapshot.
         assert self._flushed >= place.offset, "what a snapshot holds is on disk"
         before_bytes = self._bytes_since_snapshot
         pieces = journal.snapshot_batches(
@@ -372,7 +380,8 @@ class MetadataStore:
         self._durably(partial(self._snapshots.seal, snapshot))
 
     def install_snapshot(self, snapshot: OffsetAndEpoch) -> None:
-        # The snapshot gets its name before the log loses its files: a loss of power does not undo the first alone.
+        # The snapshot gets its final name before the log loses its files: after a power loss the second alone is
+        # impossible.
         try:
             controls = self._snapshots.install(snapshot)
         except JournalError as error:
@@ -385,7 +394,7 @@ class MetadataStore:
     def _begin_at(self, offset: int) -> None:
         self.log.truncate_fully_and_start_at(offset, now_ms=self.now_ms())
         self._flushed = min(self._flushed, self.end_offset)
-        self._flush_soon()  # so that nothing of the old log comes back
+        self._flush_soon()  # so that no record of the old log reappears after a crash
 
     def close(self) -> None:
         self.log.close()

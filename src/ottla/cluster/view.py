@@ -21,7 +21,7 @@ def _unknown_offset() -> int:
 
 
 class MetadataQuorum(Protocol):
-    """What is known of those who keep the journal."""
+    """What commands may know of the quorum that keeps the journal."""
 
     @property
     def kraft_version(self) -> int: ...
@@ -30,11 +30,11 @@ class MetadataQuorum(Protocol):
     def voters(self) -> Collection[int]: ...
 
     def upgrade_refusal(self, level: int) -> str | None:
-        """Why kraft.version cannot be that."""
+        """Return why kraft.version cannot be raised to `level`; None if it can."""
 
 
 class Alone:
-    """A journal that nobody else keeps."""
+    """The quorum of a journal with a single keeper."""
 
     kraft_version = 0
     voters: Collection[int] = ()
@@ -45,8 +45,8 @@ class Alone:
 
 @dataclass(frozen=True, slots=True)
 class MetadataView:
-    """The state, this node's configuration as it is now (for the defaults in it), a source of ids, where the next
-    record will lie, what is known of brokers by hearsay, and who keeps the journal.
+    """The state, this node's current configuration (for its defaults), a source of random ids, the offset of the next
+    record, the brokers' sessions, and the quorum that keeps the journal.
     """
 
     state: ClusterState
@@ -67,16 +67,16 @@ class MetadataView:
         return self.config().topic(self.state.config(ResourceType.TOPIC, name))
 
     def active(self, replicas: Iterable[int]) -> tuple[int, ...]:
-        """Those replicas whose broker can lead now, in their order."""
+        """Return those replicas whose brokers may lead now, in their order."""
         brokers = self.state.brokers
         return tuple(id for id in replicas if id in brokers and brokers[id].active)
 
     def directories(self, replicas: Iterable[int]) -> tuple[bytes, ...]:
-        """Where each replica will lie."""
+        """Return the directory in which each new replica will lie."""
         return tuple(self.state.brokers[id].default_directory for id in replicas)
 
     def checked_broker(self, broker_id: int, epoch: BrokerEpoch) -> Broker:
-        """The broker that sent a request with this epoch; refuses one that was registered anew since."""
+        """Return the broker that sent a request with this epoch; refuse it if the broker registered anew since."""
         broker = self.state.brokers.get(broker_id)
         if broker is None:
             raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")

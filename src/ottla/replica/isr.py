@@ -1,16 +1,17 @@
-"""InSync: the leader's book about its followers — how far each is, who is in sync, what the controller was asked.
+"""InSync: what a leader knows of its followers — the log end of each, which are in sync, and the ISR change that was
+proposed to the controller.
 
 Rules:
-- The ISR is what the controller said last. While a proposal is under way nothing else is proposed, and the maximal ISR
-  (what it may be by now: the ISR and those about to join) bounds the high watermark: it never counts a record that a
-  member, present or coming, may lack.
-- The high watermark is the lowest log end of the maximal ISR and of those who are caught up and about to join. It does
-  not move while the ISR is smaller than `min.insync.replicas` (KIP-966).
+- The ISR is the one that the controller last announced. While a proposal is under way no other is made, and the maximal
+  ISR (the ISR and the followers that are about to join it) bounds the high watermark: a record that a present or coming
+  member may lack is never below it.
+- The high watermark is the lowest log end of the maximal ISR and of the followers that are caught up and eligible to
+  join. The high watermark does not move while the ISR is smaller than `min.insync.replicas` (KIP-966).
 - A follower joins when its log end has reached the high watermark and the beginning of the leader's epoch, and its
-  fetches carry the epoch under which its broker is registered now. It leaves when it was not caught up with the log
-  end for replica.lag.time.max.ms.
-- An idle follower's partitions are not visited by its fetches: its `Pulse` says when it was last heard, and when the
-  log grows a follower that had everything was caught up at that moment.
+  fetches carry the epoch under which its broker is registered now. A follower leaves when it was not caught up with the
+  log end for replica.lag.time.max.ms.
+- The fetches of a follower's session do not visit its idle partitions: its `Pulse` says when the session last fetched,
+  and when the log grows, a follower that had all of it was caught up at that time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ottla.replica.neighbours import OtherBrokers
 from ottla.replica.terms import Proposal, Terms
 
 UNKNOWN = -1
-# Errors by which the controller says that it changed nothing, and those after which the metadata will tell.
+# CERTAINLY_NOT_DONE: the controller changed nothing. AWAIT_METADATA: the next metadata records tell what it changed.
 CERTAINLY_NOT_DONE = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
 AWAIT_METADATA = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -36,7 +37,7 @@ AWAIT_METADATA = (
 
 
 class Pulse:
-    """When a follower's fetch session was last heard; shared by all of its partitions."""
+    """The time of the last fetch in a follower's fetch session; shared by all partitions of the session."""
 
     __slots__ = ("heard_ms",)
 
@@ -45,7 +46,7 @@ class Pulse:
 
 
 class Follower:
-    """What is known of one other replica. Its log end is -1 until it has fetched from this leader."""
+    """What the leader knows of one other replica. `end`, its log end, is -1 until it has fetched from this leader."""
 
     __slots__ = ("broker_epoch", "broker_id", "caught_up_ms", "end", "fetched_ms", "leader_end", "log_start", "pulse")
 
@@ -53,18 +54,18 @@ class Follower:
         self.broker_id = broker_id
         self.end = UNKNOWN
         self.log_start = UNKNOWN
-        self.leader_end = UNKNOWN  # at its last fetch
+        self.leader_end = UNKNOWN  # the leader's log end at this follower's last fetch
         self.fetched_ms = 0
         self.caught_up_ms = caught_up_ms
         self.broker_epoch: BrokerEpoch | None = None
         self.pulse: Pulse | None = None
 
     def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
-        """It has everything below `offset`."""
+        """Note that the follower fetched from `offset`, so it has every record below."""
         if offset >= leader_end:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif offset >= self.leader_end:
-            # Where the log grows all the time nobody is ever at its very end.
+            # A log that grows all the time is never fetched to its very end: the end at the fetch before is enough.
             self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
         self.end = offset
         self.leader_end = max(leader_end, self.leader_end)
@@ -86,17 +87,19 @@ class InSync:
         self.pending: Proposal | None = None
 
     def adopt(self, terms: Terms) -> None:
-        """What the controller decided; whatever was proposed is settled by it."""
+        """Take over what the controller decided; it settles a proposal that was under way."""
         self.isr = terms.isr
         self.maximal = frozenset(terms.isr)
         self.partition_epoch = terms.partition_epoch
         self.pending = None
         others = [broker_id for broker_id in terms.replicas if broker_id != self.node_id]
-        # A replica that is added in the middle of an epoch has everything to prove.
+        # A replica that is added in the middle of an epoch counts as not caught up until it fetches.
         self.followers = {other: self.followers.get(other) or Follower(other, 0) for other in others}
 
     def begin_epoch(self, now_ms: int, end: int, *, new_leader: bool) -> None:
-        """This node was elected, or elected again: what followers said to its predecessor does not count."""
+        """Start an epoch as leader. A `new_leader` forgets what it knew of its followers; a leader that was elected
+        again keeps their log ends.
+        """
         for broker_id, before in tuple(self.followers.items()):
             caught_up_ms = now_ms if broker_id in self.maximal else 0
             after = self.followers[broker_id] = Follower(broker_id, caught_up_ms)
@@ -106,7 +109,9 @@ class InSync:
                 after.broker_epoch, after.pulse = before.broker_epoch, before.pulse
 
     def grows_from(self, end: int) -> None:
-        """The log, which ended at `end`, grows: who had all of it was caught up when it was last heard."""
+        """Note that the log, which ended at `end`, grows: followers that had all of it were caught up at their
+        session's last fetch.
+        """
         for follower in self.followers.values():
             if follower.end == end and follower.pulse is not None:
                 heard_ms = follower.pulse.heard_ms
@@ -114,7 +119,7 @@ class InSync:
                     follower.fetched(end, end, heard_ms)
 
     def high_watermark(self, own_end: int, end: int, min_isr: int, others: OtherBrokers, now_ms: int) -> int:
-        """Below which everyone who counts has everything; -1 if it must not move."""
+        """Return the offset below which every replica that counts has every record; -1 if it must not move."""
         if len(self.isr) < self.effective_min(min_isr):
             return UNKNOWN
         lowest = own_end
@@ -127,7 +132,7 @@ class InSync:
         return lowest
 
     def effective_min(self, min_isr: int) -> int:
-        """No more in-sync replicas can be asked for than there are replicas."""
+        """Return `min_isr`, but at most the number of replicas."""
         return min(min_isr, len(self.followers) + 1)
 
     # --- the ISR
@@ -145,11 +150,11 @@ class InSync:
         return follower.end >= least and follower.broker_id not in self.isr and self._is_eligible(follower, others)
 
     def may_expand(self, follower: Follower, least: int, others: OtherBrokers) -> bool:
-        """Whether this follower has just become one to propose; `least`: what a member has."""
+        """Whether this follower should be proposed for the ISR now; `least` is the log end that a member must have."""
         return self.pending is None and self._can_join(follower, least, others)
 
     def lagging(self, end: int, now_ms: int, lag_ms_max: int) -> list[int]:
-        """The members that have fallen behind."""
+        """Return the members of the ISR that have fallen behind."""
         found = []
         for broker_id in self.isr:
             follower = self.followers.get(broker_id)
@@ -158,14 +163,14 @@ class InSync:
         return found
 
     def propose(self, leader_epoch: int, end: int, least: int, others: OtherBrokers, now_ms: int) -> Proposal | None:
-        """The next change of the ISR, if one is due; it is under way from now on."""
+        """Return the next change of the ISR if one is due; it counts as under way from now on."""
         if self.pending is not None:
             return None
         joining = [each.broker_id for each in self.followers.values() if self._can_join(each, least, others)]
         if joining:
             members: Iterable[int] = (*self.isr, *joining)
-            # Stricter for the high watermark from now on, whatever the controller will say. A shrink is not believed
-            # before the controller has agreed.
+            # The high watermark waits for the joining followers from now on, whatever the controller decides. A shrink
+            # takes effect only when the controller has agreed.
             self.maximal = frozenset(members)
         else:
             gone = self.lagging(end, now_ms, others.lag_ms_max)
@@ -181,7 +186,8 @@ class InSync:
         if broker_id == self.node_id:
             epoch = others.broker_epoch(broker_id)
         else:
-            # A member that has not fetched yet: should it be gone, the controller's ISR is another by then.
+            # A member that has not fetched yet has no known epoch. If its broker is gone, the controller has already
+            # taken it out of the ISR and refuses the proposal by its epoch.
             epoch = self.followers[broker_id].broker_epoch if broker_id in self.followers else None
         return NO_BROKER_EPOCH if epoch is None else epoch
 
@@ -192,6 +198,6 @@ class InSync:
         self.pending = None
 
     def withdraw(self) -> None:
-        """The controller certainly did not do it."""
+        """Drop the proposal: the controller certainly did not carry it out."""
         self.pending = None
         self.maximal = frozenset(self.isr)

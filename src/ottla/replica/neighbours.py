@@ -1,5 +1,5 @@
-"""Neighbours: what a replica knows of the world around it, and whom it tells. The server fulfils it; `ALONE` is the
-world of a partition without other replicas.
+"""Neighbours: the port through which a replica asks about other brokers and reports its own changes. The server
+implements it; `ALONE` is for a partition without other replicas.
 """
 
 from __future__ import annotations
@@ -8,21 +8,21 @@ from typing import Protocol, TypeVar
 
 from ottla.model.ids import BrokerEpoch
 
-# What is told of: the partition itself, which this module does not know.
+# The type of the partition that changes are reported for; this module must not import it.
 PartitionT = TypeVar("PartitionT", contravariant=True)
 
 _LAG_MS_MAX = 30_000
 
 
 class OtherBrokers(Protocol):
-    """What the ISR depends on besides the followers' fetches."""
+    """What the ISR depends on besides the followers' fetches: the other brokers' state."""
 
     @property
     def lag_ms_max(self) -> int:
-        """replica.lag.time.max.ms: who was not caught up for that long is not in sync."""
+        """replica.lag.time.max.ms: a follower that was not caught up for that long is not in sync."""
 
     def broker_epoch(self, broker_id: int) -> BrokerEpoch | None:
-        """Of a broker that is registered and not fenced."""
+        """Return the epoch of a registered broker that is not fenced; None for any other broker."""
 
     def may_join(self, broker_id: int) -> bool:
         """Whether a broker may be in an ISR: neither fenced nor shutting down."""
@@ -30,25 +30,27 @@ class OtherBrokers(Protocol):
 
 class Neighbours(OtherBrokers, Protocol[PartitionT]):
     def steady_ms(self) -> int:
-        """Now, by a clock that nobody sets: what followers' lag is measured by."""
+        """Return the time of a clock that is never adjusted; the lag of followers is measured by it."""
 
     def moved(self, partition: PartitionT) -> None:
-        """High watermark, low watermark or role changed: whoever waits for the partition must look again."""
+        """High watermark, low watermark or role changed: requests that wait for the partition must be tried again."""
 
     def grew(self, partition: PartitionT, *, hurry: bool) -> None:
-        """Followers have something to fetch; without `hurry` it is only worth telling with their next answer."""
+        """Followers have something to fetch; without `hurry` it is enough to tell them with their next answer."""
 
     def must_sync(self, partition: PartitionT) -> None:
-        """What a durable partition holds counts when it is on disk, and nobody writes to it now."""
+        """A durable partition has records that count only when they are synced, and no write to it is under way: sync
+        it.
+        """
 
     def writes_later(self) -> bool:
-        """Whether there is somebody to write what is appended while the disk is slow."""
+        """Whether appends may wait for a worker that writes them while the disk is slow."""
 
     def must_write(self, partition: PartitionT) -> None:
-        """Something of its log waits to be written."""
+        """Some appended bytes of this partition's log wait to be written."""
 
     def sealed(self, partition: PartitionT) -> None:
-        """A segment of its log has ended and should be on disk before long."""
+        """A segment of this partition's log is complete and should be synced before long."""
 
     def isr_may_change(self, partition: PartitionT) -> None:
         """`partition.isr_proposal` has something to propose."""

@@ -1,23 +1,21 @@
-"""Partition: one replica of a partition over its log, as leader or follower — high watermark, epochs, what may be read
-and when. The table of roles and events is in `replica/__init__.py`.
+"""Partition: one replica of a partition over its log, as leader or follower: high watermark, epochs, readable range.
+The table of roles and events is in `replica/__init__.py`.
 
 Rules:
-- The controller's terms decide the role (`lead`, `follow`). The leader alone takes records; it keeps the book about the
-  others (`isr`) and moves the high watermark as they fetch. Where it is the only replica (`alone`) the high watermark
-  follows the log's end at once. Where records must be on disk before they count (`durable`), a leader's own end is
-  what was synced, and a follower does not tell its leader of more than that (`tells`).
-- A follower appends what its leader sent as it is, takes over the leader's watermarks, and cuts its log where the
-  leader says that their histories part. Its high watermark never goes back but with such a cut.
+- The controller's terms decide the role (`lead`, `follow`). Only the leader takes producers' records; it notes how far
+  its followers are (`isr`) and moves the high watermark as they fetch. If it is the only replica (`alone`) the high
+  watermark follows the log end at once. If records must be synced before they count (`durable`), the leader's own end
+  is the synced one, and a follower fetches only from a synced end (`tells`).
+- A follower appends the leader's bytes unchanged, takes over the leader's watermarks, and truncates its log where it
+  diverges from the leader's. Its high watermark goes back only with such a truncation.
 - `last_stable_offset` <= `high_watermark` <= `log.next_offset`, always. Consumers read below the high watermark, with
-  READ_COMMITTED below the last stable offset; followers what is written (`log.written_offset`).
-- A request may name the leader epoch it believes in: an older one is fenced (FENCED_LEADER_EPOCH), a newer one unknown
-  here (UNKNOWN_LEADER_EPOCH).
-- While the disk is slow, what is appended waits to be written (`log.unwritten`): until then it does not count, and
-  neither consumers nor followers see it (`written`, `write_failed`).
-- A failed append leaves the log as it was, and the next one is tried afresh. A late write that fails takes with it all
-  that waits: nobody has seen it (`write_failed`). A failed sync is different: nobody can know what of it is on disk, so
-  everything above the high watermark is cut off (`sync_failed`). Not so where followers may have it: other records must
-  never take its place in the same epoch. Its directory goes, and another node leads.
+  READ_COMMITTED below the last stable offset; followers read all that is written (`log.written_offset`).
+- If a request names a leader epoch, an older one raises FENCED_LEADER_EPOCH, a newer one UNKNOWN_LEADER_EPOCH.
+- While the disk is slow, appended records wait to be written (`log.unwritten`): until they are `written` they do not
+  count, and neither consumers nor followers see them. If the write fails, they are cut off (`write_failed`).
+- A failed append leaves the log as it was. After a failed sync nobody knows what is on disk, so a sole replica cuts off
+  everything above the high watermark (`sync_failed`). With followers it does not, as they may have these records and no
+  others may take their place in this epoch: its directory goes offline and another node leads.
 """
 
 from __future__ import annotations
@@ -64,26 +62,25 @@ class Partition(Readable):
         high_watermark: int | None = None,
         neighbours: Neighbours[Partition] = ALONE,
     ) -> None:
-        """Leads as the only replica if a `leader_epoch` is given, else waits for its terms. `high_watermark` is the one
-        that was checkpointed."""
+        """Lead as the only replica if a `leader_epoch` is given; `high_watermark` is the checkpointed one."""
         super().__init__(topic, index, log)
         self.node_id = node_id
         self.neighbours = neighbours
         self.leader_id = NO_LEADER
         self.partition_epoch = NO_PARTITION_EPOCH
         self.alone = False  # leads, and there are no other replicas
-        self.in_sync: InSync | None = None  # of a leader that is not alone
-        # How often the end was cut off: who waits for an offset must know whether it is still the record it waits for.
+        self.in_sync: InSync | None = None  # only on a leader with followers
+        # How often the end was cut off, so that a request that waits for an offset can tell that its record is gone.
         self.cuts = 0
         self.durable = False
-        self.counts_at_once = False  # alone, and need not be on disk before
+        self.counts_at_once = False  # alone, and records need no sync before they count
         self._set_durable(log.config)
-        self.told_high_watermark = 0  # by the leader; a follower's own may have to wait for its disk
+        self.told_high_watermark = 0  # as the leader told it; the follower's own may have to wait for its disk
         self._take_charge(log)
         if high_watermark is not None:
             self.high_watermark = min(max(high_watermark, log.log_start_offset), log.next_offset)
         if self.durable and log.unflushed:
-            # What survived a crash counts from now on, so it must last from now on.
+            # What survived a crash counts from now on, so it must be durable from now on.
             log.flush()
         log.producers.replicated(self.high_watermark)
         if leader_epoch is not None:
@@ -92,16 +89,17 @@ class Partition(Readable):
     # --- roles
 
     def lead(self, terms: Terms, now_ms: int) -> bool:
-        """This node leads the partition on these terms; whether that is a new epoch.
+        """Lead the partition on these terms; return whether that is a new epoch.
 
-        Stale terms change nothing, nor do those it leads on already: a proposal that is under way goes on.
+        Terms that are stale or already known change nothing: a proposal that is under way goes on.
         """
         known = self.leader_epoch, self.partition_epoch
         if self._is_stale(terms) or (self.is_leader and known == (terms.leader_epoch, terms.partition_epoch)):
             return False
         assert self.node_id in terms.replicas, f"{self.name}: node {self.node_id} leads what it has no replica of"
         new_epoch = terms.leader_epoch > self.leader_epoch
-        # An epoch that was left out was another leader's, who may have had followers cut off what they told this one.
+        # A skipped epoch belonged to another leader, under which followers may have cut off what they had told this
+        # one.
         new_leader = not self.is_leader or terms.leader_epoch > self.leader_epoch + 1
         self.leader_id, self.leader_epoch = self.node_id, terms.leader_epoch
         self.partition_epoch = terms.partition_epoch
@@ -127,7 +125,7 @@ class Partition(Readable):
         return new_leader or new_epoch
 
     def follow(self, terms: Terms) -> bool:
-        """Another node leads the partition, or none; whether that is a new epoch. Stale terms change nothing."""
+        """Follow another leader, or none; return whether that is a new epoch. Stale terms change nothing."""
         if self._is_stale(terms):
             return False
         assert terms.leader != self.node_id, f"{self.name}: node {self.node_id} would follow itself"
@@ -139,7 +137,7 @@ class Partition(Readable):
         self.epoch_start = -1
         if led:
             self.neighbours.moved(self)
-            self.neighbours.grew(self, hurry=True)  # followers must learn that it is not here any more
+            self.neighbours.grew(self, hurry=True)  # followers must learn that the leader is elsewhere
         return new_epoch
 
     def _is_stale(self, terms: Terms) -> bool:
@@ -148,21 +146,21 @@ class Partition(Readable):
     def configure(self, config: LogConfig) -> None:
         self.log.configure(config)
         self._set_durable(config)
-        # Fewer members may be enough by now, or what was not synced may count.
+        # Fewer in-sync replicas may be enough now, or records that were not synced may count now.
         if self.is_leader and self._advance(self._when_last_heard()):
             self.neighbours.moved(self)
 
     def _set_durable(self, config: LogConfig) -> None:
-        # flush.messages=1 is how one asks a Kafka for the same: it syncs each append before it answers.
+        # flush.messages=1 asks for the same in Kafka, which then syncs each append before it answers.
         self.durable = config.fsync_before_ack or config.flush_messages == 1
         self.counts_at_once = self.alone and not self.durable
 
     def move_to(self, log: Log) -> None:
-        """The same records, in another directory."""
+        """Continue on a copy of the log in another directory."""
         log.configure(self.log.config)
         self._take_charge(log)
         self.log = log
-        self.written()  # the copy is, whatever the old one waited for
+        self.written()  # the copy is written, even if the old log had unwritten records
         log.producers.replicated(self.high_watermark)
         if log.has_unsynced_segments:
             self._rolled()
@@ -187,7 +185,7 @@ class Partition(Readable):
         transaction_version: int = -1,
         look: Look | None = None,
     ) -> Appended:
-        """Append as the leader. `look`: what was found in a client's batch, where somebody has looked already."""
+        """Append as the leader. `look` is the result of a look into a client's batch, if one was taken already."""
         if not self.alone:
             self._check_append(acks)
         if leader_epoch is not None:
@@ -203,7 +201,7 @@ class Partition(Readable):
                 log.producers.replicated(end)
         elif self.in_sync is not None and log.next_offset > before:
             self.in_sync.grows_from(before)
-            # Any other member lacks these records: it moves the high watermark when it has them.
+            # Other members lack these records: the high watermark moves when they fetch beyond them.
             if len(self.in_sync.maximal) == 1 and self._advance(self.neighbours.steady_ms()):
                 self.neighbours.moved(self)
             self.neighbours.grew(self, hurry=True)
@@ -216,14 +214,14 @@ class Partition(Readable):
 
     @property
     def has_enough(self) -> bool:
-        """Whether as many replicas are in sync as acks=all wants."""
+        """Whether enough replicas are in sync for acks=all."""
         in_sync = self.in_sync
         if in_sync is None:
             return True
         return len(in_sync.isr) >= in_sync.effective_min(self.log.config.min_insync_replicas)
 
     def enough_after(self, offset: int) -> ErrorCode | None:
-        """What to tell a producer (acks=all) whose records end at `offset`; None: it has to wait."""
+        """Return the answer for a producer (acks=all) whose records end at `offset`; None if it has to wait."""
         if not self.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.high_watermark < offset:
@@ -235,23 +233,23 @@ class Partition(Readable):
 
     @property
     def own_end(self) -> int:
-        """Up to where this replica has what counts."""
+        """The end of the records that this replica may count for the high watermark."""
         log = self.log
         return min(log.recovery_point, log.next_offset) if self.durable else log.written_offset
 
     @property
     def waits_for_disk(self) -> bool:
-        """Whether what is appended does not count before the disk has done something with it."""
+        """Whether appended records count only after they were written or synced later."""
         return self.durable or bool(self.log.unwritten)
 
     @property
     def tells(self) -> int | None:
-        """The offset a follower may fetch from now; None while it waits for a sync, since fetching acknowledges."""
+        """The offset a follower may fetch from now; None while it waits for a sync, because a fetch acknowledges."""
         end = self.log.next_offset
         return end if self.own_end == end else None
 
     def _advance(self, now_ms: int) -> bool:
-        """Move the leader's high watermark as far as it goes; whether it moved."""
+        """Move the leader's high watermark as far as it may go; return whether it moved."""
         if self.in_sync is None:
             reached = self.own_end
         else:
@@ -262,7 +260,7 @@ class Partition(Readable):
         return self._raise_to(reached)
 
     def broker_left(self, broker_id: int, now_ms: int) -> None:
-        """It is about to join nobody's ISR any more: what waited for it, though no member did, need not."""
+        """A broker can no longer join an ISR: stop waiting for it with the high watermark if it is not a member."""
         in_sync = self.in_sync
         if in_sync is not None and broker_id in in_sync.followers and self.is_leader and self._advance(now_ms):
             self.neighbours.moved(self)
@@ -278,19 +276,19 @@ class Partition(Readable):
         return True
 
     def _when_last_heard(self) -> int:
-        """A moment to judge by where nobody tells the time: when a follower last fetched."""
+        """Return when a follower last fetched, as the time to judge by where the caller gives none."""
         followers = self.in_sync.followers.values() if self.in_sync is not None else ()
         return max((follower.fetched_ms for follower in followers), default=0)
 
     @property
     def needs_sync(self) -> bool:
-        """Whether the shell should sync the log now: answers wait for it, or flush.messages are due."""
+        """Whether the log should be synced now: answers wait for it, or flush.messages is reached."""
         log = self.log
         unflushed = log.next_offset - log.recovery_point
         return unflushed > 0 and (self.durable or unflushed >= log.config.flush_messages)
 
     def written(self) -> None:
-        """Some of what waited for a slow disk is in its files: it counts from now on."""
+        """Some records that waited for a slow disk are written: let them count."""
         log = self.log
         before = log.written_offset
         log.unwritten.settle()
@@ -305,15 +303,15 @@ class Partition(Readable):
             self.neighbours.moved(self)
 
     def write_failed(self, now_ms: int = 0) -> None:
-        """What waits cannot be written. Nobody has seen it: it is cut off, as if it had been refused."""
-        self.written()  # what is in its files all the same counts
+        """Records that wait cannot be written: cut them off. No reader has seen them."""
+        self.written()  # let those count that were written all the same
         log = self.log
         if log.unwritten:
-            self.cuts += 1  # also if it fails now: the log makes up for it before anything else is appended
+            self.cuts += 1  # also if the truncation fails: the log repeats it before its next append
             log.truncate_to(log.written_offset, now_ms=now_ms)
 
     def synced(self) -> None:
-        """The files of the last `log.files_to_sync` are on disk."""
+        """The files of the last `log.files_to_sync` are synced."""
         self.log.mark_synced()
         if self.log.unwritten:
             self.written()
@@ -321,22 +319,22 @@ class Partition(Readable):
             self._advance(self._when_last_heard())
 
     def sync_failed(self, now_ms: int = 0) -> None:
-        """A sync failed: its pages may be lost although they still read well, so only what was synced before stays."""
+        """A sync failed: pages may be lost although they still read well, so only what was synced stays."""
         self.log.sync_failed()
         if self.durable:
-            self.cuts += 1  # also if it fails now: the log makes up for it before anything else is appended
+            self.cuts += 1  # also if the truncation fails: the log repeats it before its next append
             if self.alone:
                 self.log.truncate_to(self.high_watermark, now_ms=now_ms)
 
     def delete_records(self, offset: int) -> int:
-        """Move the log start up to `offset`; the new log start."""
+        """Move the log start up to `offset`; return the new log start."""
         if self.log.advance_log_start(self.deletion_point(offset)) and self.in_sync is not None:
             self.neighbours.grew(self, hurry=True)
         return self.log.log_start_offset
 
     @property
     def low_watermark(self) -> int:
-        """Below which no replica that is alive has records any more."""
+        """The lowest log start of all replicas whose brokers are alive."""
         lowest = self.log.log_start_offset
         if self.in_sync is not None:
             for broker_id, follower in self.in_sync.followers.items():
@@ -361,9 +359,10 @@ class Partition(Readable):
         pulse: Pulse | None = None,
         patient: bool = True,
     ) -> Fetch:
-        """What another replica reads from `offset` on, which says that it has everything below.
+        """Answer a follower's fetch from `offset`, by which it says that it has every record below.
 
-        Unless it is `patient` it gets Cold where it would have to wait for the disk, and has said nothing.
+        Unless `patient`, raise Cold where the disk would have to be waited for; then the follower's progress is not
+        noted.
         """
         if current_leader_epoch != NO_EPOCH:
             self.check_epoch(current_leader_epoch)
@@ -371,7 +370,7 @@ class Partition(Readable):
         follower = self._follower(replica_id, current_leader_epoch)
         registered = self.neighbours.broker_epoch(replica_id)
         if broker_epoch != -1 and registered is not None and registered > broker_epoch:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # of its life before
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # sent by an earlier incarnation of the follower
         log = self.log
         if last_fetched_epoch != NO_EPOCH:
             diverging = self._diverging(offset, last_fetched_epoch)
@@ -395,7 +394,7 @@ class Partition(Readable):
     def _follower(self, replica_id: int, current_leader_epoch: int) -> Follower:
         follower = self.in_sync.followers.get(replica_id) if self.in_sync is not None else None
         if follower is None:
-            # A replica that was just added knows of it before its leader does: it should try again.
+            # A replica that was just added may learn of it before its leader does: it should try again.
             named = current_leader_epoch != NO_EPOCH
             raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH if named else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return follower
@@ -420,7 +419,7 @@ class Partition(Readable):
 
     @property
     def _least(self) -> int:
-        """What a member of the ISR has: everything committed, and all that this leader began with."""
+        """The log end that a member of the ISR must have: everything committed, and all that this leader began with."""
         return max(self.high_watermark, self.epoch_start)
 
     def _consider_expanding(self) -> None:
@@ -429,13 +428,13 @@ class Partition(Readable):
             self.neighbours.isr_may_change(self)
 
     def isr_proposal(self, now_ms: int) -> Proposal | None:
-        """The change of the ISR that the controller should be asked for now, once; None while one is under way."""
+        """Return the change of the ISR to ask the controller for, once; None while one is under way."""
         if self.in_sync is None:
             return None
         return self.in_sync.propose(self.leader_epoch, self.log.written_offset, self._least, self.neighbours, now_ms)
 
     def proposal_accepted(self, terms: Terms, now_ms: int) -> None:
-        """The controller's answer to a proposal; older than what is known by now, it is ignored."""
+        """Take over the controller's answer to a proposal, unless it is older than what is known by now."""
         in_sync = self.in_sync
         if in_sync is None or terms.leader_epoch != self.leader_epoch or terms.partition_epoch < self.partition_epoch:
             return
@@ -446,20 +445,20 @@ class Partition(Readable):
         self._consider_expanding()
 
     def proposal_refused(self, error: ErrorCode, now_ms: int) -> bool:
-        """The controller said no; whether to ask it the same again.
+        """The controller refused a proposal; return whether to ask for the same again.
 
-        Only some errors say that nothing was changed. After the others what counts is what the metadata says next.
+        Only some errors say that nothing was changed. After the others the next metadata records decide.
         """
         if self.in_sync is not None and error in CERTAINLY_NOT_DONE:
             self.in_sync.withdraw()
-            if self._advance(now_ms):  # who was to join was waited for
+            if self._advance(now_ms):  # it waited for the followers that were to join
                 self.neighbours.moved(self)
         return error not in CERTAINLY_NOT_DONE and error not in AWAIT_METADATA
 
     # --- the follower's writing
 
     def append_fetched(self, records: memoryview | bytes, high_watermark: int, log_start: int, now_ms: int) -> int:
-        """What the leader answered; how many bytes of it were new. Batches that are here already are passed over."""
+        """Append what the leader sent; return how many bytes were new. Batches that are here already are skipped."""
         if self.is_leader:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.log
@@ -477,9 +476,9 @@ class Partition(Readable):
     def truncate_for(
         self, epoch: int, end_offset: int, now_ms: int = 0, *, producers: ProducersThen | None = None
     ) -> int:
-        """Cut the log at `cut_point`; its new end. `producers`: what they were there, if the caller knows."""
+        """Cut the log at `cut_point`; return its new end. `producers`: their state at that offset, if known."""
         self.truncate_to(self.cut_point(epoch, end_offset), now_ms, producers=producers)
-        # An epoch in which nothing was written after all: it would be asked about again and again.
+        # Forget epochs that are now empty: each would cost another round trip to the leader.
         self.log.epochs.truncate_from_end(self.log.next_offset)
         return self.log.next_offset
 
@@ -488,7 +487,7 @@ class Partition(Readable):
             self._was_cut()
 
     def begin_at(self, offset: int, now_ms: int = 0) -> None:
-        """The leader's log begins beyond the end of this one: nothing of it is of use any more."""
+        """Start the log anew at `offset`, because the leader's log starts beyond the end of this one."""
         self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
         self._was_cut()
         self.high_watermark = offset

@@ -1,6 +1,6 @@
-"""Readable: the reading side of a replica — what consumers, followers and clients that look for offsets may see.
+"""Readable: the reading side of a replica — what consumers, followers and ListOffsets may see.
 
-A follower serves those who know that it may be one (KIP-392), up to the high watermark that its leader told it.
+A follower serves clients that know of fetching from followers (KIP-392), up to the high watermark its leader told it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ottla.model.limits import ABORTED_PER_FETCH_MAX
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
-# How replicas look at a log: all of it.
+# Isolation of replicas: they read up to the end of the log.
 TO_THE_END = -1
 
 
@@ -28,7 +28,7 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
-# In DeleteRecords: up to wherever the high watermark is.
+# In DeleteRecords: delete up to the high watermark.
 HIGH_WATERMARK = -1
 NO_EPOCH = -1
 _NO_TIME = -1
@@ -43,7 +43,7 @@ class Fetch(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     aborted: list[tuple[ProducerId, int]]
-    diverging: tuple[int, int] | None  # (epoch, end offset) where the reader's history parts from ours
+    diverging: tuple[int, int] | None  # (epoch, end offset) where the reader's log diverges from this one
 
 
 class Readable:
@@ -66,7 +66,7 @@ class Readable:
         self.is_leader = False
         self.epoch_start = -1  # where the log ended when this node began to lead
         self.high_watermark = log.log_start_offset
-        self.sent_bytes = 0  # what consumers were given since it was opened
+        self.sent_bytes = 0  # bytes sent to consumers since the partition was opened
 
     def require_leader(self) -> None:
         if not self.is_leader:
@@ -90,10 +90,10 @@ class Readable:
         aborted_max: int = ABORTED_PER_FETCH_MAX,
         patient: bool = True,
     ) -> Fetch:
-        """What a consumer may read from `offset` on; a follower serves those who know that it may be one (KIP-392).
+        """Read for a consumer from `offset` on; unless `only_leader`, a follower answers, too (KIP-392).
 
-        Raises FENCED/UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE; unless it is `patient` also
-        Cold, where it would have to wait for the disk.
+        Raises FENCED/UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE; and Cold, unless `patient`,
+        where it would have to wait for the disk.
         """
         if current_leader_epoch != NO_EPOCH:
             self.check_epoch(current_leader_epoch)
@@ -126,7 +126,7 @@ class Readable:
         return _new(Fetch, (fetched.slice, self.high_watermark, stable, log.log_start_offset, aborted, None))
 
     def _diverging(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
-        """Where our history ends for the reader's last epoch, if that is before what it has already read (KIP-595)."""
+        """Return the end of the reader's last epoch in this log, if the reader has read beyond it (KIP-595)."""
         epoch, end = self._epoch_end(last_fetched_epoch)
         if epoch == NO_EPOCH or offset < self.log.log_start_offset:
             raise ApiError(
@@ -144,11 +144,11 @@ class Readable:
         only_leader: bool = True,
         search: Callable[[TimeSearch], TimeOffset | None] = TimeSearch.whole,
     ) -> TimeOffset | None:
-        """The offset of a moment, or of one of the special ones; None if there is no such record. Where records must be
-        searched for, `search` does it.
+        """Return the offset for a timestamp, or for a special one such as LATEST; None if there is no such record.
+        `search` runs the search where records must be read.
 
-        Clients of a new leader that does not know yet how far its predecessor had come get OFFSET_NOT_AVAILABLE, rather
-        than an offset lower than one they were told before.
+        A new leader whose high watermark has not reached the beginning of its epoch raises OFFSET_NOT_AVAILABLE, rather
+        than answer with an offset lower than one that clients were told before.
         """
         if current_leader_epoch != NO_EPOCH:
             self.check_epoch(current_leader_epoch)
@@ -190,7 +190,7 @@ class Readable:
             )
 
     def epoch_end_offset(self, leader_epoch: int, *, current_leader_epoch: int = NO_EPOCH) -> tuple[int, int]:
-        """(epoch, end offset) of the largest epoch at or below `leader_epoch`; (-1, -1) if unknown."""
+        """Return (epoch, end offset) of the largest epoch at or below `leader_epoch`; (-1, -1) if unknown."""
         if current_leader_epoch != NO_EPOCH:
             self.check_epoch(current_leader_epoch)
         self.require_leader()
@@ -199,16 +199,16 @@ class Readable:
     def _epoch_end(self, leader_epoch: int) -> tuple[int, int]:
         latest, written = self.log.epochs.latest, self.log.written_offset
         if self.is_leader and latest < leader_epoch <= self.leader_epoch:
-            # An epoch begins, for whoever asks, when its leader does, even if it has not written anything yet.
+            # A leader's epoch counts as begun from its election on, even if nothing was written in it yet.
             known = leader_epoch == self.leader_epoch or latest == NO_EPOCH
             return leader_epoch if known else latest, written
         epoch, end = self.log.epoch_end(leader_epoch)
         return epoch, min(end, written)
 
     def cut_point(self, epoch: int, end_offset: int) -> int:
-        """Where the leader, in whose history `epoch` ends at `end_offset`, parts from this log.
+        """Return the offset where this log diverges from that of the leader, in which `epoch` ends at `end_offset`.
 
-        Where the leader's epoch is unknown here, this is one step of several: the next fetch tells more.
+        If `epoch` is unknown here, this is one step of several: the leader's answer to the next fetch tells more.
         """
         known, end = self.log.epoch_end(epoch)
         if known == epoch:
@@ -218,7 +218,7 @@ class Readable:
         return min(end, self.log.next_offset)
 
     def deletion_point(self, offset: int) -> int:
-        """Where `delete_records` would let the log start (-1: at the high watermark), or why it may not."""
+        """Return the log start that `delete_records` would set (-1: at the high watermark), or raise why it may not."""
         self.require_leader()
         config = self.log.config
         if config.compact and not config.delete:
@@ -239,7 +239,7 @@ class Readable:
         return max(offset, self.log.log_start_offset)
 
     def _first_epoch(self) -> int:
-        """The epoch of the first record, or of the one that will be."""
+        """Return the epoch of the first record; in an empty log that of the next record."""
         log = self.log
         epoch = log.epochs.epoch_at(log.log_start_offset)
         return self.leader_epoch if epoch == NO_EPOCH and log.log_start_offset == log.next_offset else epoch

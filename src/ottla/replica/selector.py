@@ -14,10 +14,10 @@ RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 def preferred(
     partition: Partition, offset: int, rack: str, rack_of: Callable[[int], str | None], now_ms: int
 ) -> int | None:
-    """The follower a consumer at `offset` should turn to; None if it is right here.
+    """Return the follower that a consumer at `offset` should fetch from; None if it should stay with this leader.
 
-    Only members of the ISR that have the offset: a consumer that follows a lagging replica would lag for ever. Of
-    several the one that is furthest. `rack_of` knows brokers that the consumer can reach.
+    Only members of the ISR that have the offset are considered: a consumer of a lagging replica would lag for ever. Of
+    several, the one with the highest log end is chosen. `rack_of` knows only brokers that the consumer can reach.
     """
     in_sync = partition.in_sync
     if in_sync is None or not rack or rack_of(partition.node_id) == rack:

@@ -1,7 +1,7 @@
-"""Terms: what the controller decided about a partition — who holds it, who leads, who is in sync — and Proposal: what
-its leader asks the controller to decide about the in-sync replicas.
+"""Terms: what the controller decided about a partition (replicas, leader, in-sync replicas); Proposal: the ISR change
+that a leader asks the controller for.
 
-The controller's own record of a partition has more; this is what a replica acts upon.
+The controller's own record of a partition has more; Terms are the part that a replica acts upon.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ class Terms(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """An AlterPartition for one partition; each member of the ISR with the broker epoch its leader knows (-1: none)."""
+    """An AlterPartition for one partition; each member of the ISR comes with the broker epoch that the leader knows
+    (-1: none).
+    """
 
     leader_epoch: int
     partition_epoch: PartitionEpoch

@@ -1,4 +1,4 @@
-"""The balancer: which replicas should live elsewhere, so that no broker has much more to do than another.
+"""The balancer: plans which replicas should move so that the brokers carry similar loads.
 
-Pure and deterministic: what brokers and partitions are like goes in (`loads`), a `Plan` comes out (`plan.make_plan`).
+Pure and deterministic: the loads of brokers and partitions go in (`loads`), a `Plan` comes out (`plan.make_plan`).
 """

@@ -1,9 +1,10 @@
-"""The layout that a plan is made on: who holds what, kept up to date move by move, and what a move must never break.
+"""Layout: which broker holds which replicas while a plan is made, updated move by move, and the rules that every move
+keeps.
 
 Rules that no goal may break:
 - Never two replicas of a partition on one broker; never fewer or more replicas than before.
 - Never fewer racks for a partition than it has now.
-- Nothing new for a broker that does not take any, nor beyond `FULL` of its disk.
+- No new replica for a broker that takes none, nor beyond `FULL` of its disk.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Layout:
         leaves, enters = rack_of.get(old, old), rack_of[new]
         if leaves == enters:
             return False
-        enters_new = True  # which makes up for one that may be lost
+        enters_new = True  # the move enters a rack that held no replica, which makes up for the rack it may leave
         for each in replicas:
             rack = rack_of.get(each, each)
             if rack == leaves and each != old:
@@ -68,17 +69,18 @@ class Layout:
         return len({self._rack_of.get(broker, broker) for broker in replicas})
 
     def relief(self, old: int, new: int) -> float:
-        """How much more even the counts are (sum of squares, by capacity) with a replica less here and one more there;
-        below zero if less."""
+        """Return how much more even the replica counts get (sum of squares, by capacity) if one replica moves from
+        `old` to `new`; negative if less even.
+        """
         return (2 * self.count(old) - 1) / self.capacity(old) - (2 * self.count(new) + 1) / self.capacity(new)
 
     def ideal_shift(self, full: int, empty: int) -> float:
-        """How many bytes would have to go from one broker to the other for both to be equally full, by capacity."""
+        """Return how many bytes would have to move from `full` to `empty` for both to be equally full, by capacity."""
         gap = self.size_bytes[full] / self.capacity(full) - self.size_bytes[empty] / self.capacity(empty)
         return gap / (1 / self.capacity(full) + 1 / self.capacity(empty))
 
     def replace(self, at: TopicPartition, old: int, new: int) -> None:
-        """Let a replica live elsewhere; the order of the others stays."""
+        """Move a replica from `old` to `new`; the order of the partition's replicas stays."""
         self.replicas[at] = tuple(new if each == old else each for each in self.replicas[at])
         size_bytes = self.partitions[at].size_bytes
         del self.held[old][at]
@@ -87,7 +89,7 @@ class Layout:
         self.size_bytes[new] += size_bytes
 
     def prefer(self, at: TopicPartition, leader: int) -> None:
-        """Let another replica be the preferred leader: it changes places with the one that is."""
+        """Make another replica the preferred leader: it swaps places with the present one."""
         replicas = list(self.replicas[at])
         position = replicas.index(leader)
         replicas[0], replicas[position] = replicas[position], replicas[0]

@@ -1,8 +1,9 @@
-"""The goals about leaders: as many for each broker, and as much to do for each. Nothing is copied for these:
-a partition gets another one of its replicas as the preferred leader.
+"""The goals about leaders: every broker leads as many partitions and serves as many bytes as the others. No data is
+copied for these goals: another of a partition's replicas becomes its preferred leader.
 
-Counts are evened along the shortest chain of brokers from one that leads many to one that leads at least two fewer, in
-which each hands one partition on to the next that has a replica of it: so no better spread exists than the one found.
+Counts are evened along the shortest chain of brokers from one that leads many to one that leads at least two fewer:
+each broker of the chain hands one partition to the next, which has a replica of it. So the final spread of leaders is
+the best that exists.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _TOLERANCE = 0.1
 
 
 class Leaders:
-    """Who leads what, of those that take part."""
+    """The partitions that each broker which takes replicas is the preferred leader of."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -44,13 +45,13 @@ class Leaders:
         return [each for each in self._layout.replicas[at][1:] if each in self.led]
 
     def evens(self, old: int, new: int) -> bool:
-        """Whether one less here and one more there lowers the sum of squares (by capacity)."""
+        """Whether moving one leadership from `old` to `new` lowers the sum of squares (by capacity)."""
         capacity = self._layout.capacity
         return (2 * len(self.led[old]) - 1) / capacity(old) > (2 * len(self.led[new]) + 1) / capacity(new)
 
 
 def leave_leadership(layout: Layout) -> None:
-    """Brokers that drain lead nothing that another replica may lead."""
+    """Brokers that drain give up every leadership that another replica may take."""
     leaders = Leaders(layout)
     for at, replicas in layout.replicas.items():
         first = layout.brokers.get(replicas[0])
@@ -59,7 +60,7 @@ def leave_leadership(layout: Layout) -> None:
 
 
 def even_leaders(layout: Layout) -> None:
-    """All that take part lead as many as each other, and are sent as much."""
+    """Even the number of leaderships of the brokers that take part, then the bytes that they serve as leaders."""
     leaders = Leaders(layout)
     while _hand_one_over(leaders, layout):
         pass
@@ -77,8 +78,11 @@ def _hand_one_over(leaders: Leaders, layout: Layout) -> bool:
 
 
 def _chain(leaders: Leaders, start: int) -> list[tuple[TopicPartition, int]]:
-    """Hand-overs that end at a broker which leads enough fewer than the first one; shortest first."""
-    came: dict[int, tuple[TopicPartition, int]] = {}  # broker -> the partition it would get, and from whom
+    """Return the shortest chain of hand-overs that ends at a broker which leads enough fewer partitions than
+    `start`.
+    """
+    # broker -> the partition it would get, and the broker it gets it from
+    came: dict[int, tuple[TopicPartition, int]] = {}
     waiting = deque([start])
     while waiting:
         broker = waiting.popleft()
@@ -98,7 +102,7 @@ def _chain(leaders: Leaders, start: int) -> list[tuple[TopicPartition, int]]:
 
 
 def _even_rates(leaders: Leaders, layout: Layout) -> None:
-    """Brokers that lead busy partitions exchange one with a broker that leads quiet ones."""
+    """Brokers that lead busy partitions exchange leaderships with brokers that lead quiet ones."""
     takers = layout.takers
     mean = sum(leaders.rate(each) for each in takers) / (len(takers) or 1)
     for _ in range(limits.BALANCE_EXCHANGES_MAX):
@@ -116,7 +120,9 @@ def _even_rates(leaders: Leaders, layout: Layout) -> None:
 def _cooling(
     leaders: Leaders, layout: Layout, hot: int, least: float
 ) -> tuple[TopicPartition, TopicPartition, int] | None:
-    """A partition of the hot broker, a quieter one of another that each has a replica of, and that other broker."""
+    """Return a partition of the hot broker, a quieter one of another broker, and that broker; both hold replicas of
+    both.
+    """
     rates = {at: layout.partitions[at].rate for broker in layout.takers for at in leaders.led[broker]}
     best: tuple[float, TopicPartition, TopicPartition, int] | None = None
     for other in layout.takers:

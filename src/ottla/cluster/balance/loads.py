@@ -1,4 +1,4 @@
-"""What the balancer is told, and what it answers."""
+"""The balancer's input (loads of brokers and partitions) and output (a plan of moves)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from ottla.model.ids import TopicPartition
 
 
 class BrokerLoad(NamedTuple):
-    """A broker. `capacity` is its fair share relative to the others; `disk_bytes` what its disks have for us, if known.
+    """A broker. `capacity` is its share relative to the others; `disk_bytes` is what its disks have for the log, if
+    known.
 
-    One that is not `alive` gets nothing new, and what it has is left alone: it may be back in a minute. One that is
-    `draining` is to end up with nothing.
+    A broker that is not `alive` gets no new replicas and keeps those it has: it may be back soon. A broker that is
+    `draining` shall end up with no replicas.
     """
 
     id: int
@@ -24,7 +25,7 @@ class BrokerLoad(NamedTuple):
 
     @property
     def takes(self) -> bool:
-        """Whether replicas may be put there."""
+        """Whether replicas may be moved to it."""
         return self.alive and not self.draining
 
 
@@ -39,7 +40,7 @@ class PartitionLoad(NamedTuple):
 
 
 class ReplicaMove(NamedTuple):
-    """Other replicas for a partition, or the same in another order (then nothing is copied)."""
+    """New replicas of a partition, or the same replicas in another order (then nothing is copied)."""
 
     at: TopicPartition
     before: tuple[int, ...]
@@ -52,21 +53,23 @@ class ReplicaMove(NamedTuple):
 
     @property
     def copied_bytes(self) -> int:
-        """What has to be copied over the network."""
+        """How many bytes have to be copied over the network."""
         return self.size_bytes * len(self.adding)
 
 
 class LoadTotals(NamedTuple):
-    """What one broker has."""
+    """The load of one broker."""
 
     leaders: int
     replicas: int
     size_bytes: int
-    rate: float  # bytes per second that clients write and read, as the preferred leader
+    rate: float  # bytes per second that clients write to and read from the partitions it is the preferred leader of
 
 
 class BalancePlan(NamedTuple):
-    """The moves, sorted by partition; what each broker has before and after; and what could not be done, in words."""
+    """The moves, sorted by partition; the load of each broker before and after; and what could not be done, in
+    words.
+    """
 
     moves: tuple[ReplicaMove, ...]
     before: Mapping[int, LoadTotals]
@@ -81,7 +84,7 @@ class BalancePlan(NamedTuple):
 def totals(
     brokers: Iterable[int], partitions: Iterable[PartitionLoad], replicas: Mapping[TopicPartition, tuple[int, ...]]
 ) -> dict[int, LoadTotals]:
-    """What each broker has if the partitions have these replicas."""
+    """Return the load of each broker if the partitions have these replicas."""
     found = {each: [0, 0, 0, 0.0] for each in sorted(brokers)}
     for partition in partitions:
         for position, broker in enumerate(replicas[partition.at]):

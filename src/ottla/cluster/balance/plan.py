@@ -1,7 +1,7 @@
-"""Making a plan: the goals one after the other, each without breaking what the former ones have reached.
+"""Making a plan: the goals are pursued one after the other, each without undoing the ones before it.
 
-Order: brokers that drain are emptied, racks are used, replicas are even by count, then by bytes, then leaders by count
-and by what they are sent. A partition is moved only if that serves one of these: a cluster in balance gives no moves.
+Order: drain brokers, spread over racks, even the replicas by count, then by bytes, then the leaders by count and by the
+bytes they serve. A partition is moved only if that serves one of these: a balanced cluster gives no moves.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from ottla.model.ids import TopicPartition
 def make_plan(
     brokers: Iterable[BrokerLoad], partitions: Iterable[PartitionLoad], *, copies: bool = True, evens: bool = True
 ) -> BalancePlan:
-    """The moves that balance the cluster. Without `copies` only leaders change; without `evens` all that happens is
-    that brokers which drain have nothing left to do."""
+    """Return the moves that balance the cluster. Without `copies` only leaders change; without `evens` brokers are only
+    drained.
+    """
     brokers, partitions = sorted(brokers), sorted(partitions)
     layout = Layout(brokers, partitions)
     problems: list[str] = []

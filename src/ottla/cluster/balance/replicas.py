@@ -1,4 +1,4 @@
-"""Goals about where replicas are: brokers that drain end up empty, racks are used, counts are even."""
+"""The goals about where replicas are: draining brokers end up empty, partitions use several racks, counts are even."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ottla.model.ids import TopicPartition
 
 
 def drain(layout: Layout) -> Iterator[str]:
-    """Take everything from the brokers that drain; says what could not be taken."""
+    """Move every replica away from draining brokers; yield a message for each that could not be moved."""
     for broker in layout.brokers.values():
         if broker.draining:
             for at in sorted(layout.held[broker.id]):
@@ -21,7 +21,7 @@ def drain(layout: Layout) -> Iterator[str]:
 
 
 def use_racks(layout: Layout) -> None:
-    """Let partitions that have several replicas in one rack use another rack, if there is one."""
+    """Spread partitions that have several replicas in one rack over more racks, if there are any."""
     racks_max = layout.racks(layout.takers)
     for at in layout.replicas:
         replicas = layout.replicas[at]
@@ -41,7 +41,7 @@ def use_racks(layout: Layout) -> None:
 
 
 def even_replicas(layout: Layout) -> None:
-    """Move replicas from brokers with many to brokers with few, until no such move makes it more even."""
+    """Move replicas from brokers with many to brokers with few, until no move makes the counts more even."""
     while _move_one(layout):
         pass
 
@@ -62,20 +62,21 @@ def _crowd(layout: Layout, broker: int) -> float:
 
 
 def _best(layout: Layout, old: int, new: int) -> TopicPartition | None:
-    """The replica whose move evens the bytes best as well; the smallest of those."""
+    """Return the replica on `old` whose size comes nearest to what evens the bytes, too."""
     ideal = layout.ideal_shift(old, new)
     best: tuple[float, TopicPartition] | None = None
     for at in layout.held[old]:
         key = (abs(ideal - layout.partitions[at].size_bytes), at)
-        # Most are not better than the best so far: whether they may move need not be known.
+        # The order of these checks saves time: `may_replace` is asked only of better candidates.
         if (best is None or key < best) and layout.may_replace(at, old, new):
             best = key
     return None if best is None else best[1]
 
 
 def _least(layout: Layout, at: TopicPartition, old: int) -> int | None:
-    """Who may take the replica and has the least; if only the racks forbid it, those give way: a broker that leaves
-    is sure to take its rack's replica with it."""
+    """Return the least loaded broker that may take the replica. If only the rule about racks forbids all brokers, it is
+    relaxed: a broker that drains takes a replica away from its rack in any case.
+    """
     replicas = layout.replicas[at]
     allowed = [each for each in layout.takers if layout.may_replace(at, old, each)]
     if not allowed:

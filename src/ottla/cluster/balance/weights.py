@@ -1,6 +1,7 @@
-"""The goal about bytes: replicas of different size change places, so that disks fill evenly and counts stay even.
+"""The goal about bytes: brokers exchange replicas of different size, so that disks fill evenly and counts stay even.
 
-Copying costs, so brokers that are near the mean are left alone, and so is whatever a change would hardly improve.
+Copying is expensive, so brokers near the mean are left alone, and exchanges that would hardly improve anything are not
+made.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from ottla.cluster.balance.layout import Layout
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 
-# A broker may differ so much from the mean before it is worth copying anything.
+# How far a broker may be from the mean before anything is copied.
 TOLERANCE = 0.1
-# The least that one exchange has to bring, as a part of the mean.
+# The least that one exchange has to improve, as a fraction of the mean.
 _WORTHWHILE = 0.02
 
 
@@ -54,8 +55,9 @@ def _exchange_one(layout: Layout, mean: float) -> bool:
 def _best_exchange(
     layout: Layout, full: int, empty: int, least_bytes: float
 ) -> tuple[TopicPartition, TopicPartition | None] | None:
-    """A replica of the full broker, and a smaller one of the other (none, if that keeps the counts even), so that the
-    difference comes nearest to what would make both equally full."""
+    """Return a replica of the full broker and a smaller one of the empty broker (None, if a move alone keeps the counts
+    even) whose difference comes nearest to what would make both equally full.
+    """
     ideal = layout.ideal_shift(full, empty)
     sizes = layout.partitions
     smaller = sorted((sizes[at].size_bytes, at) for at in layout.held[empty])
@@ -77,7 +79,7 @@ def _best_exchange(
 def _near(
     smaller: list[tuple[int, TopicPartition]], keys: list[int], wanted_bytes: float, may_just_move: bool
 ) -> Iterator[tuple[int, TopicPartition | None]]:
-    """Candidates around the wanted size."""
+    """Yield replicas whose size is near the wanted one."""
     if may_just_move:
         yield 0, None
     position = bisect_left(keys, wanted_bytes)

@@ -1,1 +1,1 @@
-"""What can be asked of the cluster: one module per command, each deciding on a `View` of the state."""
+"""The commands of the cluster machine: one module per command, each deciding on a `View` of the state."""

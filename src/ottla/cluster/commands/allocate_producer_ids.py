@@ -1,4 +1,4 @@
-"""AllocateProducerIds: a block of ids for one broker, never given to another, not even after a crash."""
+"""AllocateProducerIds: give one broker a block of producer ids that no other ever gets, not even after a crash."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ottla.wire.journal import cluster_metadata as journal
 
 
 class ProducerIdBlock(NamedTuple):
-    """`first` … `first + size - 1`."""
+    """The ids `first` … `first + size - 1`."""
 
     first: int
     size: int

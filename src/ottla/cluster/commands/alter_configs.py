@@ -1,8 +1,8 @@
 """AlterConfigs, incremental and as a whole: each resource succeeds or fails by itself.
 
-What a broker can judge alone (the form of the request, settings that cannot change while it runs) is refused with
-INVALID_REQUEST, what the controller judges (values) mostly with INVALID_CONFIG: Kafka's division, visible to clients.
-Log levels (BROKER_LOGGER) are not part of the cluster's state and are dealt with before a command is made.
+As in Kafka, errors that a broker can detect alone (the form of the request, settings that cannot change while it runs)
+are INVALID_REQUEST; wrong values, which the controller detects, are mostly INVALID_CONFIG. Log levels (BROKER_LOGGER)
+are not part of the cluster's state and are handled before a command is made.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ottla.wire.journal import cluster_metadata as journal
 _MIN_ISR = MIN_INSYNC_REPLICAS.name
 _UNCLEAN = UNCLEAN_LEADER_ELECTION_ENABLE.name
 _CORDONED = CORDONED_LOG_DIRS.name
-# Lists of the other types are replaced as a whole.
+# APPEND and SUBTRACT work on lists of these resource types; settings of other types can only be replaced.
 _SPLITTABLE: dict[int, Mapping[str, Setting[Any]]] = {
     ResourceType.TOPIC: TOPIC_SETTINGS,
     ResourceType.BROKER: BROKER_SETTINGS,
@@ -48,7 +48,7 @@ _SPLITTABLE: dict[int, Mapping[str, Setting[Any]]] = {
 
 
 class Op(IntEnum):
-    """What to do with one setting."""
+    """What to do with one setting: the operations of IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
@@ -57,7 +57,7 @@ class Op(IntEnum):
 
 
 class ConfigAlteration(NamedTuple):
-    """One setting; `op` as the client sent it, which may be no Op at all."""
+    """A change of one setting; `op` is as the client sent it and may be no valid Op."""
 
     name: str
     op: int
@@ -65,7 +65,7 @@ class ConfigAlteration(NamedTuple):
 
 
 class Altered(NamedTuple):
-    """What became of one resource."""
+    """The result for one resource."""
 
     resource: Resource
     error: ApiError | None
@@ -84,7 +84,9 @@ class IncrementalAlterConfigs:
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigs:
-    """The older form: what is not listed goes back to its default. Replies as IncrementalAlterConfigs does."""
+    """The older form: settings that are not listed go back to their defaults. Replies as IncrementalAlterConfigs
+    does.
+    """
 
     resources: tuple[tuple[Resource, tuple[tuple[str, str | None], ...]], ...]
     validate_only: bool = False
@@ -129,27 +131,27 @@ def _decide(
 
 
 def _elections(records: Sequence[MetadataEntry], now_ms: int) -> list[Timer]:
-    """Whoever allows unclean elections wants one now, and not when it is their turn next."""
+    """If unclean elections were just allowed, return a timer that holds one now instead of at the next interval."""
     allowing = [entry.record for entry in records if entry.record.name == _UNCLEAN and entry.record.value != "false"]
     if not allowing:
         return []
-    # What is set for brokers counts when this node has followed it, after the commit.
+    # A setting of brokers takes effect on this node only some time after the commit.
     of_topics = all(record.resource_type == ResourceType.TOPIC for record in allowing)
     return [elect_unclean(now_ms + (0 if of_topics else UNCLEAN_ELECTION_DELAY_MS))]
 
 
 def _forgotten_elrs(view: MetadataView, records: Sequence[MetadataEntry]) -> Iterator[MetadataEntry]:
-    """Who is eligible to lead was decided by the old min.insync.replicas: it is forgotten with it (KIP-966)."""
+    """Clear the ELR when min.insync.replicas changes: it was decided by the old value (KIP-966)."""
     if view.state.features.get(ELR_VERSION, 0) == 0:
         return
     for config in (entry.record for entry in records):
         if config.name == _MIN_ISR:
-            name = config.resource_name if config.resource_type == ResourceType.TOPIC else ""  # of all topics
+            name = config.resource_name if config.resource_type == ResourceType.TOPIC else ""  # empty: all topics
             yield MetadataEntry(journal.ClearElrRecord(topic_name=name))
 
 
 def check_form(alterations: tuple[ConfigAlteration, ...], times: int) -> None:
-    """Refuse a resource that is named twice, or whose list of changes makes no sense."""
+    """Refuse a resource that is named twice, or a malformed list of changes."""
     if times > 1:
         raise _request("Each resource must appear at most once.")
     if len({alteration.name for alteration in alterations}) < len(alterations):
@@ -163,7 +165,7 @@ def check_form(alterations: tuple[ConfigAlteration, ...], times: int) -> None:
 
 
 def _new_value(type: int, alteration: ConfigAlteration, current: Mapping[str, str]) -> str | None:
-    """The text a setting will have, None for none."""
+    """Return the new text of a setting; None to remove it."""
     name, op, text = alteration
     if op == Op.SET:
         return text
@@ -185,7 +187,7 @@ def _new_value(type: int, alteration: ConfigAlteration, current: Mapping[str, st
 
 
 def _check_values(view: MetadataView, resource: Resource, changes: Mapping[str, str | None]) -> None:
-    """Refuse what a resource may not have."""
+    """Refuse values that the resource may not have."""
     new = {name: text for name, text in {**view.state.config(*resource), **changes}.items() if text is not None}
     if resource.type == ResourceType.TOPIC:
         if not resource.name:
@@ -220,7 +222,7 @@ def _check_broker(view: MetadataView, name: str, changes: Mapping[str, str | Non
             f"The {_CORDONED} configuration value cannot be set because it requires metadata.version >= {level}"
         )
     if _MIN_ISR in changes and view.state.features.get(ELR_VERSION, 0) > 0:
-        # KIP-966: the controller elects by this number, so the whole cluster must have one.
+        # KIP-966: the controller elects by min.insync.replicas, so the whole cluster must have a single value.
         if name:
             raise _config(f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled.")
         if changes[_MIN_ISR] is None:
@@ -228,7 +230,7 @@ def _check_broker(view: MetadataView, name: str, changes: Mapping[str, str | Non
 
 
 def _records(resource: Resource, current: Mapping[str, str], changes: Mapping[str, str | None]) -> list[MetadataEntry]:
-    # A broker's record is written even if nothing changes: it makes brokers read key stores and the like again.
+    # A broker's record is written even if nothing changes: it makes the broker reload key stores and the like.
     return [
         config_entry(resource, name, text)
         for name, text in changes.items()

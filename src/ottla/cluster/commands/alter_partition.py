@@ -1,4 +1,4 @@
-"""AlterPartition: a leader says which replicas are in sync with it. Each partition succeeds or fails by itself."""
+"""AlterPartition: a leader reports which replicas are in sync. Each partition succeeds or fails by itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class IsrMember(NamedTuple):
 
 
 class IsrChange(NamedTuple):
-    """What a leader proposes, and the epochs under which it does."""
+    """The ISR that a leader proposes, and the epochs under which it does."""
 
     topic_id: bytes
     index: int  # type: ignore[assignment]  # hides tuple.index
@@ -35,7 +35,7 @@ class IsrChange(NamedTuple):
 
 
 class IsrOutcome(NamedTuple):
-    """What became of one proposal; `state` is the partition as it is now, None if it was refused."""
+    """The result of one proposal; `state` is the partition as it is now, None if it was refused."""
 
     topic_id: bytes
     index: int  # type: ignore[assignment]  # hides tuple.index
@@ -85,7 +85,8 @@ class AlterPartition:
         if entry is not None:
             records.append(entry)
             if entry.record.leader not in (self.broker_id, UNCHANGED_LEADER):
-                # It ended a reassignment that its sender does not survive as leader.
+                # The change completed a reassignment that removed the sender from the replicas, so another replica
+                # leads.
                 return IsrOutcome(topic.id, change.index, ErrorCode.NEW_LEADER_ELECTED)
             partition = partition.changed(entry.record)
         return IsrOutcome(topic.id, change.index, ErrorCode.NONE, partition)
@@ -93,7 +94,8 @@ class AlterPartition:
 
 def _refusal(view: MetadataView, sender: int, partition: PartitionState, change: IsrChange) -> ErrorCode:
     if change.leader_epoch > partition.leader_epoch or change.partition_epoch > partition.partition_epoch:
-        return ErrorCode.NOT_CONTROLLER  # whoever knows more than this node does has spoken with a newer controller
+        # a sender that knows newer epochs than this node has heard from a newer controller
+        return ErrorCode.NOT_CONTROLLER
     if change.leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if sender != partition.leader:

@@ -1,6 +1,6 @@
-"""Partitions in the making: placed by us or by hand, checked, and turned into their first state.
+"""Making new partitions: place them automatically or as the client wants, check them, and build their first state.
 
-Shared by CreateTopics and CreatePartitions, which differ in where they start counting and in how they word failures.
+Shared by CreateTopics and CreatePartitions, which differ in the first index and in how they word failures.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ottla.model.ids import FIRST_PARTITION_EPOCH
 
 
 def place_automatically(view: MetadataView, first: int, count: int, replication_factor: int) -> list[Placed]:
-    """`count` new partitions from index `first` on brokers of our choice."""
+    """Place `count` new partitions, from index `first` on, on brokers chosen here."""
     usable = [broker for broker in view.state.brokers.values() if broker.open_for_replicas]
     chosen = place(usable, count, replication_factor, view.rng)
-    # Very many partitions have the same few replicas: what is equal is made once.
+    # Very many partitions have the same few replica lists: equal states are made once.
     alike = {replicas: _first_state(view, replicas, view.active(replicas)) for replicas in dict.fromkeys(chosen)}
     return [(index, alike[replicas]) for index, replicas in enumerate(chosen, first)]
 
 
 def place_by_hand(view: MetadataView, index: int, replicas: Sequence[int], replication_factor: int | None) -> Placed:
-    """One new partition on the given brokers."""
+    """Place one new partition on the given brokers."""
     check_replicas(view, replicas, replication_factor)
     isr = view.active(replicas)
     if not isr:
@@ -36,7 +36,7 @@ def place_by_hand(view: MetadataView, index: int, replicas: Sequence[int], repli
 
 
 def check_replicas(view: MetadataView, replicas: Sequence[int], replication_factor: int | None) -> None:
-    """Refuse an assignment by hand that cannot be."""
+    """Refuse a manual assignment that is not possible."""
     prefix = "The manual partition assignment includes"
     if not replicas:
         raise _invalid(f"{prefix} an empty replica list.")

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: a broker says in which directory it keeps which replica (KIP-858)."""
+"""AssignReplicasToDirs: a broker reports which of its directories holds which replica (KIP-858)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ottla.model.ids import BrokerEpoch
 
 
 class Placement(NamedTuple):
-    """One replica and where it lies."""
+    """One replica and its directory."""
 
     directory: bytes
     topic_id: bytes
@@ -48,7 +48,7 @@ class AssignReplicasToDirs:
                 errors.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             else:
                 errors.append(ErrorCode.NONE)
-                # What lies in a directory that failed meanwhile has to go elsewhere at once.
+                # A replica in a directory that failed meanwhile leaves the ISR at once, and loses leadership.
                 online = broker.has_online(directory)
                 isr = partition.isr if online else tuple(id for id in partition.isr if id != broker.id)
                 wish = Wish(isr=isr, directories={broker.id: directory})

@@ -1,4 +1,4 @@
-"""CreatePartitions: topics grow; they never shrink."""
+"""CreatePartitions: add partitions to topics; the number of partitions never shrinks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ottla.model.limits import PARTITIONS_PER_REQUEST_MAX, PARTITIONS_PER_TOPIC_
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A topic and the number of partitions it shall have; `assignments` are the brokers of each new one."""
+    """A topic and the number of partitions it shall have; `assignments` are the brokers of each new partition."""
 
     name: str
     count: int
@@ -28,7 +28,7 @@ class Growth:
 
 
 class Grown(NamedTuple):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: str
     error: ApiError | None
@@ -60,7 +60,7 @@ class CreatePartitions:
 
 
 class _TooManyError(ApiError):
-    """Refuses the request as a whole, as Kafka does."""
+    """Refuses the whole request, as Kafka does."""
 
     def __init__(self) -> None:
         super().__init__(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")

@@ -1,4 +1,4 @@
-"""CreateTopics: new topics with their configuration and partitions; each succeeds or fails by itself."""
+"""CreateTopics: create topics with their configuration and partitions; each succeeds or fails by itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFAULT = -1
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be. `assignments` (partition, brokers) replace both counts, which must then be left to default."""
+    """A topic to create. `assignments` (partition, brokers) replace both counts, which must then be left at -1."""
 
     name: str
     partitions: int = DEFAULT
@@ -39,7 +39,7 @@ class NewTopic:
 
 
 class TopicOutcome(NamedTuple):
-    """What became of one topic; with an error, the rest is empty."""
+    """The result for one topic; with an error, the other fields are empty."""
 
     name: str
     error: ApiError | None
@@ -50,7 +50,9 @@ class TopicOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CreateTopics:
-    """Replies with a TopicOutcome for each name: the topics in their order, then the names given twice."""
+    """Replies with a TopicOutcome for each name: the topics in their order, then the names that are listed twice or
+    reserved.
+    """
 
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
@@ -81,7 +83,7 @@ class CreateTopics:
 
 
 def check_total(partitions: Iterable[int]) -> None:
-    """Refuse a request that would make too many partitions, as a whole."""
+    """Refuse the whole request if it would create too many partitions."""
     if sum(max(0, count) for count in partitions) > PARTITIONS_PER_REQUEST_MAX:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 

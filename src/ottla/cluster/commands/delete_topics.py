@@ -1,4 +1,4 @@
-"""DeleteTopics: by name or by id, each by itself."""
+"""DeleteTopics: delete topics by name or by id; each succeeds or fails by itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DoomedTopic(NamedTuple):
 
 
 class TopicDeletion(NamedTuple):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: str | None
     id: bytes
@@ -33,7 +33,7 @@ class TopicDeletion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopics:
-    """Replies with a TopicDeletion for each topic; refuses as a whole when `delete.topic.enable` is off."""
+    """Replies with a TopicDeletion for each topic; refuses the whole request when `delete.topic.enable` is off."""
 
     topics: tuple[DoomedTopic, ...]
 
@@ -51,7 +51,7 @@ class DeleteTopics:
                 continue
             if found.pop(topic.id, None) is None:
                 found[topic.id] = topic
-            else:  # the id and the name of one topic: Kafka deletes neither, it cannot know what was meant
+            else:  # the request has both the id and the name of one topic: like Kafka, delete neither
                 twice = _invalid("The provided topic name maps to an ID that was already supplied.")
                 deletions.append(TopicDeletion(topic.name, topic.id, twice))
         deletions += [TopicDeletion(topic.name, topic.id, None) for topic in found.values()]

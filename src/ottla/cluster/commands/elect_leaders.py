@@ -1,7 +1,7 @@
-"""ElectLeaders: by a client's wish, and by the clock.
+"""ElectLeaders: elections that a client asks for, and periodic ones.
 
-By the clock, leadership goes back to the preferred replicas, and partitions that nobody may lead cleanly get a leader
-if their topic was allowed unclean elections since. Both do a limited number at a time, so that others have their turn.
+The periodic ones give leadership back to the preferred replicas, and elect leaders uncleanly for partitions without one
+whose topic has allowed it since. Both elect a limited number at a time, so that other commands have their turn.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KINDS = {PREFERRED: ElectionType.PREFERRED, UNCLEAN: ElectionType.UNCLEAN}
 
 
 class ElectionOutcome(NamedTuple):
-    """What became of one partition."""
+    """The result for one partition."""
 
     topic: str
     partition: int
@@ -37,7 +37,7 @@ class ElectionOutcome(NamedTuple):
 
 
 class ElectLeaders(NamedTuple):
-    """Replies with an ElectionOutcome for each partition. Without a list: all partitions that need an election."""
+    """Replies with an ElectionOutcome for each partition; without a list, for all partitions that need an election."""
 
     kind: int
     partitions: tuple[tuple[str, int], ...] | None
@@ -59,7 +59,9 @@ class ElectLeaders(NamedTuple):
         return Result(records, outcomes)
 
     def _asked(self, view: MetadataView) -> Iterator[tuple[str, int]]:
-        """All that can need it. An election without need is not told when all were asked for."""
+        """Yield all partitions that may need this election. If the client named none, those that do not need it are
+        left out.
+        """
         index = view.state.index
         needed: Iterable[tuple[bytes, int]] = index.leaderless
         if self.kind == PREFERRED:
@@ -86,7 +88,7 @@ def _elect(view: MetadataView, elections: Elections, kind: int, name: str, index
 
 
 class BalanceLeaders(NamedTuple):
-    """By the clock: preferred replicas lead again where they can."""
+    """Periodic: preferred replicas become leaders again where they can."""
 
     def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         records: list[MetadataEntry] = []
@@ -102,7 +104,7 @@ class BalanceLeaders(NamedTuple):
 
 
 class ElectUnclean(NamedTuple):
-    """By the clock: a leader at the price of data, for topics that chose so."""
+    """Periodic: elect leaders uncleanly, at the price of data, for topics that allow it."""
 
     def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
         elections = Elections(view)
@@ -116,7 +118,7 @@ class ElectUnclean(NamedTuple):
 
 
 def periodic(view: MetadataView, now_ms: int) -> list[Timer]:
-    """What an active controller does now and then."""
+    """Return the timers of the periodic elections of an active controller."""
     return [_balance(view, now_ms, more=False), _unclean(view, now_ms, more=False)]
 
 
@@ -131,5 +133,5 @@ def _unclean(view: MetadataView, now_ms: int, *, more: bool) -> Timer:
 
 
 def elect_unclean(at_ms: int) -> Timer:
-    """The next time that topics which allow it get leaders at the price of data."""
+    """Return the timer of the next unclean elections."""
     return Timer("unclean elections", at_ms, ElectUnclean())

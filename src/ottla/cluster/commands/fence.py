@@ -1,6 +1,7 @@
-"""Brokers that may not lead any more: fenced, gone silent, unregistered. Fencing is always safe: it costs only a move.
+"""Commands that take leadership from a broker: fence it, end its session, unregister it. Fencing is always safe: it
+costs only a change of leaders.
 
-`fence` and `unfence` are also what heartbeats lead to.
+Heartbeats use `fence` and `unfence`, too.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _FENCE, _UNFENCE = 1, -1
 
 
 def fence(view: MetadataView, broker: Broker) -> Iterator[MetadataEntry]:
-    """Its partitions go to others, then it is fenced."""
+    """Move the broker's leaderships to other replicas, then fence it."""
     yield from Elections(view, leaving=broker.id).sweep(view.state.index.by_isr.get(broker.id, ()))
     yield _fencing(broker, _FENCE)
 
 
 def unfence(view: MetadataView, broker: Broker) -> Iterator[MetadataEntry]:
-    """It may lead, and leads at once what nobody else could, from the directories that `broker` is said to have."""
+    """Unfence the broker and elect it for partitions without a leader; only replicas in `broker.directories` count."""
     yield _fencing(broker, _UNFENCE)
     brokers = {**view.state.brokers, broker.id: broker}
     yield from Elections(view, entering=broker.id, brokers=brokers).sweep(view.state.index.leaderless)
@@ -44,14 +45,16 @@ def _fencing(broker: Broker, change: int) -> MetadataEntry:
 
 
 def watch(view: MetadataView, broker: Broker, now_ms: int) -> Timer:
-    """The timer that fences a broker if it is not heard of for a session's time."""
+    """Return the timer that fences a broker whose heartbeats stop for broker.session.timeout.ms."""
     timeout_ms = view.defaults[BROKER_SESSION_TIMEOUT_MS]
     end_ms = now_ms + timeout_ms + 1
     return Timer(session_key(broker.id), end_ms, EndSession(broker.id, broker.epoch, end_ms))
 
 
 class FenceBroker(NamedTuple):
-    """Nothing happens if it is fenced, or has registered anew since. Replies whether anything happened."""
+    """Fence a broker. Nothing happens if it is fenced already, or has registered anew since. Replies whether it was
+    fenced.
+    """
 
     broker_id: int
     epoch: BrokerEpoch
@@ -68,10 +71,10 @@ class FenceBroker(NamedTuple):
 
 
 class EndSession(NamedTuple):
-    """By the clock, at `end_ms`: the broker was not heard of and is fenced.
+    """Fence a broker whose session ended at `end_ms` without a heartbeat.
 
-    A controller that is itself far too late has slept: heartbeats may lie in its sockets, so everybody gets another
-    session.
+    A controller that runs this far too late was suspended itself, and heartbeats may wait in its sockets: then the
+    broker gets another session instead.
     """
 
     broker_id: int
@@ -88,7 +91,7 @@ class EndSession(NamedTuple):
 
 
 class UnregisterBroker(NamedTuple):
-    """The cluster forgets a broker."""
+    """Remove a broker's registration from the cluster."""
 
     broker_id: int
 
@@ -108,7 +111,7 @@ class UnregisterBroker(NamedTuple):
 
 
 def greet(view: MetadataView, now_ms: int) -> tuple[list[Timer], list[BrokerHeard]]:
-    """A new controller gives every broker that may be alive a whole session."""
+    """A new controller gives every unfenced broker a whole session."""
     unfenced = [broker for broker in view.state.brokers.values() if not broker.fenced]
     return [watch(view, broker, now_ms) for broker in unfenced], [
         BrokerHeard(broker.id, broker.epoch, now_ms, presumed=True) for broker in unfenced

@@ -1,7 +1,7 @@
-"""BrokerHeartbeat: a broker lives, and says what it wants: to be unfenced, fenced, or to go.
+"""BrokerHeartbeat: a broker reports that it is alive and what it wants: to be unfenced, to be fenced, or to shut down.
 
-A broker is unfenced when it has read the metadata up to its own registration. One that wants to go loses its
-leaderships first; it may stop when all others have read that it no longer leads.
+A broker is unfenced when it has read the metadata up to its own registration. A broker that wants to shut down loses
+its leaderships first; it may stop when all other brokers have read that it no longer leads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ottla.wire.journal import cluster_metadata as journal
 
 
 class BrokerHeartbeatReply(NamedTuple):
-    """The answer."""
+    """The controller's answer to a heartbeat."""
 
     caught_up: bool
     fenced: bool
@@ -42,7 +42,7 @@ class _Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerHeartbeat:
-    """Replies with a BrokerHeartbeatReply. `metadata_offset` is the last one the broker has applied."""
+    """Replies with a BrokerHeartbeatReply. `metadata_offset` is the last offset that the broker has applied."""
 
     broker_id: int
     epoch: BrokerEpoch
@@ -67,7 +67,7 @@ class BrokerHeartbeat:
     def _moving(
         self, view: MetadataView, broker: Broker, then: _Phase, records: Iterator[MetadataEntry], now_ms: int
     ) -> Deciding:
-        """Leaders change, of thousands of partitions perhaps."""
+        """Decide in steps: the leaders of thousands of partitions may change."""
         return self._result(view, broker, then, (yield from gathered(records)), now_ms)
 
     def _is_caught_up(self, broker: Broker) -> bool:
@@ -94,7 +94,7 @@ class BrokerHeartbeat:
         if now is _Phase.FENCED:
             if self.want_shut_down:
                 return _Phase.MAY_STOP
-            # One that was leaving when it was fenced has to register anew.
+            # A broker that was shutting down when it was fenced has to register anew.
             wanted = not self.want_fence and not broker.in_controlled_shutdown
             return _Phase.UNFENCED if caught_up and wanted else _Phase.FENCED
         if now is _Phase.UNFENCED:
@@ -110,13 +110,15 @@ class BrokerHeartbeat:
         return _Phase.MAY_STOP if heard.leaving_at <= read else _Phase.LEAVING
 
     def _left(self, view: MetadataView, broker: Broker) -> tuple[bytes, ...]:
-        """The directories that work."""
+        """Return the broker's directories without those it reports as offline."""
         if view.state.metadata_version < features.DIRECTORIES:
             return broker.directories
         return tuple(each for each in broker.directories if each not in self.offline_directories)
 
     def _directories(self, view: MetadataView, broker: Broker, left: tuple[bytes, ...]) -> Iterator[MetadataEntry]:
-        """Directories that failed since: what is led from there moves, and the registration says what is left."""
+        """Take the replicas in failed directories out of their ISRs, and write the new lists of directories into the
+        registration.
+        """
         level = view.state.metadata_version
         if left != broker.directories:
             state = view.state
@@ -127,7 +129,7 @@ class BrokerHeartbeat:
                 if state.topic_by_id[topic_id].partitions[index].directory(broker.id) in lost
             ]
             yield from Elections(view, leaving=broker.id).sweep(held)
-            if left:  # an empty list would mean that nothing changes
+            if left:  # an empty list in the record would mean "unchanged"
                 change = journal.BrokerRegistrationChangeRecord(
                     broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=list(left)
                 )

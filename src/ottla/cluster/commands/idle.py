@@ -1,7 +1,7 @@
-"""By the clock: an empty record where nothing else was written (`metadata.max.idle.interval.ms`), as Kafka has it.
+"""Periodic NoOp records in an idle journal (`metadata.max.idle.interval.ms`), as Kafka writes them.
 
-So the journal of a quorum never stands still, and who falls behind can be told from who has nothing to read. A sole
-voter has nobody to show that to, and writes none: a node that is alone and idle leaves its disk alone.
+With them the journal of a quorum never stands still, so a node that falls behind differs from one that has nothing to
+read. A sole voter has no followers and writes none: an idle single node leaves its disk alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ottla.wire.journal import cluster_metadata as journal
 
 
 class WriteNoOp(NamedTuple):
-    """`seen` is where the journal ended when this was last looked at."""
+    """Write a NoOp record if the journal still ends at `seen`, its end at the last check."""
 
     seen: int
 
@@ -27,7 +27,7 @@ class WriteNoOp(NamedTuple):
 
 
 def idle(view: MetadataView, now_ms: int) -> list[Timer]:
-    """What an active controller begins with."""
+    """Return the first timer of an active controller, if it has other voters."""
     return _next(view, now_ms, view.next_offset()) if len(view.quorum.voters) > 1 else []
 
 

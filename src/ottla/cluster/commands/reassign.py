@@ -1,7 +1,7 @@
-"""AlterPartitionReassignments: partitions get other replicas, or such a move is called off; each by itself.
+"""AlterPartitionReassignments: give partitions other replicas, or cancel a reassignment; each partition by itself.
 
-The new replicas are added first, and those that shall go are removed when the new ones are all in sync (see
-`cluster/leader_election.py`). A move that adds nobody ends at once, if those that remain are in sync.
+The new replicas are added first, and the old ones are removed when the new ones are all in sync (see
+`cluster/leader_election.py`). A reassignment that adds no replica ends at once if the remaining replicas are in sync.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ottla.model.topic_settings import UNCLEAN_LEADER_ELECTION_ENABLE
 
 
 class ReplicaAssignment(NamedTuple):
-    """A partition and the replicas it shall have; None calls a move off."""
+    """A partition and the replicas it shall have; None cancels its reassignment."""
 
     topic: str
     partition: int
@@ -29,7 +29,7 @@ class ReplicaAssignment(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What became of one move."""
+    """The result for one partition."""
 
     topic: str
     partition: int
@@ -38,7 +38,7 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reassign:
-    """Replies with a Moved for each, in order."""
+    """Replies with a Moved for each partition, in order."""
 
     moves: tuple[ReplicaAssignment, ...]
     may_change_replication_factor: bool = True
@@ -72,9 +72,9 @@ class Reassign:
             _check_factor(partition, move.replicas)
         removing = tuple(sorted(set(partition.replicas) - set(move.replicas)))
         adding = tuple(sorted(set(move.replicas) - set(partition.replicas)))
-        # What is already on its way, and is wanted still, stays on its way.
+        # None leaves a list as it is: replicas that are already being added or removed, and still shall be, stay in it.
         wish = Wish(replicas=move.replicas + removing, removing=removing or None, adding=adding or None)
-        # Whoever is added has nothing yet: it must not lead for the only reason that it is there.
+        # Added replicas have no data yet: this election must not make one of them leader uncleanly.
         return elections.change(topic, partition, wish, ElectionType.ONLINE)
 
 
@@ -89,7 +89,9 @@ def _check_factor(partition: PartitionState, replicas: tuple[int, ...]) -> None:
 def _call_off(
     view: MetadataView, elections: Elections, topic: Topic, partition: PartitionState
 ) -> MetadataEntry | None:
-    """Back to the replicas there were before. If none of those is in sync, one of them has to lead uncleanly."""
+    """Go back to the replicas before the reassignment. If none of them is in sync, the first becomes leader
+    uncleanly.
+    """
     if not partition.moving:
         raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     replicas = tuple(id for id in partition.replicas if id not in partition.adding)
@@ -111,7 +113,9 @@ def _unknown(message: str) -> ApiError:
 
 @dataclass(frozen=True, slots=True)
 class ListMoves:
-    """Replies with (topic name, partition) for each that is on its way; `topics` narrows it to what it names."""
+    """Replies with (topic name, partition) for each partition that is being reassigned; `topics` restricts the
+    partitions.
+    """
 
     topics: tuple[tuple[str, tuple[int, ...]], ...] | None = None
 

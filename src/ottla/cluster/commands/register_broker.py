@@ -1,10 +1,10 @@
-"""RegisterBroker: a broker that (re)starts gets an epoch, fenced at first.
+"""RegisterBroker: a broker that starts or restarts gets an epoch; it is fenced at first.
 
-Whoever restarts under an id whose session is still alive is refused: two processes must not be one broker. But a
-session that a new controller merely presumes ends when the next process comes with the same directories: it could not
-hold them if the former one lived. So a whole cluster that lost its power is back at once. A new
-incarnation is taken out of every ISR; if it did not stop in order it may have lost what it had acknowledged, so it is
-no longer eligible to lead either (KIP-966). The same incarnation may register again to amend what it said.
+A process that registers under an id whose session is still alive is refused: two processes must not be one broker. But
+a session that a new controller merely presumed ends when a process with the same directories registers: it could not
+have locked them if the former process were alive. So after a power loss the whole cluster is back at once. A new
+incarnation is taken out of every ISR; if the former one did not stop cleanly it may have lost acknowledged records, so
+it is taken out of every ELR, too (KIP-966). The same incarnation may register again to change its registration.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ottla.model.settings.controller import BROKER_SESSION_TIMEOUT_MS
 
 @dataclass(frozen=True, slots=True)
 class RegisterBroker:
-    """Replies with the broker's epoch. `previous_epoch` is the one under which it stopped in order, else -1."""
+    """Replies with the broker's epoch. `previous_epoch` is the epoch under which it last stopped cleanly, else -1."""
 
     broker: Broker
     previous_epoch: int = -1
@@ -52,7 +52,8 @@ class RegisterBroker:
             )
             return Result([broker_entry(broker, level)], broker.epoch)
         broker = broker._replace(epoch=BrokerEpoch(view.next_offset()), fenced=True, in_controlled_shutdown=False)
-        # The registration comes first: a broker that has read up to its epoch has read that it is registered.
+        # The registration comes first: a broker that has read the journal up to its epoch, which is an offset, has read
+        # its own registration.
         records = [broker_entry(broker, level)]
         clean = old is not None and old.epoch == self.previous_epoch
         clean = clean or level < features.ELIGIBLE_LEADERS
@@ -61,7 +62,7 @@ class RegisterBroker:
 
 
 def _lives(view: MetadataView, old: Broker, new: Broker, now_ms: int) -> bool:
-    """Whether a broker's former incarnation has to be taken for alive."""
+    """Whether a broker's former incarnation must be considered alive."""
     heard = view.sessions.find(old)
     if old.fenced or heard is None or (heard.presumed and not set(old.directories).isdisjoint(new.directories)):
         return False
@@ -70,7 +71,7 @@ def _lives(view: MetadataView, old: Broker, new: Broker, now_ms: int) -> bool:
 
 
 def _without(view: MetadataView, id: int, *, clean: bool) -> Iterator[MetadataEntry]:
-    """Take the broker's former incarnation out of the partitions."""
+    """Take the broker's former incarnation out of ISRs, and out of ELRs if it did not stop cleanly."""
     index = view.state.index
     if clean:
         yield from Elections(view, leaving=id).sweep(index.by_isr.get(id, ()))
@@ -105,7 +106,7 @@ def _check_directories(view: MetadataView, broker: Broker) -> None:
 
 
 def _checked_features(view: MetadataView, broker: Broker) -> tuple[tuple[str, FeatureRange], ...]:
-    """Refuse a broker that does not support what the cluster has finalised."""
+    """Refuse a broker that does not support the cluster's finalised features; return the features it listed."""
     listed = dict(broker.features)
     if METADATA_VERSION not in listed:
         raise ApiError(ErrorCode.INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")

@@ -1,4 +1,6 @@
-"""What a node writes when it starts to lead the metadata journal and to serve: bootstrap, registration, elections."""
+"""Commands of a node that becomes the active controller or starts as its own broker: bootstrap, registration,
+elections.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ from ottla.wire.journal import cluster_metadata as journal
 
 
 class Activate(NamedTuple):
-    """A new leader takes over: an empty journal gets its first records, an unfinished transaction is aborted, every
-    broker gets a whole session's time, and what is done now and then begins.
+    """A new active controller takes over: it writes the first records of an empty journal, aborts an unfinished
+    transaction, gives every broker a whole session, and starts the periodic work.
     """
 
     bootstrap: tuple[MetadataEntry, ...]
@@ -54,7 +56,7 @@ class Activate(NamedTuple):
 
 
 class RegisterController(NamedTuple):
-    """Nothing is written where the metadata.version knows of no such registrations."""
+    """Register a controller. Nothing is written if the metadata.version has no such registrations."""
 
     controller: Controller
 
@@ -67,13 +69,14 @@ class RegisterController(NamedTuple):
 
 
 class StartBroker(NamedTuple):
-    """For the broker in the process of a sole voter: registers it, unfences it, and elects it where it has the data.
+    """Register and unfence the broker in the process of a sole voter, and elect it for partitions that it has the data
+    of.
 
-    While that process was down nobody could elect anybody, so where it led it still leads, without a record.
-    It has no session: it is alive as long as its controller is.
+    While that process was down there was no controller to elect others, so this broker still leads what it led, without
+    a record. It has no session: it is alive as long as its controller is.
 
-    `clean` says that it stopped in order. After a crash, what was not yet on disk is lost and the same offsets will be
-    written again, so every partition it leads gets a new leader epoch: clients that read past the loss can tell.
+    `clean` says that it stopped cleanly. After a crash, records that were not on disk are lost and their offsets will
+    be used again, so every partition it leads gets a new leader epoch: clients that read beyond the loss can detect it.
     """
 
     broker: Broker
@@ -98,7 +101,8 @@ class StartBroker(NamedTuple):
             if not self.clean and len(partition.replicas) > 1 and me in (*partition.isr, *partition.elr):
                 entry = lossy.change(topic, partition, Wish(isr=tuple(id for id in partition.isr if id != me)))
                 after = partition if entry is None else partition.changed(entry.record)
-                if after.leader != NO_LEADER or after.elr:  # another leads, or has what this one may have lost
+                # another replica leads, or has what this broker may have lost
+                if after.leader != NO_LEADER or after.elr:
                     if entry is not None:
                         yield entry
                     continue
@@ -111,7 +115,7 @@ class StartBroker(NamedTuple):
                 yield entry
 
     def _concerned(self, view: MetadataView) -> Iterator[tuple[Topic, PartitionState]]:
-        """What it may have lost something of, and what nobody leads."""
+        """Yield the partitions that have no leader and, after a crash, those that this broker was in sync with."""
         state, me = view.state, self.broker.id
         held = () if self.clean else (*state.index.by_isr.get(me, ()), *state.index.by_elr.get(me, ()))
         for topic_id, index in dict.fromkeys((*held, *state.index.leaderless)):

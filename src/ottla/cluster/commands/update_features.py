@@ -22,7 +22,7 @@ _DISABLED = FeatureRange(0, 0)
 
 
 class FeatureUpgrade(IntEnum):
-    """Which way the client means to go."""
+    """The direction that the client allows."""
 
     UNKNOWN = 0
     UPGRADE = 1
@@ -40,8 +40,9 @@ class FeatureUpdate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UpdateFeatures:
-    """Refuses as a whole, or replies with the kraft.version that the quorum shall have besides (None: as it is); that
-    one is no record of the cluster."""
+    """Change all levels or refuse. Replies with the kraft.version that the quorum shall get as well (None: unchanged);
+    kraft.version is not stored as a metadata record.
+    """
 
     updates: tuple[FeatureUpdate, ...]
     validate_only: bool = False
@@ -62,11 +63,12 @@ class UpdateFeatures:
 
 
 def _one_min_isr(view: MetadataView) -> Iterator[MetadataEntry]:
-    """KIP-966: the controller elects by min.insync.replicas, so the whole cluster must have one."""
+    """KIP-966: the controller elects by min.insync.replicas, so the whole cluster must have a single value."""
     name = MIN_INSYNC_REPLICAS.name
     everybody = Resource(ResourceType.BROKER, "")
     if name not in view.state.config(*everybody):
-        configured = NodeConfig(view.config().static).broker  # what was set for single brokers goes, see below
+        # without dynamic settings of single brokers, which are removed below
+        configured = NodeConfig(view.config().static).broker
         yield config_entry(everybody, name, str(configured[MIN_INSYNC_REPLICAS]))
     for resource, values in view.state.configs.items():
         if resource.type == ResourceType.BROKER and resource.name and name in values:
@@ -116,7 +118,7 @@ def _check_supported(view: MetadataView, update: FeatureUpdate) -> None:
 
 
 def _controllers(view: MetadataView) -> list[tuple[str, dict[str, FeatureRange]]]:
-    """The other ones that registered."""
+    """Return the names and features of the other registered controllers."""
     others = (controller for controller in view.state.controllers.values() if controller.id != view.node_id)
     return [(f"Controller {controller.id}", dict(controller.features)) for controller in others]
 
