@@ -5,19 +5,19 @@
         async for record in consumer: ...
 
 Rules:
-- One task (or thread) at a time reads: asking for more says that what was handed out before is handled.
-- Everything that changes what is read happens inside `poll` (iterating polls): joining, letting partitions go, the
+- One task (or thread) at a time reads: asking for more says that the records handed out before are handled.
+- Everything that changes the assignment happens inside `poll` (iterating polls): joining, revoking partitions, the
   listener, automatic commits. Only heartbeats and fetches run in between.
-- The position is behind the last record that was handed out, and that is what a commit stores. An automatic commit
-  happens at a later `poll`, when the caller is done with what it got; so nothing is committed before it was handled.
-- An exception that leaves the block of the consumer (or in whose handling it is closed) means that what was handed out
-  last was not handled: `not_handled`. The last commit then ends before it: the record of the iteration, or all that
-  the last `poll` or Arrow batch held.
-- Deliver, then advance: a position moves with the records that are handed out, all of them or none. What was fetched
-  and not handed out is never behind it.
-- Every partition is read by itself (`client.supply`). A broker that is away, a topic that does not exist are waited for
-  while the others are read; `failures` tells. What will not pass is raised, when what is good was handed out, and tried
-  again by the next `poll`.
+- The position is behind the last record that was handed out, and a commit stores it. An automatic commit happens at a
+  later `poll`, when the caller is done with these records; so no offset is committed before its record was handled.
+- An exception that leaves the block of the consumer (or in whose handling it is closed) means that the records handed
+  out last were not handled: `not_handled`. The last commit then ends before them: before the record of the iteration,
+  or before all records of the last `poll` or Arrow batch.
+- Deliver, then advance: a position moves with the records that are handed out, all of them or none. Records that were
+  fetched and not handed out are never behind the position.
+- Every partition is read by itself (`consumer.supply`). An unreachable broker or a missing topic is waited for while
+  the other partitions are read; `failures` returns it. An error that is not transient is raised after the good records
+  were handed out, and the next `poll` tries again.
 """
 
 import asyncio
@@ -81,18 +81,19 @@ class Consumer(Closing):
         self._supply = Supply(self.cluster, self.options, offsets, places, self._wake)
         self.each = Each(self.cluster, self._committer, places, read_committed=self.options.read_committed)
         self._advancing: asyncio.Task[None] | None = None
-        self._is_waiting = False  # somebody is in `_ready`
+        self._is_waiting = False  # a task is in `_ready`
         self._handing = Handing()
         self._closed = False
 
     async def close(self) -> None:
-        """Commit (if that is automatic), give the partitions back, leave the group. A static member does not leave.
+        """Commit (if that is automatic), revoke the partitions, leave the group. A static member does not leave.
 
-        While an exception is on its way, what was handed out last counts as not handled."""
+        If an exception is being handled, the records handed out last count as not handled.
+        """
         if self._closed:
             return
         self._closed = True
-        self._wake()  # whoever polls in another task stops
+        self._wake()  # ends a `poll` in another task
         self._stop_handing()
         await asyncio.gather(*filter(None, (self._advancing,)), return_exceptions=True)
         await self._supply.close()
@@ -123,7 +124,7 @@ class Consumer(Closing):
     # --- what to read -------------------------------------------------------------------------------------------
 
     def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None) -> None:
-        """Read these topics (or all whose whole name the pattern matches) as a member of the group."""
+        """Read these topics (or all topics whose whole name the pattern matches) as a member of the group."""
         if self.options.group_id is None:
             raise ValueError(NO_GROUP)
         if isinstance(topics, str):
@@ -138,7 +139,9 @@ class Consumer(Closing):
         self._wake()
 
     async def unsubscribe(self) -> None:
-        """Leave the group, or stop reading what was assigned; afterwards either may be asked for anew."""
+        """Leave the group, or stop reading the assigned partitions; afterwards `subscribe` or `assign` may be called
+        anew.
+        """
         self._stop_handing()
         if self._advancing is not None:
             await asyncio.wait([self._advancing])
@@ -149,7 +152,7 @@ class Consumer(Closing):
         self._ownership.places.clear()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read exactly these partitions, without being a member of anything."""
+        """Read exactly these partitions, without being a member of a group."""
         if self._membership is not None:
             raise ValueError("a consumer subscribes or has partitions assigned, not both")
         self._handing.stop()
@@ -164,11 +167,13 @@ class Consumer(Closing):
 
     @property
     def assignment(self) -> list[TopicPartition]:
-        """What is read at the moment."""
+        """Return the partitions that are read at the moment."""
         return self._ownership.partitions
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this member is, for a transactional producer that commits this consumer's offsets."""
+        """Return this member's identity in the group, for a transactional producer that commits this consumer's
+        offsets.
+        """
         if self._membership is not None:
             return self._membership.metadata
         if self.options.group_id is None:
@@ -180,7 +185,7 @@ class Consumer(Closing):
     async def poll(
         self, max_records: int | None = None, timeout_ms: float = 1_000
     ) -> dict[TopicPartition, list[ConsumedRecord]]:
-        """Records by partition, as soon as there are any; nothing when the time is over."""
+        """Return records by partition as soon as there are any; an empty dict when the time is over."""
         await self._come_back()
         if not await self._ready(timeout_ms):
             return {}
@@ -193,25 +198,30 @@ class Consumer(Closing):
         return handed.found
 
     async def _come_back(self) -> None:
-        """The caller is here again. It has handled what it got, and hears of what failed meanwhile."""
+        """Note that the caller is back: it has handled the records it got. Raise failures that it has not been told
+        of.
+        """
         self._handing.come_back()
         await self._raise_failure()
 
     async def _raise_failure(self) -> None:
-        """Tell the caller what it has not heard of. Fetches and heartbeats get a turn before: the caller may do nothing
-        but poll again."""
+        """Raise a failure that the caller has not been told of. Let fetches and heartbeats run before, because the
+        caller may do nothing but poll again.
+        """
         if self._supply.has_news and not self._closed:
             self._supply.start()
             await asyncio.sleep(0)
             self._supply.raise_failure()
 
     def _handed_out(self, partitions: Iterable[TopicPartition], failed: Mapping[TopicPartition, Exception]) -> None:
-        """Others come first next time. What failed is told now if nothing was handed out, or else by the next call."""
+        """Put these partitions behind the others for the next call. A failure is raised now if nothing was handed out,
+        or else by the next call.
+        """
         for partition, error in failed.items():
             self._supply.set_aside(self._ownership.places[partition], error)
         for partition in {**dict.fromkeys(partitions), **failed}:
             self._ownership.put_last(partition)
-        self._supply.start()  # the brokers work while the caller does
+        self._supply.start()  # fetch while the caller works
 
     def __aiter__(self) -> "Consumer":
         return self
@@ -224,7 +234,7 @@ class Consumer(Closing):
         return record
 
     def next_at_hand(self) -> ConsumedRecord | None:
-        """The next record of the iteration, if there is one without waiting."""
+        """Return the next record of the iteration if there is one without waiting, else None."""
         return self._handing.next_record()
 
     async def _next_handing(self) -> None:
@@ -256,17 +266,20 @@ class Consumer(Closing):
             self._handing.take_back()
 
     def not_handled(self) -> None:
-        """What was handed out last could not be handled: it is handed out again, here or to whoever reads next, and no
-        automatic commit goes beyond it. What was committed by `commit` meanwhile stays."""
+        """Declare that the records handed out last could not be handled: they are handed out again, by this consumer
+        or the next owner of the partition, and no automatic commit goes beyond them. Offsets stored by `commit`
+        meanwhile stay.
+        """
         self._handing.take_back()
         self._wake()
 
     async def arrow(
         self, *, rows_min: int = ROWS_MIN, linger_ms: float = LINGER_MS
     ) -> "AsyncGenerator[pa.RecordBatch, None]":
-        """Records as `pyarrow.RecordBatch`es, some `rows_min` rows each, fewer if so many do not come in `linger_ms`.
+        """Yield records as `pyarrow.RecordBatch`es of about `rows_min` rows, fewer if those do not come in
+        `linger_ms`.
 
-        As with `poll`, the position is behind what was handed out.
+        As with `poll`, the position is behind the records that were handed out.
         """
         convert, places = converter(), self._ownership.places
         enough = partial(has_gathered, places, rows_min, self.options.max_partition_fetch_bytes)
@@ -333,10 +346,10 @@ class Consumer(Closing):
             if not self._has_records():
                 await self._raise_failure()
             self._supply.start()
-            # Even without a deadline one looks around now and then: automatic commits are due by time.
+            # Even without a deadline, wake up now and then: automatic commits are due by time.
             wait_s = 1.0 if deadline_s is None else min(1.0, deadline_s - loop.time())
             if wait_s <= 0:
-                await asyncio.sleep(0)  # whoever polls without waiting lets the loop run, too
+                await asyncio.sleep(0)  # let the loop run even if the caller polls without waiting
                 return False
             try:
                 async with asyncio.timeout(wait_s):
@@ -345,8 +358,8 @@ class Consumer(Closing):
                 pass
 
     async def _advance(self, membership: ClassicMembership | ModernMembership, deadline_s: float | None) -> bool:
-        """Put into effect what the group decided; False if that takes longer than the caller wants to wait."""
-        # In a task of its own, because a caller that gives up must not leave half a rebalance behind.
+        """Put the group's decisions into effect; return False if that takes longer than the caller wants to wait."""
+        # In a task of its own, because a caller that is cancelled must not leave half a rebalance behind.
         if self._advancing is None:
             if not membership.is_due():
                 return True
@@ -362,22 +375,22 @@ class Consumer(Closing):
     # --- positions ----------------------------------------------------------------------------------------------
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The offset of the next record to be handed out; None until it is known (see `poll`)."""
+        """Return the offset of the next record to be handed out; None until it is known (see `poll`)."""
         return self._place(partition).position
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on from this offset."""
+        """Continue from this offset."""
         checked_offset(partition, offset)
         self._handing.stop()
         self._place(partition).move(offset)
         self._wake()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Go on from the first record there is (in all partitions, unless some are named)."""
+        """Continue from the first record that exists (in all partitions, unless some are named)."""
         self._seek_to(EARLIEST, partitions)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Go on behind the last record there is."""
+        """Continue behind the last record that exists."""
         self._seek_to(LATEST, partitions)
 
     def _seek_to(self, time: Time, partitions: Sequence[TopicPartition]) -> None:
@@ -387,13 +400,13 @@ class Consumer(Closing):
         self._wake()
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of these partitions until `resume`; they stay assigned."""
+        """Hand out no records of these partitions until `resume`; they stay assigned."""
         self._handing.stop()
         for partition in partitions:
             self._place(partition).paused = True
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """The end of `pause`."""
+        """Hand out records of these partitions again."""
         for partition in partitions:
             self._place(partition).paused = False
         self._wake()
@@ -402,7 +415,7 @@ class Consumer(Closing):
         return [partition for partition in self.assignment if self._place(partition).paused]
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Records between the position and the end, as of the last fetch; None before it."""
+        """Return the number of records between the position and the end, as of the last fetch; None before it."""
         return self._place(partition).lag(read_committed=self.options.read_committed)
 
     def _place(self, partition: TopicPartition) -> AssignedPartition:
@@ -412,30 +425,35 @@ class Consumer(Closing):
         return place
 
     def failures(self) -> dict[TopicPartition, Exception]:
-        """What keeps partitions from being read at the moment: what passes and is waited for, and what was raised last
-        and is tried again."""
+        """Return the errors because of which partitions are not read at the moment: transient errors that are waited
+        for, and errors that were raised last and are tried again.
+        """
         return self._supply.failures()
 
     # --- commits ------------------------------------------------------------------------------------------------
 
     async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
-        """Store these positions (or all present ones) and wait for it; `CommitFailed` when the partitions are gone.
-        If it raises, others may have been stored: `each.commit` tells which."""
+        """Commit these offsets (default: all current positions) and wait; raises `CommitFailed` when the partitions
+        are gone. If it raises, other partitions may have been committed: `each.commit` returns which.
+        """
         (await self.each.commit(offsets)).all()
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has stored; partitions without anything are left out."""
+        """Return the group's committed offsets; partitions without one are left out."""
         found = (await self.each.committed(partitions)).all()
         return {partition: place for partition, place in found.items() if place is not None}
 
     def hold_back(self, held: Callable[[], Mapping[TopicPartition, int]]) -> None:
-        """Somebody between this consumer and its caller holds records back: `held` says which offset is the first of
-        them in each partition, and no commit of positions goes beyond it."""
+        """Set the limit of commits for code that holds records back between this consumer and its caller: `held`
+        returns the first such offset of each partition, and no commit of positions goes beyond it.
+        """
         if self._committer is not None:
             self._committer.held = held
 
     def _committing_member(self) -> GroupMetadata:
-        """A member without a place must not commit as if it were none: the coordinator may take that."""
+        """Return the member that commits. Raise if this consumer has lost its membership: a commit without a member id
+        could be accepted by the coordinator.
+        """
         member = self.group_metadata()
         if self._membership is not None and member.generation_id < 0:
             raise CommitFailed(ErrorCode.UNKNOWN_MEMBER_ID, "this consumer has no place in its group at the moment")
@@ -454,14 +472,14 @@ class Consumer(Closing):
     async def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTime | None]:
-        """The first record at or after each time; None where nothing is that late."""
+        """Return the first record at or after each time; None for partitions without one."""
         return (await self.each.offsets_for_times(times_ms)).all()
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return (await self.each.beginning_offsets(partitions)).all()
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Behind the last record; with read_committed behind the last one that is decided."""
+        """Return the offsets behind the last records; with read_committed the last stable offsets."""
         return (await self.each.end_offsets(partitions)).all()
 
     # --- plumbing -----------------------------------------------------------------------------------------------
@@ -470,7 +488,9 @@ class Consumer(Closing):
         self._wakened.set()
 
     def _coordinator(self) -> Coordinator:
-        """One for offsets and one for the membership: a JoinGroup that waits must not hold up a commit."""
+        """Create a coordinator connection: one for offsets and one for the membership, so that a JoinGroup that waits
+        does not hold up a commit.
+        """
         coordinator = Coordinator(self.cluster, self.options.group_id or "", CoordinatorKind.GROUP)
         self._coordinators.append(coordinator)
         return coordinator

@@ -1,4 +1,4 @@
-"""A consumer's operations over several partitions, with the outcome of each: `consumer.each.end_offsets(...)`.
+"""A consumer's operations over several partitions, with an outcome per partition: `consumer.each.end_offsets(...)`.
 
 The consumer's own methods of the same names raise if one partition failed.
 """
@@ -17,7 +17,7 @@ NO_GROUP = "this needs a group_id"
 
 
 class Each:
-    """One outcome per partition."""
+    """Operations that return an outcome per partition."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Each:
     async def commit(
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None
     ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
-        """Store these positions (or all present ones); `found` are those that were stored."""
+        """Commit these offsets (default: all current positions); `found` has those that were stored."""
         committer = self._group()
         places: Sequence[AssignedPartition] = list(self._places.values())
         wanted = committer.positions(places) if offsets is None else asked_positions(offsets)
@@ -44,23 +44,23 @@ class Each:
     async def committed(
         self, partitions: Iterable[TopicPartition]
     ) -> Outcomes[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has stored; None where it has nothing."""
+        """Return the group's committed offsets; None for partitions without one."""
         return await self._group().offsets.fetch(partitions)
 
     async def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int]
     ) -> Outcomes[TopicPartition, OffsetAndTime | None]:
-        """The first record at or after each time; None where nothing is that late."""
+        """Return the first record at or after each time; None for partitions without one."""
         times = {partition: Time(time_ms) for partition, time_ms in times_ms.items()}
         asked = await list_offsets_each(self._cluster, times, read_committed=self._read_committed)
         return Outcomes({each: at if at.offset >= 0 else None for each, at in asked.found.items()}, asked.failed)
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, int]:
-        """The first offset."""
+        """Return the first offsets."""
         return await resolve_each(self._cluster, [(partition, EARLIEST) for partition in partitions])
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, int]:
-        """Behind the last record; with read_committed behind the last one that is decided."""
+        """Return the offsets behind the last records; with read_committed the last stable offsets."""
         wanted = [(partition, LATEST) for partition in partitions]
         return await resolve_each(self._cluster, wanted, read_committed=self._read_committed)
 

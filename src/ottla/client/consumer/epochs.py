@@ -1,7 +1,8 @@
-"""Where a leader epoch ends in a log (OffsetForLeaderEpoch): whether what was read of a partition is still there.
+"""The end of a leader epoch in a log (OffsetForLeaderEpoch): tells whether records that were read are still there.
 
-An epoch belongs to one leader, and whatever it wrote below the high watermark is in the logs of all later leaders. If
-they have less of an epoch than somebody read, an unclean election has put other records in its place (KIP-320).
+An epoch belongs to one leader, and all that this leader wrote below the high watermark is in the logs of all later
+leaders. If a later leader's log has less of an epoch than a consumer read, an unclean election has replaced the records
+(KIP-320).
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,8 +22,9 @@ _Topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
 
 
 async def epoch_ends(cluster: Cluster, epochs: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int | None]:
-    """The offset behind the last record of this epoch, or of the last one before it, in each partition; None where the
-    leader does not know."""
+    """Return the offset behind the last record of this epoch, or of the last epoch before it, in each partition; None
+    if the leader does not know.
+    """
 
     async def ask(node_id: int, leads: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int | None]:
         return await _ask(cluster, node_id, {each: (epochs[each], current) for each, current in leads.items()})

@@ -1,12 +1,12 @@
-"""What a Fetch answer holds for a cursor: which batches, and where the cursor would be behind them. Pure.
+"""The contents of a Fetch answer for a cursor: its batches, and the cursor's position behind them. Pure.
 
 Rules:
-- To read an answer moves nothing. The cursor moves when its owner takes over what was found (`Fetcher.collect`), so an
-  answer that was read and then lost for whatever reason is simply asked for again.
-- Batches arrive whole: a `RawBatch` says which part of it was asked for.
+- Reading an answer moves nothing. The cursor moves when its owner takes the batches over (`Fetcher.collect`), so an
+  answer that was read and then lost for whatever reason is simply requested again.
+- Batches arrive whole: a `RawBatch` has the range of offsets that was asked for.
 - Control batches are skipped, and with `read_committed` so are those of aborted transactions.
-- Every batch is checked against its CRC unless told otherwise. What comes before one that is damaged is good: the
-  damage is told when the cursor stands right before it.
+- The CRC of every batch is checked unless `check_crc` is off. Batches before a damaged one are good: the damage is
+  reported when the cursor stands right before it.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ UNKNOWN_POSITION = -1
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to fetch; Kafka's names and defaults, units last."""
+    """Settings of fetches; Kafka's names and defaults, units last."""
 
     max_wait_ms: int = 500
     min_bytes: int = 1
@@ -43,7 +43,7 @@ class ReadOptions:
 
 
 class RawBatch(NamedTuple):
-    """One batch as it came from the broker, and the part of it that was asked for."""
+    """One batch as it came from the broker, and the range of its offsets that was asked for."""
 
     partition: TopicPartition
     header: BatchHeader
@@ -53,7 +53,7 @@ class RawBatch(NamedTuple):
 
 
 class ConsumedRecord(NamedTuple):
-    """A record and where it was read."""
+    """A record with its topic, partition and offset."""
 
     topic: str
     partition: int
@@ -69,8 +69,9 @@ _consumed_record = partial(tuple.__new__, ConsumedRecord)
 
 
 class FetchCursor:
-    """How far one partition has been fetched, and up to where it is wanted. With a `time` instead of a position, the
-    leader is asked for the offset first."""
+    """How far one partition has been fetched, and up to which offset it is wanted. With a `time` instead of a
+    position, the leader is asked for the offset first.
+    """
 
     __slots__ = (
         "busy",
@@ -91,17 +92,17 @@ class FetchCursor:
         self, partition: TopicPartition, start: int | Time, end: int | None = None, topic_id: bytes = NO_ID
     ) -> None:
         self.partition = partition
-        self.topic_id = topic_id  # as soon as it is known; the position is one of that topic, and of no other
+        self.topic_id = topic_id  # set once it is known; the position is valid only in the topic with this id
         self.time = start if isinstance(start, Time) else None
         self.position = UNKNOWN_POSITION if isinstance(start, Time) else start
         self.end = end
         self.last_epoch = NO_LEADER_EPOCH  # of the last batch fetched; lets the broker see a truncated log
         self.retries = 0
-        self.busy = False  # something is asked for it, or has come and was not collected
-        self.failure: Exception | None = None  # why its leader is to be looked for
-        self.is_dropped = False  # nobody wants it any more
-        self.tried: tuple[int, int] | None = None  # the leader, and its epoch, of the last attempt
-        self.replica: tuple[int, float] | None = None  # a broker to be asked instead of the leader, and until when
+        self.busy = False  # a request for it is in flight, or its result was not collected yet
+        self.failure: Exception | None = None  # why its leader has to be looked up
+        self.is_dropped = False  # the owner has replaced it
+        self.tried: tuple[int, int] | None = None  # leader and leader epoch of the last attempt
+        self.replica: tuple[int, float] | None = None  # a follower to fetch from instead of the leader, and until when
 
     @property
     def done(self) -> bool:
@@ -109,8 +110,9 @@ class FetchCursor:
 
 
 class Fetched(NamedTuple):
-    """What was found for one cursor: batches (perhaps none), or an error. `next_offset` is behind everything in it,
-    skipped batches included; of a cursor that had a time only, it is the offset that belongs to it."""
+    """The result for one cursor: batches (perhaps none), or an error. `next_offset` is behind all batches, skipped
+    ones included; for a cursor that had only a time, it is the offset of that time.
+    """
 
     cursor: FetchCursor
     batches: list[RawBatch]
@@ -123,7 +125,7 @@ class Fetched(NamedTuple):
 
 
 def read_answer(cursor: FetchCursor, answer: PartitionAnswer, options: ReadOptions) -> Fetched:
-    """The wanted batches of one partition's answer. Raises if there is nothing but an error for this cursor."""
+    """Return the wanted batches of one partition's answer. Raises if there is nothing but an error for this cursor."""
     check(answer.error_code)
     diverging = answer.diverging_epoch
     if diverging.end_offset >= 0:
@@ -152,7 +154,8 @@ def read_answer(cursor: FetchCursor, answer: PartitionAnswer, options: ReadOptio
             if position == cursor.position:
                 raise
         if position == cursor.position:
-            # A broker sends at least one whole batch from the asked offset on; anything else would loop for ever.
+            # A broker sends at least one whole batch from the requested offset on; any other answer would loop for
+            # ever.
             raise ApiError(
                 ErrorCode.CORRUPT_MESSAGE, f"no whole batch came for offset {position} of {cursor.partition}"
             )
@@ -172,7 +175,7 @@ def _aborted(answer: PartitionAnswer) -> list[tuple[int, int]]:
 
 
 def decode_batch(raw: RawBatch) -> Iterator[ConsumedRecord]:
-    """The records of a fetched batch that lie in the wanted range."""
+    """Yield the records of a fetched batch that lie in the wanted range."""
     found = chain.from_iterable(map(partial(_rows, raw), columns(raw.data)))
     header, start, end = raw.header, raw.start, raw.end
     if start <= header.base_offset and (end is None or end >= header.next_offset):

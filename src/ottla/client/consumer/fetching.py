@@ -1,20 +1,20 @@
-"""Fetching: one Fetch per broker for whatever is wanted there.
+"""Fetching: one Fetch per broker for all partitions that are wanted from it.
 
-`RangeReader` and `Consumer` are both built on `Fetcher`; each decides what is wanted and what becomes of it.
+`RangeReader` and `Consumer` are both built on `Fetcher`; each decides what to fetch and what to do with it.
 
 Rules:
 - One Fetch per broker carries all partitions that it leads, so that a hundred idle partitions cost one long poll.
-- A cursor is part of one request at a time (`busy`), wherever its partition moves meanwhile.
-- Deliver, then advance: an answer is read without moving anything (`client.fetched`). A cursor moves in `collect`, in
-  the same step in which what was found becomes its owner's. What is lost before (a task that fails or is cancelled) is
-  asked for again.
-- Every partition has its own outcome. What goes wrong with one for good comes as its `Fetched.error`; `collect` itself
-  does not raise. What passes is waited out (`client.leaders`): for `api_timeout_ms`, or for ever if the fetcher is
-  `patient`.
-- Questions beside the records (who leads, where the log begins and ends, which offset a time has) are asked in tasks of
-  their own: no partition's records wait for another's answer.
-- A leader that is gone is looked for at once; one that says who leads now (KIP-951) is believed. A leader may also name
-  a replica nearer to us (KIP-392): that one is asked until it fails, or `metadata_max_age_ms` are over.
+- A cursor is part of one request at a time (`busy`), even if its partition moves to another leader meanwhile.
+- Deliver, then advance: an answer is read without moving anything (`consumer.fetched`). A cursor moves in `collect`, in
+  the same step that hands the batches to its owner. Batches that are lost before (by a task that fails or is cancelled)
+  are requested again.
+- Every partition has its own outcome. An error that is not transient comes as `Fetched.error`; `collect` itself does
+  not raise. Transient errors are waited out (`client.leader_search`): for `api_timeout_ms`, or for ever if the fetcher
+  is `patient`.
+- Other requests (for leaders, for the bounds of a log, for the offset of a time) run in tasks of their own: no
+  partition's records wait for another's answer.
+- A leader that is gone is looked up at once; a broker that names the new leader (KIP-951) is believed. A leader may
+  also name a follower nearer to the client (KIP-392): it is asked until it fails, or `metadata_max_age_ms` are over.
 """
 
 import asyncio
@@ -46,8 +46,8 @@ from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 __all__ = ["ConsumedRecord", "FetchCursor", "Fetched", "Fetcher", "RawBatch", "ReadOptions", "decode_batch"]
 
 _BY_ID_SINCE = FetchRequest.Topic.since("topic_id")
-_NOWHERE = -1  # the "broker" of cursors whose leader is to be looked for
-# From a replica that does not lead, these only mean that the leader knows better.
+_NOWHERE = -1  # stands for the broker of cursors whose leader has to be looked up
+# From a follower, these errors only mean that the leader has to be asked.
 _OF_FOLLOWERS = (
     ErrorCode.OFFSET_OUT_OF_RANGE,
     ErrorCode.OFFSET_NOT_AVAILABLE,
@@ -62,19 +62,19 @@ _OF_FOLLOWERS = (
 
 
 _BOUNDS: tuple[Time, Time] = (EARLIEST, LATEST)
-# What is wrong with a position that is not in the log: out of range, of another topic, or cut off.
+# Why a position is not in the log: out of range, of a deleted topic of the same name, or truncated.
 _Beyond = type[OffsetOutOfRange] | LogTruncated
 
 
 class _Asked(NamedTuple):
-    """What a task asks: the broker, if it is a Fetch, and the cursors that are busy until its end."""
+    """A task's request: the broker, if it is a Fetch, and the cursors that are busy until its end."""
 
     node_id: int
     cursors: list[FetchCursor]
 
 
 class Fetcher:
-    """Keeps one Fetch per broker under way for the cursors that its owner names."""
+    """Keeps one Fetch per broker in flight for the cursors that its owner names."""
 
     def __init__(
         self,
@@ -90,16 +90,16 @@ class Fetcher:
         self._wake = wake
         self._rack_id = rack_id
         self._tasks: dict[asyncio.Task[list[Fetched]], _Asked] = {}
-        self._failed: list[Fetched] = []  # whose leaders cannot be found
+        self._failed: list[Fetched] = []  # results of cursors whose leaders cannot be found
         self._news = asyncio.Event()
         self._search = LeaderSearch(cluster, patient=patient, found=self._release, failed=self._not_led)
 
     def __bool__(self) -> bool:
-        """Whether anything is under way, or has come and was not collected."""
+        """Whether a request is in flight, or a result was not collected yet."""
         return bool(self._tasks or self._failed or self._search)
 
     async def close(self) -> None:
-        """Stop fetching; what was fetched and not collected is dropped, and no cursor is behind it."""
+        """Stop fetching; results that were not collected are dropped, and no cursor has moved past them."""
         tasks, self._tasks = self._tasks, {}
         failed, self._failed = self._failed, []
         for fetched in failed:
@@ -111,8 +111,9 @@ class Fetcher:
         await asyncio.gather(*tasks, self._search.close(), return_exceptions=True)
 
     def start(self, cursors: Iterable[FetchCursor], *, hurried: bool = False) -> None:
-        """See that every broker that leads one of the cursors has a Fetch under way. Hurried ones do not wait for data
-        (the owner will want more partitions of the same broker in a moment)."""
+        """Make sure that every broker that leads one of the cursors has a Fetch in flight. A hurried Fetch does not
+        wait for data (the owner will want more partitions of the same broker in a moment).
+        """
         by_leader: dict[int, list[FetchCursor]] = {}
         timed: dict[int, list[FetchCursor]] = {}
         for cursor in cursors:
@@ -132,11 +133,11 @@ class Fetcher:
         for node_id, wanted in timed.items():
             times = {each.partition: (each.time or LATEST, self._epoch_of(each.partition)) for each in wanted}
             for cursor in wanted:
-                cursor.topic_id = self._cluster.metadata.topics[cursor.partition.topic].topic_id  # which said who leads
+                cursor.topic_id = self._cluster.metadata.topics[cursor.partition.topic].topic_id  # it named the leader
             self._spawn(self._find_offsets(node_id, wanted, times), wanted)
 
     async def wait(self, timeout_s: float | None = None) -> None:
-        """Until there is something to collect or to start, or the time is over."""
+        """Wait until there is something to collect or to start, or the time is over."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._news.wait()
@@ -145,15 +146,16 @@ class Fetcher:
         self._news.clear()
 
     def collect(self) -> list[Fetched]:
-        """What was found since the last time, for each cursor. From here on it is the owner's: the cursors are behind
-        it."""
+        """Return the results since the last call and move their cursors behind them: from here on
+        the owner has them.
+        """
         found, self._failed = self._failed, []
         for task in [each for each in self._tasks if each.done()]:
             asked = self._tasks.pop(task)
             error = task.exception()
             if error is None:
                 found += task.result()
-            else:  # a defect, and not an outcome: it must be seen, and nobody else suffer from it
+            else:  # a defect, not an outcome: it has to be reported, and must not affect other cursors
                 found += [_failure(cursor, error) for cursor in asked.cursors]
             for cursor in asked.cursors:
                 cursor.busy = False
@@ -188,7 +190,7 @@ class Fetcher:
     # --- whom to ask --------------------------------------------------------------------------------------------
 
     def _source_of(self, cursor: FetchCursor) -> int:
-        """The broker to ask: the leader, or the replica that it named."""
+        """Return the broker to ask: the leader, or the follower that it named."""
         if cursor.failure is not None:
             return _NOWHERE
         leader = self._leader_of(cursor.partition)
@@ -210,7 +212,7 @@ class Fetcher:
 
     def _look_for_leader(self, cursor: FetchCursor, error: Exception) -> None:
         if cursor.replica is not None:
-            cursor.replica = None  # the leader is asked next
+            cursor.replica = None  # ask the leader next
         else:
             cursor.failure = error
 
@@ -219,7 +221,7 @@ class Fetcher:
     async def _fetch(
         self, node_id: int, cursors: list[FetchCursor], request: FetchRequest, names: dict[bytes, str]
     ) -> list[Fetched]:
-        """Ask one broker; errors that pass give nothing, but that the leader is looked for."""
+        """Send a Fetch to one broker; a transient error yields no result, but the leader is looked up again."""
         try:
             answer = await self._exchange(node_id, cursors, request, is_named=NO_ID in names)
             check(answer.error_code)
@@ -227,9 +229,9 @@ class Fetcher:
             return self._not_answered(cursors, error)
         by_partition = {cursor.partition: cursor for cursor in cursors}
         found: list[Fetched] = []
-        beyond: dict[FetchCursor, _Beyond] = {}  # what is wanted of them is not in the log
+        beyond: dict[FetchCursor, _Beyond] = {}  # their positions are not in the log
         for topic in answer.responses:
-            name = topic.topic or names.get(topic.topic_id, "")  # only one of them is in an answer
+            name = topic.topic or names.get(topic.topic_id, "")  # an answer has either the name or the id
             for partition in topic.partitions:
                 cursor = by_partition.get(TopicPartition(name, partition.partition_index))
                 if cursor is None:
@@ -237,7 +239,7 @@ class Fetcher:
                 try:
                     found.append(read_answer(cursor, partition, self.options))
                     self._answered(cursor, partition)
-                except Exception as error:  # whatever it is, it must not take the other partitions' records with it
+                except Exception as error:  # no error may lose the other partitions' records
                     if (kind := self._beyond(cursor, error)) is not None:
                         beyond[cursor] = kind
                     elif not self._passes(cursor, partition, answer, error):
@@ -248,7 +250,7 @@ class Fetcher:
         return found
 
     def _beyond(self, cursor: FetchCursor, error: Exception) -> _Beyond | None:
-        """What this error means for the position, if it is about that."""
+        """Return what this error says about the position, or None if it is about something else."""
         if not isinstance(error, ApiError) or cursor.replica is not None:
             return None
         if error.code == ErrorCode.UNKNOWN_TOPIC_ID:
@@ -264,7 +266,7 @@ class Fetcher:
             cursor.replica = (partition.preferred_read_replica, until_s)
 
     def _passes(self, cursor: FetchCursor, partition: PartitionAnswer, answer: FetchResponse, error: Exception) -> bool:
-        """Whether the error of one partition passes; then somebody else is asked next time."""
+        """Return whether the error of one partition is transient; if so, have another broker asked next time."""
         if not isinstance(error, ApiError):
             return False
         if cursor.replica is not None and error.code in _OF_FOLLOWERS:
@@ -277,7 +279,7 @@ class Fetcher:
         return True
 
     def _not_answered(self, cursors: Iterable[FetchCursor], error: ClientError | ApiError) -> list[Fetched]:
-        """One request, whose cursors all have the same outcome."""
+        """Give all cursors of a failed request the same outcome."""
         if isinstance(error, UnsupportedApi) or (isinstance(error, ApiError) and not error.code.retriable):
             return [_failure(cursor, error) for cursor in cursors]
         for cursor in cursors:
@@ -302,7 +304,7 @@ class Fetcher:
         ids: dict[bytes, str] = {}
         for cursor in cursors:
             name, index = cursor.partition
-            info = self._cluster.metadata.topics[name]  # which said who leads
+            info = self._cluster.metadata.topics[name]  # it named the leader
             if cursor.topic_id == NO_ID:
                 cursor.topic_id = info.topic_id
             topic = topics.get((name, cursor.topic_id))
@@ -332,7 +334,9 @@ class Fetcher:
         return request, ids
 
     async def _close_if_others_lead(self, connection: Connection, cursors: list[FetchCursor]) -> None:
-        """A broker that gives no answer may have lost one of these partitions to another one meanwhile."""
+        """Close the connection if another broker leads one of these partitions by now: the silent
+        broker may be dead.
+        """
         try:
             await self._cluster.refresh(dict.fromkeys(cursor.partition.topic for cursor in cursors))
         except (ClientError, ApiError):
@@ -349,7 +353,7 @@ class Fetcher:
     async def _find_offsets(
         self, node_id: int, cursors: list[FetchCursor], wanted: Mapping[TopicPartition, tuple[Time, int]]
     ) -> list[Fetched]:
-        """Positions of cursors that have a time instead."""
+        """Look up the positions of cursors that have a time instead."""
         asked = await ask_leader(self._cluster, node_id, wanted, read_committed=self.options.read_committed)
         found: list[Fetched] = []
         for cursor in cursors:
@@ -357,14 +361,14 @@ class Fetcher:
             if cursor.partition in asked.failed:
                 found += self._not_told(cursor, asked.failed[cursor.partition])
             elif (offset := asked.found[cursor.partition].offset) == NOT_FOUND:
-                cursor.time = LATEST  # nothing is that late
+                cursor.time = LATEST  # there is no record so late
             else:
                 cursor.retries = 0
                 found.append(Fetched(cursor, [], offset))
         return found
 
     async def _find_bounds(self, node_id: int, cursors: Mapping[FetchCursor, _Beyond]) -> list[Fetched]:
-        """What is there, for cursors that want what is not."""
+        """Look up the bounds of the logs of cursors whose positions are not there, and return the errors."""
         wanted = [{each.partition: (at, self._epoch_of(each.partition)) for each in cursors} for at in _BOUNDS]
         asked = [ask_leader(self._cluster, node_id, each, read_committed=False) for each in wanted]
         starts, ends = await asyncio.gather(*asked)
@@ -382,7 +386,7 @@ class Fetcher:
             elif isinstance(kind, LogTruncated):
                 found.append(_failure(cursor, kind))
             else:
-                # The one that was asked does not lead, and lacks what the leader has: as if it had said so.
+                # The broker does not lead and lacks records that the leader has: treat it as if it had said so.
                 self._look_for_leader(cursor, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         return found
 

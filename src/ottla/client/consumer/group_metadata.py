@@ -1,4 +1,4 @@
-"""Who a consumer is in its group: what a transactional producer needs to commit that consumer's offsets."""
+"""The identity of a consumer in its group, which a transactional producer needs to commit that consumer's offsets."""
 
 from typing import NamedTuple
 

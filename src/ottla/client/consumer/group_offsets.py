@@ -1,13 +1,13 @@
 """Committed offsets of one group: OffsetCommit and OffsetFetch.
 
 Rules:
-- Versions that name topics by id are used when every id is known, older ones otherwise.
-- Every partition has its own outcome, as the coordinator gives it: those that were stored count, whatever became of the
-  others. What passes is asked for again: all together where the coordinator is at fault (`Coordinator.call`), else
-  without those that are done.
+- Request versions with topic ids are used when every id is known, older ones otherwise.
+- Every partition has its own outcome, as the coordinator returns it: partitions that were stored count, even if others
+  failed. Transient errors are retried: for all partitions if the error is the coordinator's (`Coordinator.call`), else
+  only for the partitions that failed.
 - `CommitFailed` means that the group has gone on without this member.
-- That a partition has no committed offset is something the coordinator says. A partition whose answer is an error, or
-  missing, is not one without an offset: whoever took it for one would begin elsewhere, and skip records.
+- Only the coordinator says that a partition has no committed offset. A partition whose answer is an error, or missing,
+  does not count as one without an offset: a consumer would begin elsewhere, and skip records.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ _UNANSWERED = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator gave no 
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed position: the next offset to read, the epoch of the record before it, and a note."""
+    """A committed position: the next offset to read, the leader epoch of the record before it, and metadata."""
 
     offset: int
     leader_epoch: int = -1
@@ -49,7 +49,7 @@ class OffsetAndMetadata(NamedTuple):
 def asked_positions(
     offsets: Mapping[TopicPartition, int | tuple[int, int, str]],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Positions that a caller wants to be committed."""
+    """Return the caller's offsets in the form in which they are committed."""
     asked = {
         TopicPartition(*partition): OffsetAndMetadata(place) if isinstance(place, int) else OffsetAndMetadata(*place)
         for partition, place in offsets.items()
@@ -60,7 +60,7 @@ def asked_positions(
 
 
 class GroupOffsets:
-    """The offsets that one group keeps at its coordinator."""
+    """The committed offsets of one group at its coordinator."""
 
     def __init__(self, cluster: Cluster, coordinator: Coordinator, group_id: str) -> None:
         self._cluster = cluster
@@ -73,15 +73,16 @@ class GroupOffsets:
         member: GroupMetadata,
         topic_ids: Mapping[TopicPartition, bytes] | None = None,
     ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
-        """Store positions in the name of a member (or of nobody, outside a group's own assignment). Where the id of the
-        topic is known in which they were read, they are not stored for another one of its name."""
+        """Commit offsets as a member (or without a member, outside a group's own assignment). If the id of the topic
+        in which they were read is known, they are not stored for another topic of the same name.
+        """
 
         async def attempt(partitions: list[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndMetadata]:
             outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes()
             try:
                 found = await self._topic_ids(partitions)
                 ids = {each: _known(topic_ids, each) or found[each.topic] for each in partitions}
-                for is_named in (False, True):  # one request has ids, or has not
+                for is_named in (False, True):  # a request has either ids for all topics or for none
                     some = {each: offsets[each] for each in partitions if (ids[each] == NO_ID) == is_named}
                     if some:
                         outcomes.add(await self._commit_once(some, ids, member))
@@ -140,14 +141,14 @@ class GroupOffsets:
         return outcomes
 
     async def fetch_all(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Everything that is committed."""
+        """Return all committed offsets of the group."""
         return (await self.fetch_all_each()).all()
 
     async def fetch_all_each(self) -> Outcomes[TopicPartition, OffsetAndMetadata]:
-        """The same, with an outcome per partition. Topics that are gone have none."""
+        """Return all committed offsets of the group, with an outcome per partition. Deleted topics have none."""
         group = OffsetFetchRequest.Group(group_id=self._group_id, topics=None)
         request = OffsetFetchRequest(group_id=self._group_id, topics=None, groups=[group], require_stable=True)
-        # Before topics had ids in it: the answer then names topics that this client has never heard of.
+        # In the last version before topic ids: the answer may name topics that are not in this client's metadata.
         answer = await self._coordinator.call(
             request, OffsetFetchResponse, error_of=_group_error, at_most=_FETCH_BY_ID_SINCE - 1
         )
@@ -167,19 +168,19 @@ class GroupOffsets:
         return outcomes
 
     async def fetch(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndMetadata | None]:
-        """What is committed; None where nothing is."""
+        """Return the committed offsets; None for partitions without one."""
         return await settle(self._cluster, partitions, self.fetch_once)
 
     async def fetch_once(
         self, partitions: Iterable[TopicPartition]
     ) -> Outcomes[TopicPartition, OffsetAndMetadata | None]:
-        """The same, but that a partition's own failure is not waited out."""
+        """Return the committed offsets as `fetch` does, but without retries for single partitions."""
         return (await self.fetch_with_ids(partitions))[1]
 
     async def fetch_with_ids(
         self, partitions: Iterable[TopicPartition]
     ) -> tuple[Mapping[str, bytes], Outcomes[TopicPartition, OffsetAndMetadata | None]]:
-        """The same, and the ids of the topics for which the offsets were committed, as far as they are known."""
+        """Return the committed offsets, and the known ids of the topics for which they were committed."""
         wanted: dict[str, list[int]] = {}
         for topic, index in partitions:
             wanted.setdefault(topic, []).append(index)
@@ -223,7 +224,7 @@ class GroupOffsets:
         return await self._coordinator.call(request, OffsetFetchResponse, error_of=_group_error, at_most=at_most)
 
     async def _topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, bytes]:
-        """As far as they are known; for others the coordinator says what is wrong with them."""
+        """Return the known ids of the topics; NO_ID for others, about which the coordinator then returns an error."""
         names = dict.fromkeys(name for name, _ in partitions)
         known = self._cluster.metadata.topics
         unknown = [name for name in names if self._cluster.metadata.fresh(name) is None]
@@ -240,7 +241,7 @@ def _known(topic_ids: Mapping[TopicPartition, bytes] | None, partition: TopicPar
 def _places(
     answer: OffsetFetchResponse, names: Mapping[bytes, str]
 ) -> Iterator[tuple[TopicPartition, OffsetAndMetadata, ErrorCode]]:
-    """The partitions of an answer of any version."""
+    """Yield the partitions of an answer of any version."""
     for old in answer.topics:
         for at in old.partitions:
             place = OffsetAndMetadata(at.committed_offset, at.committed_leader_epoch, at.metadata or "")
@@ -253,7 +254,7 @@ def _places(
 
 
 def _common_error(answer: OffsetCommitResponse) -> ErrorCode:
-    """What is wrong with the coordinator: it then says so of every partition."""
+    """Return the error of the coordinator itself: the code that all partitions have in common."""
     codes = {error_code(each.error_code) for topic in answer.topics for each in topic.partitions}
     code = codes.pop() if len(codes) == 1 else ErrorCode.NONE
     return ErrorCode.NONE if code in _STALE_TOPIC else code
@@ -265,5 +266,5 @@ def _group_error(answer: OffsetFetchResponse) -> ErrorCode:
 
 
 def _is_stale_topic(error: Exception) -> bool:
-    """A topic that was deleted will not come back by asking again."""
+    """Return whether the error means a deleted topic, for which a retry does not help."""
     return isinstance(error, ApiError) and error.code in _STALE_TOPIC

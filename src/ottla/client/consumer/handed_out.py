@@ -1,11 +1,12 @@
-"""What a consumer has handed out and nobody has come back for yet: records that may still be under somebody's hands.
+"""Records that a consumer has handed out and that its caller may still be working on.
 
 Rules:
-- Whoever polls again (or goes on with the iteration) has handled what it got before. Until then that is *in hand*.
-- What is in hand can be taken back: the position returns to before it, and so does what is committed automatically.
-  One turn of the iteration hands out one record, a `poll` or an Arrow batch all that is in it.
-- What the caller wanted to be committed while it was in hand counts as handled, even if it was not told that it is:
-  a committed position does not go back by itself. A position that the caller has sought stays.
+- A caller that polls again (or continues the iteration) has handled the records it got before. Until then they are *in
+  hand*.
+- Records in hand can be taken back: the position returns to the first of them, and so does the automatic commit. One
+  step of the iteration hands out one record, a `poll` or an Arrow batch all records in it.
+- Records whose offsets the caller asked to commit while they were in hand count as handled, even if the commit's
+  success is unknown: a committed position does not go back by itself. A position that the caller has sought stays.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ottla.model.ids import TopicPartition
 
 
 class HandedOut(NamedTuple):
-    """A place as it was before records of it were handed out."""
+    """The state of an assigned partition before records of it were handed out."""
 
     place: AssignedPartition
     position: int
@@ -34,7 +35,9 @@ class HandedOut(NamedTuple):
         return cls(place, place.position, place.leader_epoch, place.cursor)
 
     def take_back(self) -> None:
-        """Go back there, unless the caller has sought another position; not behind what it wanted to be committed."""
+        """Return to the old position, unless the caller has sought another one; but not to before an offset that the
+        caller asked to commit.
+        """
         place, asked = self.place, self.place.asked
         if place.cursor is not self.cursor or place.position is None:
             return
@@ -46,7 +49,7 @@ class HandedOut(NamedTuple):
 
 
 class Handing:
-    """What is in hand; and what the iteration has taken of one place to hand it out record by record."""
+    """The records in hand, and those that the iteration has taken of one partition to hand them out one by one."""
 
     def __init__(self) -> None:
         self._in_hand: list[HandedOut] = []
@@ -59,7 +62,9 @@ class Handing:
     def hand_out(
         self, places: Sequence[AssignedPartition], records_max: int
     ) -> Outcomes[TopicPartition, list[ConsumedRecord]]:
-        """Up to so many records of these places. One whose next batch cannot be decoded fails alone and stays there."""
+        """Hand out up to `records_max` records of these partitions. If the next batch of a partition cannot be
+        decoded, only that partition fails and keeps its position.
+        """
         outcomes: Outcomes[TopicPartition, list[ConsumedRecord]] = Outcomes()
         found = outcomes.found
         self.hold(places)
@@ -77,23 +82,23 @@ class Handing:
                         found[place.partition] += records
                     elif records:
                         found[place.partition] = records
-        except BaseException:  # the caller gets nothing
+        except BaseException:  # the caller gets no records
             self.take_back()
             raise
         return outcomes
 
     def hold(self, places: Iterable[AssignedPartition]) -> None:
-        """Records of these places are about to be handed out."""
+        """Remember the positions of these partitions, whose records are about to be handed out."""
         self._in_hand = [held for place in places if place.has_records and (held := HandedOut.of(place)) is not None]
 
     def begin(self, place: AssignedPartition, records_max: int) -> None:
-        """Take records of a place, for `next_record`."""
+        """Take records of a partition, for `next_record`."""
         self._before = HandedOut.of(place)
         self._records, self._next_offset = place.take(records_max)
         self._place, self._handed = place, 0
 
     def next_record(self) -> ConsumedRecord | None:
-        """The next record of the iteration, if there is one without waiting."""
+        """Return the next record of the iteration if there is one without waiting, else None."""
         if self._handed == len(self._records):
             return None
         record = self._records[self._handed]
@@ -102,7 +107,7 @@ class Handing:
         return record
 
     def stop(self) -> None:
-        """What the iteration took and did not hand out comes first again, whoever asks next."""
+        """End the iteration over the taken records; those that were not handed out come first in the next call."""
         place, self._place = self._place, None
         if place is None:
             return
@@ -119,12 +124,12 @@ class Handing:
             place.hand_out(handed, self._next_offset)
 
     def come_back(self) -> None:
-        """The caller is here again: what it got has been handled."""
+        """Note that the caller is back: it has handled the records that it got."""
         self.stop()
         self._in_hand = []
 
     def take_back(self) -> None:
-        """What is in hand was not handled."""
+        """Take back the records in hand: they were not handled."""
         self.stop()
         for held in self._in_hand:
             held.take_back()

@@ -1,10 +1,10 @@
-"""Offsets by time: where a partition begins and ends, and what was written when (ListOffsets).
+"""Offsets by time: the first and end offsets of partitions, and the offset of a timestamp (ListOffsets).
 
 Rules:
-- `Time` is a timestamp in milliseconds or one of the named places below; the broker of each partition answers.
+- `Time` is a timestamp in milliseconds or one of the special values below; the leader of each partition answers.
 - A time after the last record means the end of the partition.
-- Each partition has its own outcome (`…_each`), and leaders are asked at the same time. The plain calls raise if one of
-  them failed.
+- Each partition has its own outcome (`…_each`), and leaders are asked in parallel. The plain calls raise if one
+  partition failed.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ NOT_FOUND = -1
 
 
 class Time(NamedTuple):
-    """A point in a partition by time; negative numbers are Kafka's names for special places."""
+    """A point in a partition by time; negative numbers are Kafka's special values."""
 
     timestamp_ms: int
 
@@ -36,7 +36,7 @@ EARLIEST_PENDING_UPLOAD = Time(-6)
 
 
 class OffsetAndTime(NamedTuple):
-    """The answer for one partition; offset -1 when nothing is that late."""
+    """The answer for one partition; offset -1 if there is no record so late."""
 
     offset: int
     timestamp: int
@@ -44,7 +44,7 @@ class OffsetAndTime(NamedTuple):
 
 
 class PartitionBounds(NamedTuple):
-    """Where a partition begins and ends: the first offset, and the one behind the last."""
+    """The first offset of a partition, and the offset behind its last record."""
 
     start: int
     end: int
@@ -53,14 +53,16 @@ class PartitionBounds(NamedTuple):
 async def list_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, Time], *, read_committed: bool = False
 ) -> dict[TopicPartition, OffsetAndTime]:
-    """The offset at a time, for each partition. Raises if one of them has none: `list_offsets_each` tells which."""
+    """Return the offset at a time, for each partition. Raises if one of them fails:
+    `list_offsets_each` returns which.
+    """
     return (await list_offsets_each(cluster, wanted, read_committed=read_committed)).all()
 
 
 async def list_offsets_each(
     cluster: Cluster, wanted: Mapping[TopicPartition, Time], *, read_committed: bool = False
 ) -> Outcomes[TopicPartition, OffsetAndTime]:
-    """Ask the leaders for the offset at a time, for each partition; what passes is waited out."""
+    """Ask the leaders for the offset at a time, for each partition; transient errors are retried."""
 
     async def ask(node_id: int, leads: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, OffsetAndTime]:
         times = {partition: (wanted[partition], epoch) for partition, epoch in leads.items()}
@@ -72,7 +74,9 @@ async def list_offsets_each(
 async def ask_leader(
     cluster: Cluster, node_id: int, wanted: Mapping[TopicPartition, tuple[Time, int]], *, read_committed: bool
 ) -> Outcomes[TopicPartition, OffsetAndTime]:
-    """One ListOffsets to the leader of all these partitions, by the time and the epoch in which it leads."""
+    """Send one ListOffsets to the leader of all these partitions; `wanted` has the time and the
+    leader epoch of each.
+    """
     topics: dict[str, ListOffsetsRequest.Topic] = {}
     for (name, index), (time, epoch) in wanted.items():
         topic = topics.setdefault(name, ListOffsetsRequest.Topic(name=name, partitions=[]))
@@ -103,7 +107,7 @@ async def resolve(
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int]:
-    """Turn every `Time` into an offset; plain offsets stay what they are. Raises if one of them cannot be found."""
+    """Turn every `Time` into an offset; plain offsets stay as they are. Raises if one of them cannot be found."""
     return (await resolve_each(cluster, wanted, read_committed=read_committed)).all()
 
 
@@ -113,7 +117,7 @@ async def resolve_each(
     *,
     read_committed: bool = False,
 ) -> Outcomes[TopicPartition, int]:
-    """The same, with an outcome per partition."""
+    """Turn every `Time` into an offset, with an outcome per partition."""
     wanted = list(wanted)
     times = {partition: place for partition, place in wanted if isinstance(place, Time)}
     asked = await list_offsets_each(cluster, times, read_committed=read_committed)
@@ -131,7 +135,7 @@ async def resolve_each(
 async def bounds_each(
     cluster: Cluster, partitions: Iterable[TopicPartition]
 ) -> Outcomes[TopicPartition, PartitionBounds]:
-    """Where partitions begin and end, both asked for at the same time."""
+    """Return the first and end offsets of partitions, with an outcome per partition; both are requested in parallel."""
     partitions = list(partitions)
     starts, ends = await asyncio.gather(
         list_offsets_each(cluster, dict.fromkeys(partitions, EARLIEST)),
@@ -147,6 +151,6 @@ async def bounds_each(
 
 
 async def out_of_range(cluster: Cluster, partition: TopicPartition, offset: int) -> OffsetOutOfRange:
-    """The error for an offset that the log does not have, with what it has."""
+    """Return the error for an offset that is not in the log, with the offsets between which the log is."""
     bounds = (await bounds_each(cluster, [partition])).all()[partition]
     return OffsetOutOfRange(partition, offset, bounds.start, bounds.end)

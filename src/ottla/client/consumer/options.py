@@ -1,4 +1,4 @@
-"""How a consumer behaves: Kafka's names and defaults, units last."""
+"""Settings of a consumer: Kafka's names and defaults, units last."""
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class ConsumerOptions:
     group_id: str | None = None
     group_instance_id: str | None = None
     group_protocol: str = "classic"
-    # Classic groups: in order of preference. As in Java, a member is cooperative when all its assignors are.
+    # Classic groups: in order of preference. As in Java, a member is cooperative if all its assignors are.
     assignors: Sequence[str] = ("range", "cooperative-sticky")
     # KIP-848: the server's assignor ("uniform", "range"), None for the group's own choice.
     group_remote_assignor: str | None = None
@@ -67,7 +67,7 @@ class ConsumerOptions:
 
     @property
     def reset(self) -> Time | None:
-        """Where to begin without a committed offset; None: nowhere, that is an error."""
+        """Where to begin without a committed offset; None: that is an error."""
         return _RESETS[self.auto_offset_reset]
 
     @property
@@ -86,13 +86,13 @@ class ConsumerOptions:
 
 
 class RebalanceListener(Protocol):
-    """Told, inside `poll` and the iteration, what the group takes and gives. Each method may be a coroutine."""
+    """Called inside `poll` and the iteration when the assignment changes. Each method may be a coroutine."""
 
     def on_revoked(self, partitions: Sequence[TopicPartition]) -> Awaitable[None] | None:
-        """Before partitions go to another member: the last moment to store what belongs to them."""
+        """Called before partitions go to another member: the last moment to store results that belong to them."""
 
     def on_assigned(self, partitions: Sequence[TopicPartition]) -> Awaitable[None] | None:
-        """After partitions came, before any of their records; `seek` works here."""
+        """Called after partitions were assigned, before any of their records; `seek` works here."""
 
     def on_lost(self, partitions: Sequence[TopicPartition]) -> Awaitable[None] | None:
-        """Partitions are gone already, and may be another's: it is too late to commit."""
+        """Called after partitions were lost: other members may own them already, so it is too late to commit."""

@@ -1,9 +1,9 @@
-"""What a consumer owns, and how that changes: places come and go, and the listener hears of it.
+"""The partitions that a consumer owns, and how they change: assigned, revoked or lost, with calls of the listener.
 
 Rules:
-- A member changes its partitions only inside `poll`: whatever was handed out before has then been dealt with, so the
+- A member changes its partitions only inside `poll`: the records handed out before have then been handled, so the
   commit before a revocation is exact.
-- Revoked: commit, tell the listener, let go, in this order. Lost: let go without a commit, then tell.
+- Revoked: commit, call the listener, drop the partition, in this order. Lost: drop it without a commit, then call.
 - The listener's errors go to the caller of `poll`, after the change is complete.
 """
 
@@ -18,7 +18,7 @@ BeforeRevoking = Callable[[Sequence[TopicPartition]], Awaitable[None]]
 
 
 class Ownership:
-    """The places of one consumer."""
+    """The assigned partitions of one consumer."""
 
     def __init__(self, before_revoking: BeforeRevoking) -> None:
         self.places: dict[TopicPartition, AssignedPartition] = {}
@@ -27,15 +27,15 @@ class Ownership:
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """What is owned, in order."""
+        """The owned partitions, in order."""
         return sorted(self.places)
 
     def put_last(self, partition: TopicPartition) -> None:
-        """Others come first next time."""
+        """Move the partition to the end of the order in which partitions are served."""
         self.places[partition] = self.places.pop(partition)
 
     async def revoke(self, partitions: Iterable[TopicPartition]) -> None:
-        """The group takes partitions away: the last chance to commit."""
+        """Give partitions up that the group takes away, after a last commit."""
         gone = sorted(each for each in partitions if each in self.places)
         if not gone:
             return
@@ -47,7 +47,7 @@ class Ownership:
             self._drop(gone)
 
     async def lose(self) -> None:
-        """The group went on without this member: everything is gone already."""
+        """Drop all partitions: the group has gone on without this member."""
         gone = self.partitions
         if gone:
             self._drop(gone)
@@ -55,7 +55,7 @@ class Ownership:
                 await _finish(self.listener.on_lost(gone))
 
     async def give(self, partitions: Iterable[TopicPartition]) -> None:
-        """New partitions; their positions are looked up afterwards, unless the listener seeks."""
+        """Add new partitions; their positions are looked up afterwards, unless the listener seeks."""
         new = sorted(each for each in partitions if each not in self.places)
         for partition in new:
             self.places[partition] = AssignedPartition(partition)

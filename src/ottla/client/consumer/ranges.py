@@ -1,15 +1,15 @@
 """Reading partitions without a group: from an offset or a time, up to an end or for ever.
 
 Rules:
-- The next Fetch is under way while the records of the last one are handed out; `client.fetching` does both.
-- Deliver, then advance: `positions` are behind what was handed out, and whoever reads on, after a failure or a break,
-  begins there.
-- A span that fails takes nothing from the others: they are read to their end, and then the failure is raised. (Those
-  that are followed for ever have no end: it is raised when only they are left.)
-- A reader has one span of a partition: its positions are by partition. Two of one partition take two readers.
+- The next Fetch is in flight while the records of the last one are handed out (`consumer.fetching`).
+- Deliver, then advance: `positions` are behind the records that were handed out, and reading again, after a failure or
+  a break, begins there.
+- A span that fails does not affect the others: they are read to their end, and then the failure is raised. (Spans that
+  are followed for ever have no end: the failure is raised when only they are left.)
+- A reader has one span of a partition: its positions are by partition. Two spans of one partition take two readers.
 - Records before the wanted start and from the wanted end on are dropped.
 - An offset that the log no longer has (or does not have yet) is `OffsetOutOfRange`, never a silent jump. So is an end
-  beyond the log's end: told when all that is there was handed out, and nothing has come for `max_wait_ms`.
+  beyond the log's end: raised when all records up to there were handed out, and none has come for `max_wait_ms`.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
@@ -36,9 +36,9 @@ __all__ = ["ConsumedRecord", "RangeReader", "RawBatch", "ReadOptions", "Span", "
 
 
 class Span(NamedTuple):
-    """Part of one partition: [start, end). An end of None means: follow the partition for ever.
+    """A range of offsets of one partition: [start, end). An end of None means: follow the partition for ever.
 
-    A `Time` is turned into an offset when reading begins; so `end=LATEST` is the end as it is then.
+    A `Time` is turned into an offset when reading begins; so `end=LATEST` is the end at that moment.
     """
 
     topic: str
@@ -60,20 +60,20 @@ class RangeReader(Closing):
         self._spans = _by_partition(spans)
         self._owns_cluster = not isinstance(cluster, Cluster)
         self._cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
-        self._ends: dict[TopicPartition, int | None] = {}  # of spans whose place was found
+        self._ends: dict[TopicPartition, int | None] = {}  # of spans whose times were turned into offsets
         self._positions: dict[TopicPartition, int] = {}
         self._failed: dict[TopicPartition, Exception] = {}
-        self._handed: ConsumedRecord | None = None  # the last record, of a batch that was not handed out to its end
+        self._handed: ConsumedRecord | None = None  # the last record handed out, of a batch that is not finished
         self._fetcher = Fetcher(self._cluster, self.options)
 
     async def close(self) -> None:
-        """Stop fetching, and close the connections unless they are those of a `Cluster` that was given."""
+        """Stop fetching, and close the connections unless they belong to a `Cluster` that was passed in."""
         await self._fetcher.close()
         if self._owns_cluster:
             await self._cluster.close()
 
     def positions(self) -> dict[TopicPartition, int]:
-        """Per partition the offset behind all that was handed out."""
+        """Return, per partition, the offset behind the records that were handed out."""
         found = dict(self._positions)
         if self._handed is not None:
             found[TopicPartition(self._handed.topic, self._handed.partition)] = self._handed.offset + 1
@@ -83,7 +83,7 @@ class RangeReader(Closing):
         return self.records()
 
     async def records(self) -> AsyncGenerator[ConsumedRecord, None]:
-        """The records of all spans; in order within a partition."""
+        """Yield the records of all spans; in order within a partition."""
         async with aclosing(self._answers()) as answers:
             async for found in answers:
                 for fetched in found:
@@ -102,7 +102,7 @@ class RangeReader(Closing):
         self._tell()
 
     async def batches(self) -> AsyncGenerator[RawBatch, None]:
-        """The batches of all spans, undecoded; the first and the last may reach beyond the span."""
+        """Yield the batches of all spans, undecoded; the first and the last may reach beyond the span."""
         async with aclosing(self._answers()) as answers:
             async for found in answers:
                 for fetched in found:
@@ -115,8 +115,9 @@ class RangeReader(Closing):
     async def arrow(
         self, *, rows_min: int = ROWS_MIN, linger_ms: float = LINGER_MS
     ) -> "AsyncGenerator[pa.RecordBatch, None]":
-        """The records of all spans as `pyarrow.RecordBatch`es, some `rows_min` rows each, fewer if so many do not come
-        in `linger_ms`."""
+        """Yield the records of all spans as `pyarrow.RecordBatch`es of about `rows_min` rows, fewer if those do not
+        come in `linger_ms`.
+        """
         convert = converter()
         gathering = Gathering(rows_min)
         async with aclosing(self._answers(linger_ms / 1000)) as answers:
@@ -132,7 +133,7 @@ class RangeReader(Closing):
         self._tell()
 
     def _columns(self, convert: Convert, batches: Sequence[RawBatch]) -> "Iterator[pa.RecordBatch]":
-        """All together, or what can be converted of them."""
+        """Convert all batches together, or those that can be converted."""
         while batches := self._wanted(batches):
             now, failed = list(batches), dict[TopicPartition, Exception]()
             try:
@@ -148,13 +149,13 @@ class RangeReader(Closing):
             batches = batches[len(now) :] if not failed else ()
 
     def _wanted(self, batches: Sequence[RawBatch]) -> Sequence[RawBatch]:
-        """What comes behind a failure is not."""
+        """Return the batches without those of partitions that have failed."""
         if not self._failed:
             return batches
         return [raw for raw in batches if raw.partition not in self._failed]
 
     def _pass(self, fetched: Fetched) -> None:
-        """All of it was handed out; what was skipped behind it is behind us, too."""
+        """Move the position behind a result that was handed out entirely, including batches skipped at its end."""
         partition = fetched.cursor.partition
         if partition not in self._failed:
             self._positions[partition] = fetched.next_offset
@@ -162,7 +163,7 @@ class RangeReader(Closing):
     # --- answers ------------------------------------------------------------------------------------------------
 
     async def _answers(self, wait_s: float | None = None) -> AsyncGenerator[list[Fetched], None]:
-        """What the brokers' answers bring; nothing whenever none has come for so long."""
+        """Yield the results of fetches; an empty list whenever none has come for `wait_s`."""
         self._settle()
         await self._open()
         cursors = [FetchCursor(each, self._positions[each], end) for each, end in self._ends.items()]
@@ -183,8 +184,9 @@ class RangeReader(Closing):
             await self._fetcher.close()
 
     async def _beyond_end(self, fetched: Fetched) -> Exception | None:
-        """What to say of an end that the log does not reach, when there is nothing left before it. A new leader may not
-        know at first how far the log is committed, therefore it is asked for the end before it counts."""
+        """Return the error for an end that the log does not reach, once there is nothing left before it. A new leader
+        may not know the high watermark at first, therefore it is asked for the end before an error is returned.
+        """
         cursor = fetched.cursor
         if (
             fetched.batches
@@ -201,15 +203,15 @@ class RangeReader(Closing):
         return OffsetOutOfRange(cursor.partition, cursor.end, bounds.start, bounds.end)
 
     def _tell(self) -> None:
-        """What could be read was handed out: now for what could not."""
+        """Raise the failures, after everything that could be read was handed out."""
         Outcomes(failed=self._failed).all()
 
     def _settle(self) -> None:
-        """Another reading begins where the last one was left."""
+        """Prepare another reading, which begins where the last one ended."""
         self._positions, self._handed, self._failed = self.positions(), None, {}
 
     def _start(self, cursors: Iterable[FetchCursor]) -> bool:
-        """Fetch what is unfinished; False when nothing is that ends by itself, or could be told otherwise."""
+        """Fetch the unfinished spans; return False if only endless ones are left and a failure has to be raised."""
         left = [each for each in cursors if not each.done and each.partition not in self._failed]
         if self._failed and all(each.end is None for each in left):
             return False
@@ -217,7 +219,7 @@ class RangeReader(Closing):
         return bool(self._fetcher)
 
     async def _open(self) -> None:
-        """Turn times into offsets, of spans of which that has not been done."""
+        """Turn the times of spans into offsets, where that was not done yet."""
         new = {partition: span for partition, span in self._spans.items() if partition not in self._ends}
         starts = await resolve_each(self._cluster, [(partition, span.start) for partition, span in new.items()])
         ends = await resolve_each(
@@ -240,7 +242,7 @@ class RangeReader(Closing):
 
 
 def _by_partition(spans: Iterable[Span]) -> dict[TopicPartition, Span]:
-    """The spans, or what is wrong with them."""
+    """Return the spans by partition. Raise if they are invalid."""
     found: dict[TopicPartition, Span] = {}
     for span in spans:
         partition = TopicPartition(_checked(span).topic, span.partition)
@@ -251,7 +253,7 @@ def _by_partition(spans: Iterable[Span]) -> dict[TopicPartition, Span]:
 
 
 def _checked(span: Span) -> Span:
-    """The span, or what is wrong with it."""
+    """Return the span. Raise if it is invalid."""
     if not isinstance(span, Span):
         raise TypeError(f"a RangeReader takes a list of Span, not of {kind_of(span)}")
     checked_partition((span.topic, span.partition))

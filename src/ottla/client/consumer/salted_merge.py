@@ -1,21 +1,21 @@
-"""Salted hot keys, the consumer's side: the records of each key in order again (see `client.hot_keys`).
+"""Salted hot keys, the consumer's side: restores the order of the records of each key (see `client.producer.hot_keys`).
 
-The merge must see every partition of the topic: in one consumer, or behind one. Records without the header go through
-as they are; so do foreign headers of the same name.
+The merge must see every partition of the topic: in one consumer, or behind one. Records without the header pass
+unchanged; so do records with foreign headers of the same name.
 
 Semantics:
-- Records of one key and one source leave in the order of their numbers. One that arrives early is held until those
-  before it have come. A source begins with number 0, or, when the reading started in the middle, with the lowest number
+- Records of one key and one source leave in the order of their numbers. A record that arrives early is held until those
+  before it have come. A source begins with number 0, or, if reading started in the middle, with the lowest number
   seen once every shard has shown one (a shard's numbers only grow).
-- A number that was handed on already goes through at once. One that is held already joins those that wait with it:
-  whoever made several records of one and passed its headers on made several of one number. (The same record, read
-  twice while it is held, is held once.)
+- A record whose number has left already passes at once. A record whose number is held already is held with the first:
+  an application that made several records of one and copied its headers made several of one number. (The same record,
+  read twice while it is held, is held once.)
 - Memory: at most `held_max` records are held in all; one more, and the longest waiting key and source stops waiting for
-  what is missing (`gaps` counts that) and hands on what it has, in order. At most `sources_max` keys and sources are
-  remembered; the one that was quiet for longest is forgotten.
-- What is held was read but not handed on: commit no offset above `held_offsets()`. `merge_salted` sees to it that its
-  consumer does not, and counts the record that it handed on last as handled when it is asked for the next one.
-  `flush` hands on everything.
+  missing records (`gaps` counts that) and its records leave, in order. At most `sources_max` keys and sources are
+  remembered; the one without records for longest is forgotten.
+- Held records were read but have not left: commit no offset above `held_offsets()`. `merge_salted` makes its consumer
+  obey that, and counts the record that left last as handled when the next one is asked for. `flush` lets all records
+  leave.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ from ottla.records.record import Headers
 
 
 class SaltedRecord(Protocol):
-    """What the merge looks at: any consumer's record will do."""
+    """The fields of a record that the merge reads: any consumer's record will do."""
 
     @property
     def topic(self) -> str: ...
@@ -45,7 +45,7 @@ class SaltedRecord(Protocol):
 
 @runtime_checkable
 class HoldsBack(Protocol):
-    """A consumer, which commits how far it was read."""
+    """A consumer whose commits can be limited to the records that have left the merge."""
 
     def hold_back(self, held: Callable[[], Mapping[TopicPartition, int]]) -> None: ...
 
@@ -61,10 +61,10 @@ class _Stream(Generic[R]):
 
     def __init__(self, shards: int) -> None:
         self.shards = shards
-        self.expected: int | None = None  # the number that leaves next; None until the beginning is known
+        self.expected: int | None = None  # the number that leaves next; None until the first number is known
         self.held: dict[int, dict[tuple[int, int], R]] = {}  # number -> (partition, offset) -> record
-        self.count = 0  # of the records held
-        self.lowest: dict[int, int] = {}  # shard -> the first number it showed, until the beginning is known
+        self.count = 0  # number of records held
+        self.lowest: dict[int, int] = {}  # shard -> its first number, until the source's first number is known
 
     def take(self, salt: Salt, record: R) -> list[R]:
         if self.expected is not None and salt.number < self.expected:
@@ -82,7 +82,7 @@ class _Stream(Generic[R]):
         return self.leave()
 
     def leave(self) -> list[R]:
-        """Everything that waits for nothing any more."""
+        """Remove and return the records that wait for no other."""
         found: list[R] = []
         while self.expected is not None and self.expected in self.held:
             found += self._let_go(self.expected)
@@ -90,7 +90,7 @@ class _Stream(Generic[R]):
         return found
 
     def give_up(self) -> list[R]:
-        """Everything, in order, whatever may be missing."""
+        """Remove and return all records in order, even if some are missing."""
         numbers = sorted(self.held)
         found = [record for number in numbers for record in self._let_go(number)]
         if numbers:
@@ -98,7 +98,7 @@ class _Stream(Generic[R]):
         return found
 
     def records(self) -> Iterator[R]:
-        """Those that are held."""
+        """Yield the held records."""
         for same in self.held.values():
             yield from same.values()
 
@@ -109,7 +109,7 @@ class _Stream(Generic[R]):
 
 
 class SaltedMerge(Generic[R]):
-    """Takes records of all partitions as they come and hands them on in the order of each key."""
+    """Takes records of all partitions as they come and returns them in the order of each key."""
 
     def __init__(
         self, held_max: int = limits.SALTED_RECORDS_HELD_MAX, sources_max: int = limits.SALTED_SOURCES_MAX
@@ -117,8 +117,8 @@ class SaltedMerge(Generic[R]):
         self.gaps = 0
         self._held_max = held_max
         self._sources_max = sources_max
-        self._streams: dict[_Name, _Stream[R]] = {}  # the one that was heard of last at the end
-        self._waiting: dict[_Name, None] = {}  # those that hold something, the longest waiting first
+        self._streams: dict[_Name, _Stream[R]] = {}  # the most recently used at the end
+        self._waiting: dict[_Name, None] = {}  # streams with held records, the longest waiting first
         self._held = 0
 
     @property
@@ -127,11 +127,11 @@ class SaltedMerge(Generic[R]):
         return self._held
 
     def held_offsets(self) -> dict[TopicPartition, int]:
-        """Per partition the offset of the first record that was read but not handed on."""
+        """Return, per partition, the offset of the first record that was read but has not left."""
         return _first_offsets((each for name in self._waiting for each in self._streams[name].records()), {})
 
     def push(self, record: R) -> list[R]:
-        """Take one record; the result is what may be handed on now, in order."""
+        """Take one record and return the records that may leave now, in order."""
         salt = salt_of(record)
         if salt is None or record.key is None:
             return [record]
@@ -156,7 +156,7 @@ class SaltedMerge(Generic[R]):
         return found
 
     def flush(self) -> list[R]:
-        """Hand on all that is held: there is nothing more to come."""
+        """Return all held records: there are no more to come."""
         return [record for name in list(self._waiting) for record in self._stop_waiting(name)]
 
     def _stop_waiting(self, name: _Name) -> list[R]:
@@ -170,7 +170,7 @@ class SaltedMerge(Generic[R]):
 
 
 def salt_of(record: SaltedRecord) -> Salt | None:
-    """The record's salt, if it has one."""
+    """Return the record's salt, or None."""
     for name, content in record.headers:
         if name == SALT_HEADER:
             return Salt.decode(content)
@@ -183,9 +183,9 @@ async def merge_salted(
     held_max: int = limits.SALTED_RECORDS_HELD_MAX,
     sources_max: int = limits.SALTED_SOURCES_MAX,
 ) -> AsyncIterator[R]:
-    """The same records with the order of every key restored: `async for record in merge_salted(consumer)`."""
+    """Yield the same records with the order of every key restored: `async for record in merge_salted(consumer)`."""
     merge: SaltedMerge[R] = SaltedMerge(held_max, sources_max)
-    leaving: deque[R] = deque()  # the first is the caller's until it comes back
+    leaving: deque[R] = deque()  # the caller works on the first until it asks for the next
 
     def held() -> dict[TopicPartition, int]:
         return _first_offsets(leaving, merge.held_offsets())
@@ -202,7 +202,7 @@ async def merge_salted(
 
 
 def _first_offsets(records: Iterable[SaltedRecord], known: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Per partition the lowest offset among these records, and those that are known."""
+    """Return, per partition, the lowest offset among these records and `known`."""
     for record in records:
         place = TopicPartition(record.topic, record.partition)
         known[place] = min(record.offset, known.get(place, record.offset))

@@ -1,11 +1,11 @@
-"""Where a consumer begins: places without a position get one from the group's commits, or by the options.
+"""Where a consumer begins: partitions without a position get one from the group's committed offsets, or by the options.
 
 Rules:
-- The group is asked for all places together, and each has its own outcome. One that fails is asked for again after a
-  while; the others are read meanwhile.
-- Without a committed offset a place begins where `auto_offset_reset` says: its cursor gets that time, and the fetcher
-  finds the offset. If that forbids to choose, the failure is told to the caller of `poll`.
-- A place that the caller has moved meanwhile stays where it was moved to.
+- The group's offsets are requested for all partitions together, and each has its own outcome. One that fails is
+  requested again after a while; the others are read meanwhile.
+- Without a committed offset a partition begins where `auto_offset_reset` says: its cursor gets that time, and the
+  fetcher finds the offset. If the option is "none", the failure is raised to the caller of `poll`.
+- A partition whose position the caller has changed meanwhile keeps that position.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from ottla.model.ids import NO_ID
 
 
 class Locating:
-    """Finds the beginning of places that have neither a position nor a time."""
+    """Finds the first position of assigned partitions that have neither a position nor a time."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class Locating:
         self._wake = wake
         self._waiting: dict[
             AssignedPartition, asyncio.TimerHandle | None
-        ] = {}  # asked for now, or again when the time is over
+        ] = {}  # a request is in flight, or a timer for the next runs
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def start(self, places: Iterable[AssignedPartition]) -> None:
-        """See to it that all of these get a position."""
+        """Make sure that all of these partitions get a position."""
         lost = [each for each in places if each not in self._waiting]
         if not lost:
             return
@@ -68,7 +68,7 @@ class Locating:
     async def _ask(self, group: GroupOffsets, places: list[AssignedPartition]) -> None:
         try:
             await self._find(group, places)
-        except Exception as defect:  # whoever has no position must hear of it, or would wait for ever
+        except Exception as defect:  # the caller has to be told, or these partitions would wait for ever
             for place in [each for each in places if each in self._waiting and self._waiting[each] is None]:
                 if place.cursor is None:
                     self._fail(place, defect)

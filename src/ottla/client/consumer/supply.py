@@ -1,13 +1,13 @@
-"""What a consumer hands out comes from here: positions are found, records fetched, and put into the consumer's places.
+"""Supplies a consumer's assigned partitions: finds their positions, fetches records, and buffers them.
 
 Rules:
-- Every place is supplied by itself: one without a position, without a leader, of a topic that does not exist, or with
-  records that cannot be read holds up no other.
-- What passes is waited out, and the place's `failure` says what it is meanwhile. What does not pass is told to the
-  caller once for every time that it happens (`raise_failure`), after what is good was handed out; then it is tried
-  again.
-- A place whose next records cannot be read is set aside for a while after every try: whoever polls again and again
-  waits for the records of the others meanwhile, and lets the loop run.
+- Every partition is supplied by itself: one without a position, without a leader, of a topic that does not exist, or
+  with records that cannot be read holds up no other.
+- Transient errors are waited out, and the partition's `failure` names them meanwhile. Any other error is raised to the
+  caller once each time that it happens (`raise_failure`), after the good records were handed out; then the partition
+  is tried again.
+- A partition whose next records cannot be read is set aside for a while after every try: a caller that polls in a loop
+  waits for the records of the others meanwhile, and lets the event loop run.
 - A position that the log does not have is reset, if the options say where to.
 """
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Supply:
-    """Keeps the places of one consumer supplied."""
+    """Keeps the assigned partitions of one consumer supplied."""
 
     def __init__(
         self,
@@ -47,27 +47,27 @@ class Supply:
             cluster, options.read_options(), patient=True, wake=wake, rack_id=options.client_rack or ""
         )
         self._locating = Locating(cluster, group, options.reset, self.fail, wake)
-        self.has_news = False  # failures of which the caller has not heard
+        self.has_news = False  # there are failures that were not raised to the caller
 
     async def close(self) -> None:
         await self._locating.close()
         await self._fetcher.close()
 
     def take_in(self) -> None:
-        """Put what has come into the places."""
+        """Put the results of fetches into the assigned partitions."""
         for fetched in self._fetcher.collect():
             place = self._places.get(fetched.cursor.partition)
             if place is None or place.cursor is not fetched.cursor:
-                continue  # it was moved since, or is another's by now
+                continue  # its position was moved since, or it was revoked
             if fetched.error is None:
                 place.add(fetched)
             elif place.has_records:
-                place.failure, place.is_told = fetched.error, True  # asked for again behind them
+                place.failure, place.is_told = fetched.error, True  # requested again once these were handed out
             else:
                 self._recover(place, fetched.error)
 
     def start(self) -> None:
-        """Find positions, and ask for what is not paused and not buffered well enough."""
+        """Look up positions, and fetch the partitions that are not paused and have too little buffered."""
         wanted: list[FetchCursor] = []
         lost: list[AssignedPartition] = []
         full = False
@@ -89,12 +89,12 @@ class Supply:
             self._fetcher.start(wanted, hurried=full)
 
     def fail(self, place: AssignedPartition, error: Exception) -> None:
-        """Something is wrong with a place that the caller has to know."""
+        """Note an error of a partition that has to be raised to the caller."""
         place.failure, place.is_told = error, False
         self.has_news = True
 
     def set_aside(self, place: AssignedPartition, error: Exception) -> None:
-        """The next records of this place cannot be read."""
+        """Note that the next records of this partition cannot be read, and try again after a while."""
         self.fail(place, error)
         place.is_set_aside = True
         place.tries += 1
@@ -106,7 +106,7 @@ class Supply:
         self._wake(None)
 
     def raise_failure(self) -> None:
-        """Tell the caller what it has not heard of: the first of it, by whose text it knows how many there are."""
+        """Raise the first failure that was not raised to the caller yet; its text says how many others there are."""
         if not self.has_news:
             return
         self.has_news = False
@@ -118,7 +118,7 @@ class Supply:
             raise named(place.failure, place.partition, len(untold) - 1)
 
     def failures(self) -> dict[TopicPartition, Exception]:
-        """What keeps places from being read at the moment."""
+        """Return the errors because of which partitions are not read at the moment."""
         found: dict[TopicPartition, Exception] = {}
         for partition, place in sorted(self._places.items()):
             searched = None if place.cursor is None else place.cursor.failure
