@@ -1,4 +1,4 @@
-"""A connection to another node whose end is heard of (`peers`)."""
+"""A connection to another node that reports when it is lost (`peers`)."""
 
 from __future__ import annotations
 

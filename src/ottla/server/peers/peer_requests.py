@@ -1,7 +1,7 @@
-"""Requests to other brokers, and requests that gather what goes to the same one.
+"""Requests to other brokers, and the batching of questions to the same broker into one request.
 
-A broker answers one connection in order, and what is asked here may have to wait for replicas: every purpose has its
-own connection.
+A broker answers the requests of one connection in order, and some of these requests wait for replicas: so every purpose
+has its own connection.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEFT_OUT = ApiError(ErrorCode.NETWORK_EXCEPTION, "the answer leaves this out")
 
 
 class PeerRequests:
-    """Asks other brokers by their node id, over the listener that brokers use among themselves."""
+    """Sends requests to other brokers by their node id, over the inter-broker listener."""
 
     def __init__(self, peers: Peers, state: Callable[[], ClusterState], inter_broker_listener: str) -> None:
         self._peers = peers
@@ -40,7 +40,9 @@ class PeerRequests:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def ask(self, node_id: int, request: Request, purpose: str) -> Later[Any]:
-        """The broker's answer; an ApiError arrives as a value, NETWORK_EXCEPTION where there is no answer."""
+        """Return the broker's answer. An ApiError is set as a value: NETWORK_EXCEPTION if the broker does
+        not answer.
+        """
         later: Later[Any] = Later()
         address = broker_address(self._state(), node_id, self._listener)
         if address is None:
@@ -54,7 +56,7 @@ class PeerRequests:
                 )
             except ClientError as error:
                 answer = ApiError(ErrorCode.NETWORK_EXCEPTION, str(error))
-            except Exception:  # a bug: the one that waits must not wait for ever
+            except Exception:  # a bug: the caller must not wait for ever
                 log.exception("node %d could not be asked", node_id)
                 answer = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
             give(later, answer)
@@ -65,13 +67,15 @@ class PeerRequests:
         return later
 
     def close(self) -> None:
-        """Nobody waits for the answers any more."""
+        """Cancel all requests under way."""
         for task in tuple(self._tasks):
             task.cancel()
 
 
 def give(later: Later[Any], answer: Any) -> None:
-    """Set an answer. If its reader fails, that is logged, and the others that wait get theirs."""
+    """Set an answer. An exception of its callback is logged, so that the other questions of the request get their
+    answers.
+    """
     try:
         later.set(answer)
     except Exception:
@@ -79,10 +83,11 @@ def give(later: Later[Any], answer: Any) -> None:
 
 
 class Outbox(Generic[KeyT, ItemT]):
-    """For each key (a node, say) one request is under way; what comes meanwhile goes with the next.
+    """A queue per key (a node, say), with one request per key under way; items that arrive meanwhile go with the next
+    request.
 
-    `send(key, items)` sets its answer when all of them are dealt with. Items of which `identity` is the same go one
-    after the other.
+    `send(key, items)` sets its answer when all items are handled. Items with the same `identity` go in separate
+    requests, one after the other.
     """
 
     def __init__(
@@ -94,18 +99,18 @@ class Outbox(Generic[KeyT, ItemT]):
         self._send = send
         self._identity = identity
         self._items_max = items_max
-        self._queues: dict[KeyT, deque[ItemT]] = {}  # also those of which all are under way
+        self._queues: dict[KeyT, deque[ItemT]] = {}  # a key is present while a request of it is under way
 
     def put(self, key: KeyT, item: ItemT) -> None:
         queue = self._queues.get(key)
         if queue is None:
             self._queues[key] = deque([item])
-            asyncio.get_running_loop().call_soon(self._next, key)  # with whatever else comes in this turn
+            asyncio.get_running_loop().call_soon(self._next, key)  # together with other items of this turn of the loop
         else:
             queue.append(item)
 
     def waiting(self, key: KeyT) -> int:
-        """How many have to wait for the request that is under way."""
+        """Return how many items wait for the request that is under way."""
         return len(self._queues.get(key, ()))
 
     def _next(self, key: KeyT) -> None:
@@ -130,9 +135,10 @@ class _Asked(NamedTuple, Generic[QuestionT, AnswerT]):
 
 
 class PeerQuestions(ABC, Generic[KeyT, QuestionT, AnswerT]):
-    """Questions to other nodes that travel together: one request per key at a time, with all that wait for it.
+    """Questions to other nodes that are sent together: one request per key at a time, with all questions that wait for
+    it.
 
-    A subclass says what a request looks like and which part of the response answers which question.
+    A subclass defines the request, and which part of the response answers which question.
     """
 
     purpose: str
@@ -145,23 +151,23 @@ class PeerQuestions(ABC, Generic[KeyT, QuestionT, AnswerT]):
 
     @abstractmethod
     def node_of(self, key: KeyT) -> int:
-        """The node that is asked."""
+        """Return the node to ask."""
 
     @abstractmethod
     def identity(self, question: QuestionT) -> Hashable:
-        """What the answer names the question by; a request holds each identity once."""
+        """Return the name of the question in the response; a request contains each identity once."""
 
     @abstractmethod
     def request(self, key: KeyT, questions: list[QuestionT]) -> Request:
-        """The request that asks all of them."""
+        """Return the request with all of these questions."""
 
     @abstractmethod
     def answers(self, key: KeyT, response: Any) -> Mapping[Hashable, AnswerT] | ApiError:
-        """The answers by identity, or why there are none."""
+        """Return the answers by identity, or the error of the whole response."""
 
     @abstractmethod
     def refused(self, question: QuestionT, error: ApiError) -> AnswerT:
-        """The answer where the node did not answer, or left this question out."""
+        """Return the answer to a question that the node did not answer."""
 
     def ask(self, key: KeyT, question: QuestionT) -> Later[AnswerT]:
         later: Later[AnswerT] = Later()

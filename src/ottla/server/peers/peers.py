@@ -1,11 +1,11 @@
-"""Peers: the connections of this node to others.
+"""Peers: the connections of this node to other nodes.
 
-One connection per (purpose, address), made by the first request and again after it broke, with a growing pause between
-attempts that fail. Purposes have their own connections because a node answers one connection in order: a fetch that
-waits must not hold up a vote.
+There is one connection per (purpose, address), opened by the first request and again after it broke, with a growing
+pause between failed attempts. Purposes have their own connections because a node answers one connection in order: a
+fetch that waits must not delay a vote.
 
-A connection that breaks without our doing is told at once to whoever asked for that with `on_lost`. That is how the end
-of a process is noticed within milliseconds; `probe` then tells a process that is gone from a network that is.
+If a connection breaks and this node did not close it, the callbacks registered with `on_lost` are called at once. So
+the end of a process is noticed within milliseconds; `probe` then distinguishes a stopped process from a failed network.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ OnLost = Callable[[], None]
 
 
 class Reach(enum.Enum):
-    """What became of an attempt to connect."""
+    """The outcome of an attempt to connect."""
 
     LISTENS = "listens"
-    REFUSES = "refuses"  # the machine is there, the process is not
+    REFUSES = "refuses"  # the machine is up, the process is not
     SILENT = "silent"
 
 
 class Peers:
-    """`client_id` is what the other side sees, followed by the purpose."""
+    """`client_id` is the client id that other nodes see, followed by the purpose."""
 
     def __init__(self, client_id: str, *, connect_timeout_ms: int = limits.PEER_CONNECT_MS) -> None:
         self._client_id = client_id
@@ -51,9 +51,10 @@ class Peers:
     async def ask(
         self, address: Address, request: Request, *, timeout_ms: int, purpose: str = "peer", patient: bool = True
     ) -> Any:
-        """The answer, in the highest version that both sides speak; `ClientError` if there is none within
-        `timeout_ms`, connecting included. Who is not `patient` would rather ask somebody else than wait for the next
-        attempt to connect.
+        """Return the answer, in the highest version that both sides support.
+
+        Raise `ClientError` if there is none within `timeout_ms`, connecting included. If not `patient`, raise at once
+        instead of waiting for the next attempt to connect, so that the caller can ask another node.
         """
         link = self._link(purpose, address)
         if not patient and link.pauses:
@@ -63,11 +64,11 @@ class Peers:
         return await connection.request(request, answer, timeout_ms=timeout_ms)
 
     async def connect(self, address: Address, *, timeout_ms: int, purpose: str = "peer") -> Connection:
-        """The open connection itself, for who pipelines or wants a version of its own."""
+        """Return the open connection itself, for callers that pipeline requests or need a certain version."""
         return await self._link(purpose, address).connected(timeout_ms)
 
     def on_lost(self, address: Address, callback: OnLost) -> Callable[[], None]:
-        """`callback` hears whenever a connection to `address` breaks; the result ends that."""
+        """Call `callback` whenever a connection to `address` breaks; return a callable that ends this."""
         key = object()
         self._listeners.setdefault(address, {})[key] = callback
 
@@ -102,8 +103,9 @@ class Peers:
         return link
 
     def _drop_one(self) -> None:
-        """Others say where they are, and may say so again and again: of too many, one goes that is not connected, else
-        the oldest."""
+        """Close one link if there are too many: an unconnected one, else the oldest. Addresses come from other nodes
+        and may change without end.
+        """
         idle = (key for key, link in self._links.items() if link.is_idle)
         self._links.pop(next(idle, next(iter(self._links)))).close()
 
@@ -113,14 +115,15 @@ class Peers:
 
 
 class _Names:
-    """Whether a host's name can be looked up now. The loop has a few threads for that, and a question to a name server
-    that hangs keeps one of them, whatever becomes of who asked: each name is asked for once at a time."""
+    """Lookups of host names, one at a time per name. The loop has few threads for lookups, and one that hangs keeps its
+    thread even if the caller gives up.
+    """
 
     def __init__(self) -> None:
         self._asked: dict[str, asyncio.Task[Any]] = {}
 
     async def look_up(self, host: str, timeout_ms: int) -> None:
-        """NotConnected: there is no answer yet."""
+        """Wait until the name was looked up; raise NotConnected if that takes too long."""
         if _is_number(host):
             return
         asked = self._asked.get(host)
@@ -134,12 +137,12 @@ class _Names:
         except TimeoutError:
             raise NotConnected(f"the name {host} was not found within {timeout_ms} ms") from None
         except (OSError, ValueError):
-            return  # whoever connects is told the same, in better words
+            return  # connecting fails with the same error and a better message
 
     def _answered(self, host: str, asked: asyncio.Task[Any]) -> None:
         self._asked.pop(host, None)
         if not asked.cancelled():
-            asked.exception()  # looked at by those who asked
+            asked.exception()  # retrieved here because asyncio warns otherwise; the callers handle it
 
     def close(self) -> None:
         for asked in tuple(self._asked.values()):
@@ -147,12 +150,12 @@ class _Names:
 
 
 def _is_number(host: str) -> bool:
-    """Whether it is an address, which nobody has to be asked for."""
+    """Return whether the host is an IP address, which needs no lookup."""
     return ":" in host or host.replace(".", "").isdigit()
 
 
 class _Link:
-    """One connection, made again when it is needed again."""
+    """One connection, opened again when it is needed after it broke."""
 
     def __init__(
         self,
@@ -192,13 +195,13 @@ class _Link:
         cancelled = _cancellations()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                # Several may wait for it, and one who gives up must not take it from the others.
+                # Several callers may wait for the connection, and one that gives up must not cancel it for the others.
                 return await asyncio.shield(connecting)
         except TimeoutError:
             raise RequestTimedOut(f"no connection to {self._address} within {timeout_ms} ms") from None
         except asyncio.CancelledError:
             if not connecting.cancelled() or _cancellations() > cancelled:
-                raise  # whoever waits was cancelled, if at the same time as the connection: nobody looks at an error
+                raise  # the caller itself was cancelled, perhaps along with the connection
             raise NotConnected(f"the connection to {self._address} was closed") from None
 
     async def _connect(self) -> PeerConnection:
@@ -207,7 +210,7 @@ class _Link:
         if pause_s > 0:
             await asyncio.sleep(pause_s)
         await self._names.look_up(self._address.host, self._connect_timeout_ms)
-        from ottla.server.peers.connection import PeerConnection  # a node without others does without it
+        from ottla.server.peers.connection import PeerConnection  # not needed by a single node
 
         connection = await PeerConnection.open(
             self._address, client_id=self._client_id, connect_timeout_ms=self._connect_timeout_ms
@@ -227,7 +230,7 @@ class _Link:
         self._failures = 0
         self._connection = task.result()
         self._connection.on_lost = lambda: self._on_lost(self._address)
-        if not self._connection.is_open:  # lost between the last answer of its opening and now
+        if not self._connection.is_open:  # lost just after it was opened
             self._on_lost(self._address)
 
     def close(self) -> None:
@@ -243,13 +246,13 @@ class _Link:
 
 
 def _cancellations() -> int:
-    """How often the present task was cancelled."""
+    """Return how often the current task was cancelled."""
     task = asyncio.current_task()
     return task.cancelling() if task is not None else 0
 
 
 async def probe(address: Address, timeout_ms: int) -> Reach:
-    """Whether somebody listens there now, without asking anything."""
+    """Return whether a process listens at the address now, without sending a request."""
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             transport, _ = await asyncio.get_running_loop().create_connection(
@@ -257,14 +260,14 @@ async def probe(address: Address, timeout_ms: int) -> Reach:
             )
     except ConnectionRefusedError:
         return Reach.REFUSES
-    except (OSError, TimeoutError, OverflowError, ValueError):  # the last two: it is no address at all
+    except (OSError, TimeoutError, OverflowError, ValueError):  # the last two: the address is invalid
         return Reach.SILENT
     transport.abort()
     return Reach.LISTENS
 
 
 def broker_address(state: ClusterState, broker_id: int, listener: str) -> Address | None:
-    """Where a broker listens for those who use `listener`, or None."""
+    """Return the address of a broker's listener of this name, or None."""
     broker = state.brokers.get(broker_id)
     if broker is None:
         return None

@@ -1,16 +1,16 @@
-"""ActiveController: decides what changes in the cluster, on the node that leads the quorum and only while it does.
+"""ActiveController: decides changes of the cluster, on the node that leads the quorum and only while it leads.
 
-Commands are decided on a state of its own, a copy of the committed one that is ahead of it by what was appended and is
-not committed yet. Replies leave when their records are committed and this node's `MetadataHost` has applied them. When
-the lead is lost the copy is thrown away and whoever waits is told NOT_CONTROLLER: the next active controller knows
-whether the command was carried out.
+Commands are decided on a separate state: a copy of the committed state plus the records that are appended and not
+committed yet. A reply is sent when its records are committed and this node's `MetadataHost` has applied them. When the
+leadership is lost, the copy is dropped and waiting commands are answered with NOT_CONTROLLER: the next active
+controller knows whether the command was carried out.
 
-Commands are carried out one after the other. A long one (thousands of partitions) is carried out in slices, and those
-behind it wait meanwhile: its records are applied to the state that it was decided on. If the lead is lost before its
-records are appended, it has not happened.
+Commands are carried out one after the other. A long one (thousands of partitions) is carried out in slices, and later
+commands wait meanwhile: its records are applied to the state that it was decided on. If leadership is lost before its
+records are appended, the command had no effect.
 
-While a sole voter starts, an append is committed when it returns, so the reply is there when `submit` returns. It needs
-no copy either: it decides on the committed state itself, until it serves others.
+While a sole voter starts, an append is committed when it returns, so the reply is known when `submit` returns. Until
+the node serves requests it needs no copy either: commands are decided on the committed state itself.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# What a handler that asks the active controller answers: its response, or the ApiError that refused the request.
+# The answer of a handler that submits a command: its response, or the ApiError that refused the request.
 Decided: TypeAlias = Answer[T | ApiError]
 
 
 class ActiveController:
-    """Where this node does not lead, `active` is False and everything is refused as `NotController`.
+    """If this node does not lead, `active` is False and every command is refused with `NotController`.
 
-    Who subscribes to `activity` hears that this node became the active controller (True), or is it no longer (False).
+    Subscribers of `activity` are called when this node becomes the active controller (True) or stops being it (False).
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class ActiveController:
         self._bootstrap = bootstrap
         self._now_ms = quorum.clock_ms
         self._runner: SteppedRunner[ClusterCommand, MetadataEntry] | None = None
-        self._jobs: deque[_Job] = deque()  # the first one is under way
-        self._is_waking = False  # timers that are due are among them
-        self._carrying_out = 0  # commands, one within another
-        self._told: bool | None = None  # whether this node leads, as it was told meanwhile
-        self._changes: list[Change] = []  # made to the state that is shared, and not told yet
+        self._jobs: deque[_Job] = deque()  # the first job is under way
+        self._is_waking = False  # whether a job for due timers is among them
+        self._carrying_out = 0  # the number of nested commands under way
+        self._told: bool | None = None  # a change of leadership that was reported while a command was carried out
+        self._changes: list[Change] = []  # changes of the shared state that subscribers have not got yet
         self._view: MetadataView | None = None
         self._follows_timers = False
         self._timer: asyncio.TimerHandle | None = None
@@ -91,7 +91,7 @@ class ActiveController:
 
     @property
     def view(self) -> MetadataView:
-        """What commands see, for who answers from it without changing anything."""
+        """The state that commands see, for read-only requests."""
         if self._view is None:
             raise self._not_controller()
         return self._view
@@ -99,7 +99,9 @@ class ActiveController:
     # --- commands
 
     def submit(self, command: ClusterCommand) -> Later[Any]:
-        """The reply, or the ApiError that refused the command as a whole; at once while a sole voter starts."""
+        """Return the reply, or the ApiError that refused the whole command; it is set at once while a sole voter
+        starts.
+        """
         later: Later[Any] = Later()
         if self._runner is None:
             later.set(self._not_controller())
@@ -109,7 +111,7 @@ class ActiveController:
             if isinstance(error, StorageError):
                 log.error("the metadata log cannot be written: %s", error)
                 error = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-            if isinstance(error, ApiError):  # one of the quorum: it is about to say that another leads
+            if isinstance(error, ApiError):  # raised by the quorum, which is about to report another leader
                 later.set(error)
             elif is_here:
                 raise error
@@ -129,13 +131,13 @@ class ActiveController:
             self._go_on()
 
     def _go_on(self) -> None:
-        """With the first job, and those behind it, until a slice ends."""
+        """Run the first job, and those behind it, until a slice ends."""
         while self._jobs and self._runner is not None:
             job = self._jobs[0]
             try:
                 with self._undisturbed(self._runner):
                     self._run(job, self._runner)
-            except Exception:  # a mistake of ours: the others go on
+            except Exception:  # a bug: the other jobs go on
                 if self._jobs:
                     self._quorum.next_slice(self._go_on)
                 raise
@@ -144,7 +146,7 @@ class ActiveController:
                 return
 
     def _run(self, job: _Job, runner: SteppedRunner[ClusterCommand, MetadataEntry]) -> None:
-        """Does the next slice of a job, or all of it while nobody else is served; then it is the first no longer."""
+        """Do the next slice of a job, or all of it before the node serves requests; remove the job when it is done."""
         try:
             if job.steps is None:
                 job.steps = job.begin(runner)
@@ -159,8 +161,8 @@ class ActiveController:
 
     @contextmanager
     def _undisturbed(self, runner: SteppedRunner[ClusterCommand, MetadataEntry]) -> Iterator[None]:
-        """While a command, or a slice of one, is carried out. What the quorum says meanwhile (that records are
-        committed, that the lead is lost) comes afterwards.
+        """Carry out a command, or a slice of one, without interference: events of the quorum meanwhile (records were
+        committed, leadership was lost) are handled afterwards.
         """
         self._split()
         self._metadata.hold()
@@ -177,19 +179,21 @@ class ActiveController:
             self._arm()
 
     def ask(self, command: ClusterCommand, respond: Callable[[Any], T]) -> Decided[T]:
-        """`submit`, with the reply made into a response, or the ApiError; at once where the reply is there at once."""
+        """Do `submit` and convert the reply into a response, or return the ApiError; not a `Later` if the reply is
+        known at once.
+        """
         reply = self.submit(command).map(lambda value: value if isinstance(value, ApiError) else respond(value))
         return reply.soonest()
 
     # --- for the node
 
     def start_timers(self) -> None:
-        """From now on what commands asked to be done later is done in time."""
+        """Run the timers of commands from now on."""
         self._follows_timers = True
         self._arm()
 
     def begin_to_serve(self) -> None:
-        """The start is over: nothing is committed at once any more."""
+        """End the start: from now on appends are not committed at once."""
         self._quorum.begin_to_serve()
         self._split()
 
@@ -230,7 +234,7 @@ class ActiveController:
         self.submit(Activate(self._bootstrap)).then(self._activated)
 
     def _split(self) -> None:
-        """What is appended from now on is not committed at once, so there are two states."""
+        """Stop sharing the committed state, because records appended from now on are not committed at once."""
         if self._metadata.is_shared and self._view is not None and not self._quorum.commits_at_once:
             self._metadata.end_sharing()
             self._view = replace(self._view, state=self._metadata.state.copy())
@@ -270,8 +274,9 @@ class ActiveController:
             self._runner.commit(high_watermark)
 
     def _check(self, runner: SteppedRunner[ClusterCommand, MetadataEntry]) -> None:
-        """A mistake of ours was met after an append: the copy lacks something that the journal has, and is made anew.
-        Where there is no copy there is nothing to make one of."""
+        """Start anew after a bug that occurred after an append: the copy of the state lacks records of the journal.
+        Without a copy the node has to stop.
+        """
         if runner.broken and runner is self._runner:
             if self._metadata.is_shared:
                 self._metadata.fail()
@@ -303,7 +308,7 @@ class ActiveController:
             self._timer = self._loop.call_later(delay_ms / 1000, self._wake)
 
     def _moment(self) -> Moment:
-        """Nothing of the cluster is dated: it has one clock, which nobody sets."""
+        """Return the current time: the metadata contains no times of day, so one steady clock is enough."""
         now_ms = self._now_ms()
         return Moment(now_ms, now_ms)
 
@@ -321,7 +326,7 @@ class ActiveController:
 
     def _put_off(self, error: Exception) -> None:
         if self._runner is None:
-            return  # the next controller does it
+            return  # the next controller does the work
         if isinstance(error, StorageError):
             log.error("the metadata log cannot be written: %s", error)
         elif isinstance(error, ApiError):
@@ -331,7 +336,7 @@ class ActiveController:
 
 
 class _Job:
-    """A command or timers that are due: what is done with them, and who hears that it failed."""
+    """A command, or the timers that are due: how to run it, and the callback for a failure."""
 
     __slots__ = ("begin", "failed", "steps")
 
@@ -342,11 +347,11 @@ class _Job:
     ) -> None:
         self.begin = begin
         self.failed = failed
-        self.steps: Steps | None = None  # when it has begun
+        self.steps: Steps | None = None  # set when the job has begun
 
 
 def _answer(later: Later[Any], value: Any) -> None:
-    """Whoever cannot take an answer hurts nobody else who waits."""
+    """Set an answer; an exception of its callback is logged, so that the other replies are sent."""
     if later.done:
         return
     try:

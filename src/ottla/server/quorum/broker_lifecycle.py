@@ -1,8 +1,8 @@
 """Lifecycle: a broker's membership in the cluster: registration, heartbeats, controlled shutdown.
 
 A broker is fenced until it has read the metadata up to its own registration and says that it is ready; its heartbeats
-keep it unfenced. When it stops in order, it says so and goes on until the controller has found others to lead its
-partitions. A registration that the controller no longer knows is made again.
+keep it unfenced. In a controlled shutdown it says so and goes on until the controller has elected other leaders for its
+partitions. If the controller no longer knows its registration, the broker registers again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FOR_GOOD = (
 
 
 class Lifecycle:
-    """`broker` is what it registers as; its epoch there is the one of the last clean stop, or -1."""
+    """`broker` is the registration; its epoch is the broker epoch of the last clean stop, or -1."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Lifecycle:
         link: ControllerLink,
         broker: Broker,
     ) -> None:
-        self.epoch = NO_BROKER_EPOCH  # of the present registration
+        self.epoch = NO_BROKER_EPOCH  # the broker epoch of the current registration
         self._loop = loop
         self._configs = configs
         self._partitions = partitions
@@ -65,7 +65,7 @@ class Lifecycle:
         self._metadata = metadata
         self._link = link
         self._broker = broker
-        self._obstacle = "no controller answers"  # why it is not registered yet
+        self._obstacle = "no controller answers"  # why the broker is not registered yet
         self._ready = False
         self._leaving = False
         self._is_heard = False  # the controller expects heartbeats
@@ -77,8 +77,11 @@ class Lifecycle:
     # --- joining
 
     async def register(self) -> None:
-        """Returns when this node's own metadata shows the registration, and so everything before it. Raises ApiError if
-        the cluster does not take it within `initial.broker.registration.timeout.ms`."""
+        """Register the broker; return when this node's own metadata contains the registration, and so everything before
+        it.
+
+        Raise ApiError if the controller does not accept it within `initial.broker.registration.timeout.ms`.
+        """
         timeout_ms = self._configs.broker[INITIAL_BROKER_REGISTRATION_TIMEOUT_MS]
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -89,18 +92,18 @@ class Lifecycle:
                 f"broker {self._broker.id} was not registered within {timeout_ms} ms "
                 f"(initial.broker.registration.timeout.ms): {self._obstacle}",
             ) from None
-        self._is_heard = True  # also by itself, should it have become the sole voter meanwhile
+        self._is_heard = True  # also if this node is the sole voter, and so the controller, by now
         self.beat()
         await self._metadata.until(lambda: self._registered() is not None)
 
     def registered(self, epoch: BrokerEpoch) -> None:
-        """A sole node has registered itself and is unfenced."""
+        """Take over the registration of a sole node, which has registered and unfenced itself."""
         self.epoch = epoch
         self._ready = True
         self.beat()
 
     async def unfence(self) -> None:
-        """The broker is ready; returns when clients see it."""
+        """Declare the broker ready; return when the metadata shows it unfenced."""
         self._ready = True
         self._hurry.set()
 
@@ -111,19 +114,21 @@ class Lifecycle:
         await self._metadata.until(unfenced)
 
     def hurry(self) -> None:
-        """Something is to be told that cannot wait: the next heartbeat leaves at once."""
+        """Send the next heartbeat at once, because it has urgent news."""
         self._hurry.set()
 
     def _leader_changed(self, leader_id: int) -> None:
-        """A new controller has a session with every broker and expects its heartbeats, also those of a broker that was
-        the sole voter before."""
+        """Send a heartbeat to a new controller, which has a session with every broker and expects heartbeats even from
+        a broker that was the sole voter before.
+        """
         if leader_id >= 0:
             self._is_heard = True
             self.hurry()
 
     def follow(self, changes: Iterable[Change]) -> None:
-        """A broker that leaves waits until the others know: they say so at once. So does who has more to say than the
-        cluster could know before."""
+        """Send a heartbeat at once when another broker begins its controlled shutdown, because that waits until the
+        remaining brokers have read the metadata; also when a new feature level allows to report more.
+        """
         if any(isinstance(change, FeatureChanged) or self._is_left_by(change) for change in changes):
             self.hurry()
 
@@ -163,7 +168,7 @@ class Lifecycle:
             code = ErrorCode(answer.error_code)
             if code in _FOR_GOOD:
                 raise ApiError(code, f"the controller refuses broker {broker.id}: {code.name}")
-            # Another broker with this id, or this one's former life whose session has not ended: wait for it.
+            # Another broker has this id, or the session of this broker's former process has not ended: try again later.
             self._obstacle = f"the controller answers {code.name}"
             log.warning("not registered yet: %s", code.name)
             await asyncio.sleep(limits.REGISTRATION_RETRY_MS / 1000)
@@ -177,8 +182,8 @@ class Lifecycle:
     async def _beat(self) -> None:
         while True:
             try:
-                # Whoever has always decided alone knows by itself that it lives. One that was heard once is expected to
-                # be heard again, even if all other voters have left the quorum since.
+                # A node that always was the sole voter need not send heartbeats to itself. After the first heartbeat
+                # the controller expects more, even if all other voters have left the quorum since.
                 self._is_heard = self._is_heard or self._leaving or not self._quorum.is_alone
                 await self._amend()
                 if self._is_heard:
@@ -199,8 +204,9 @@ class Lifecycle:
                 self._hurry.clear()
 
     async def _amend(self) -> None:
-        """Whoever registered when the cluster could not know of directories (before 3.7) tells them as soon as it can;
-        otherwise nobody would hear of one that fails."""
+        """Register again with the directory ids if the first registration was made before the cluster supported them
+        (before 3.7); otherwise the controller could not be told of a directory that fails.
+        """
         found = self._registered()
         unknown = found is not None and not found.directories
         if unknown and self._metadata.state.metadata_version >= DIRECTORIES:
@@ -222,7 +228,7 @@ class Lifecycle:
             answer: BrokerHeartbeatResponse = await self._link.ask(request, timeout_ms=timeout_ms)
         except ClientError as error:
             log.warning("no heartbeat: %s", error)
-            if request.want_shut_down:  # nobody is there to find other leaders: they are stopping, too
+            if request.want_shut_down:  # no controller can elect other leaders: all nodes are stopping
                 self._may_leave.set()
             return
         if answer.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
@@ -240,7 +246,9 @@ class Lifecycle:
     # --- leaving
 
     async def leave(self) -> None:
-        """Controlled shutdown: returns when others lead what this broker led, or nobody can be found to."""
+        """Do a controlled shutdown: return when other brokers lead this broker's partitions, or no other leaders can be
+        found.
+        """
         enabled = self._configs.broker[CONTROLLED_SHUTDOWN_ENABLE]
         if not (enabled and self._beating is not None and self._ready and self._others()):
             await self.stop()
@@ -255,7 +263,7 @@ class Lifecycle:
         await self.stop()
 
     def _others(self) -> bool:
-        """Whether there is another broker to lead anything."""
+        """Return whether there is another unfenced broker."""
         brokers = self._metadata.state.brokers.values()
         return any(broker.id != self._broker.id and not broker.fenced for broker in brokers)
 
@@ -267,7 +275,7 @@ class Lifecycle:
 
 
 async def register_controller(link: ControllerLink, metadata: MetadataHost, controller: Controller) -> None:
-    """Makes a controller known to the cluster; returns when this node's own metadata shows it."""
+    """Register a controller; return when this node's own metadata shows it."""
     request = ControllerRegistrationRequest(
         controller_id=controller.id,
         incarnation_id=controller.incarnation_id,

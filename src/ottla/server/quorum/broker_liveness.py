@@ -1,9 +1,9 @@
-"""Liveness: the active controller notices that a broker is gone long before its session expires.
+"""Liveness: detects on the active controller that a broker's process is gone, long before its session expires.
 
 When the connection that a broker sends its heartbeats over breaks, or a new controller takes over, the controller tries
 to connect to the broker's listener. If the connection is refused, the machine is up but the process is gone, and the
 broker is fenced at once. That is always safe: a broker that is up after all is unfenced by its next heartbeat. If the
-machine does not answer at all, nothing is known, and the session timeout decides.
+machine does not answer at all, the broker's state is unknown, and the session timeout decides.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ottla.server.quorum.quorum import Quorum
 
 log = logging.getLogger(__name__)
 
-# A process that is killed loses its sockets one after the other: one that still listens is looked at again.
+# A killed process loses its sockets one after the other: a listener that still accepts connections is probed again.
 _LOOKS_MS = (0, 10, 50, 250, 1_000)
 
 
 class Liveness:
-    """Looks at brokers only while this node is the active controller."""
+    """Probes brokers only while this node is the active controller."""
 
     def __init__(
         self,
@@ -43,12 +43,11 @@ class Liveness:
         self._metadata = metadata
         self._controller = controller
         self._listener = inter_broker_listener
-        self._looking: dict[int, asyncio.Task[None]] = {}  # broker → the look at its listener
+        self._looking: dict[int, asyncio.Task[None]] = {}  # broker → the task that probes its listener
         controller.activity.add(self._activated)
 
     def heard(self, broker_id: int, epoch: BrokerEpoch, when_closed: dict[Hashable, Callable[[], None]]) -> None:
-        """A client that says it is this broker sent a heartbeat over a connection; when that closes, the broker is
-        looked at."""
+        """Note a heartbeat of this broker on a connection: when the connection closes, the broker is probed."""
         broker = self._metadata.state.brokers.get(broker_id)
         if broker is not None and broker.epoch == epoch:
             when_closed["liveness", broker_id] = lambda: self.look_at(broker_id)
@@ -60,7 +59,7 @@ class Liveness:
                     self.look_at(broker.id)
 
     def look_at(self, broker_id: int) -> None:
-        """Finds out whether anything listens where the broker did, and fences it if the machine refuses."""
+        """Probe the broker's listener, and fence the broker if its machine refuses the connection."""
         broker = self._metadata.state.brokers.get(broker_id)
         if (
             broker is None

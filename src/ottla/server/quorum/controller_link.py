@@ -1,8 +1,8 @@
-"""ControllerLink: this node's requests to the active controller, wherever that is.
+"""ControllerLink: this node's requests to the active controller, on whichever node it is.
 
-Where the active controller is this node, a request goes to its handler without a socket; elsewhere it goes to the
-controller listener of the node that leads the quorum. A controller that cannot be reached, or says that it is not the
-controller, is given up for the next one that leads, until the time is up. `reach` is the one loop that does this.
+If this node is the active controller, a request goes to its handler without a socket; otherwise it goes to the
+controller listener of the quorum's leader. If a controller cannot be reached, or answers NOT_CONTROLLER, the request is
+sent to the next leader, until the timeout. `reach` is the one loop that does this.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from ottla.wire.message import Request
 
 T = TypeVar("T")
 
-# Handles a request of this node as its own controller: the response, or `NotController`. ClientError: it failed.
+# Handles a request of this node as its own controller; returns the response or `NotController`, raises ClientError if
+# it failed.
 HandleHere = Callable[[Request], Awaitable[Any]]
 
 
 class _Leader(NamedTuple):
-    """Who leads the quorum, -1 for nobody, and in which epoch."""
+    """The leader of the quorum (-1 if unknown) and its epoch."""
 
     id: int
     epoch: int
 
 
 def error_of_whole(response: Any) -> Iterable[int]:
-    """The error codes of a response that has one for all of the request."""
+    """Return the error codes of a response that has one for the whole request."""
     return (response.error_code,)
 
 
@@ -64,10 +65,10 @@ class ControllerLink:
         errors: Callable[[Any], Iterable[int]] = error_of_whole,
         timeout_ms: int = limits.CONTROLLER_ANSWER_MS,
     ) -> Any:
-        """The response of the active controller; `RequestTimedOut` if none came in time.
+        """Return the response of the active controller; raise `RequestTimedOut` if there was none in time.
 
-        `errors` lists the error codes of a response: NOT_CONTROLLER among them means that the next controller is to be
-        asked. Any other error is the caller's business.
+        `errors` lists the error codes of a response: if NOT_CONTROLLER is among them, the next controller is asked. The
+        caller handles all other errors.
         """
         name = type(request).name
 
@@ -88,9 +89,11 @@ class ControllerLink:
         name: str,
         timeout_ms: int,
     ) -> T:
-        """The first outcome that is not `NotController`: of `here` where this node is the active controller, else of
-        `there` with its address. Both hear how many milliseconds are left. ClientErrors lead to the next attempt;
-        `RequestTimedOut` says that there was none in time."""
+        """Return the first outcome that is not `NotController`: of `here` if this node is the active controller, else
+        of `there` with the controller's address. Both get the number of milliseconds that are left.
+
+        A ClientError leads to the next attempt; raise `RequestTimedOut` if there was no outcome in time.
+        """
         deadline_s = self._loop.time() + timeout_ms / 1000
         why: object = ""
         while (left_ms := int((deadline_s - self._loop.time()) * 1000)) > 0:
@@ -123,8 +126,9 @@ class ControllerLink:
         return _Leader(self._quorum.leader_id, self._quorum.epoch)
 
     async def _unless_moved(self, work: Coroutine[Any, Any, T], leader: _Leader) -> T:
-        """What the controller answers; `NotConnected` as soon as another one leads: a machine that is gone never
-        answers."""
+        """Return the controller's answer; raise `NotConnected` as soon as there is another leader, because a dead
+        machine never answers.
+        """
         asking = self._loop.create_task(work)
         moving = self._loop.create_task(
             self._metadata.until(lambda: self._leader() != leader and self._quorum.leader_id >= 0)
@@ -139,7 +143,7 @@ class ControllerLink:
             moving.cancel()
 
     async def _next_leader(self, leader: _Leader, deadline_s: float) -> None:
-        """A pause before the next attempt, which ends when another node leads."""
+        """Pause before the next attempt; the pause ends early if the leader changes."""
         pause_s = min(limits.CONTROLLER_RETRY_MS / 1000, deadline_s - self._loop.time())
         try:
             async with asyncio.timeout(pause_s):
@@ -149,7 +153,7 @@ class ControllerLink:
 
 
 async def within(timeout_ms: int, work: Awaitable[T], otherwise: str) -> T:
-    """The result of `work`; `RequestTimedOut` with the text `otherwise` if it is not there in time."""
+    """Return the result of `work`; raise `RequestTimedOut` with the text `otherwise` if it is not known in time."""
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             return await work
@@ -158,5 +162,5 @@ async def within(timeout_ms: int, work: Awaitable[T], otherwise: str) -> T:
 
 
 def controller_timed_out() -> ApiError:
-    """What a client is told whose request did not reach an active controller in time."""
+    """Return the error for a client whose request did not reach an active controller in time."""
     return ApiError(ErrorCode.REQUEST_TIMED_OUT, "The request timed out before the controller could handle it.")

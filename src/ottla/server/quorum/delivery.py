@@ -1,7 +1,7 @@
-"""CommitDelivery: committed records to the listener, each once and in order, very many of them in slices.
+"""CommitDelivery: hands committed records to the listener, each once and in order, many of them in slices.
 
-What this node appended itself as the leader is kept until it is committed, so that it need not be read and decoded
-again; everything else comes from the log.
+Records that this node appended itself as the leader are kept until they are committed, so that they need not be read
+and decoded again; all others are read from the log.
 """
 
 from __future__ import annotations
@@ -18,26 +18,29 @@ from ottla.raft.journal import OffsetAndEpoch
 
 
 class QuorumListener(Protocol):
-    """What a state machine over the journal offers the quorum: the host of the cluster's state."""
+    """The interface of a state machine over the journal, as the quorum uses it: the host of the cluster's state."""
 
     def taking(self, entries: Sequence[MetadataEntry], epoch: int, high_watermark: int) -> Iterator[None]:
-        """Applies the next committed records, in slices. The last of them is of `epoch`; `high_watermark` is the offset
-        behind them."""
+        """Apply the next committed records, in slices. `epoch` is that of the last record, `high_watermark` the offset
+        after it.
+        """
         ...
 
     def loading_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> Iterator[None]:
-        """Begins anew with the state of everything below `offset`, in slices; the items can be read once."""
+        """Replace the state by that of a snapshot of everything below `offset`, in slices; the items can be
+        read once.
+        """
         ...
 
     def lead(self, epoch: int) -> None:
-        """This node leads; everything before its epoch was delivered."""
+        """Report that this node leads; all committed records before its epoch were delivered."""
 
     def follow(self, leader_id: int, epoch: int) -> None:
-        """Another node leads, or nobody (-1): what was appended and not committed may be lost."""
+        """Report that another node leads, or none (-1): records that are appended and not committed may be lost."""
 
 
 class _Group(NamedTuple):
-    """Committed records from `start` on, the last of them of `epoch`; `end` is the offset behind them."""
+    """Committed records from `start` on; `epoch` is that of the last one, `end` the offset after it."""
 
     start: int
     end: int
@@ -50,38 +53,40 @@ class CommitDelivery:
     def __init__(self, store: MetadataStore, listener: QuorumListener) -> None:
         self._store = store
         self._listener = listener
-        self.next_offset = 0  # what was delivered ends here
-        self.committed_offset = 0  # what there is to deliver ends here
-        self._snapshot: OffsetAndEpoch | None = None  # to be delivered before anything else
+        self.next_offset = 0  # everything below is delivered
+        self.committed_offset = 0  # everything below is committed
+        self._snapshot: OffsetAndEpoch | None = None  # a snapshot to be delivered before anything else
         self._own: deque[_Group] = deque()
-        self.last_timestamp = 0  # of what was delivered
+        self.last_timestamp = 0  # the timestamp of the last delivered records
 
     def remember(self, entries: Sequence[MetadataEntry], start: int, end: int, epoch: int, now_ms: int) -> None:
-        """What was just appended. A group that became a transaction has records around it: that is read back."""
+        """Keep records that were just appended. A group that was written as a transaction is read back, because control
+        records surround it.
+        """
         if end - start == len(entries):
             self._own.append(_Group(start, end, epoch, now_ms, entries))
 
     def forget(self) -> None:
-        """Another leads: what was not committed may never be."""
+        """Drop uncommitted records, because another node leads: they may never be committed."""
         self._own.clear()
 
     def begin_anew(self, snapshot: OffsetAndEpoch) -> None:
-        """The log begins with a snapshot, so the listener must."""
+        """Deliver this snapshot before the next records, because the log now begins with it."""
         self._own.clear()
         self._snapshot = snapshot
 
     def steps(self) -> Iterator[None]:
-        """Delivers everything committed that was not delivered yet, also what is committed meanwhile.
+        """Deliver all committed records that were not delivered yet, including those that are committed meanwhile.
 
-        StorageError: begin again later, nothing is left out.
+        After a StorageError the caller may start again later: no record is left out.
         """
-        records = 0  # in this slice
+        records = 0  # the number of records in this slice
         while True:
             if self._snapshot is not None:
                 snapshot = self._snapshot
                 yield from self._listener.loading_snapshot(self._store.snapshot_items(), *snapshot)
                 self.next_offset = snapshot.offset
-                if self._snapshot is snapshot:  # or another one has come meanwhile
+                if self._snapshot is snapshot:  # unless another snapshot has come meanwhile
                     self._snapshot = None
                 continue
             if self.next_offset >= self.committed_offset:
@@ -97,7 +102,7 @@ class CommitDelivery:
                 yield
 
     def _read(self) -> Generator[None, None, _Group]:
-        """The next records of the log."""
+        """Read the next records of the log."""
         start = self.next_offset
         end = min(self.committed_offset, self._own[0].start if self._own else self._store.end_offset)
         entries: list[MetadataEntry] = []

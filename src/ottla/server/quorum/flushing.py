@@ -1,8 +1,9 @@
-"""Flushing: what of the metadata journal has to last is made to last by a worker: its log, votes, the end of a doubt.
+"""Flushing: makes the changes of the metadata journal durable in a worker: its log, votes, the end of a doubt (ADR
+0022).
 
-One piece of work at a time; everything that comes meanwhile shares the next one. Work that failed is done again after a
-pause for as long as somebody waits for it (`settle`); a flush that nobody waits for is consensus's to ask for again.
-While a node starts, and where there are no workers, all of it is done at once and in place.
+One piece of work runs at a time; everything requested meanwhile shares the next one. Work that failed is repeated after
+a pause as long as a caller waits for it (`settle`); a failed flush without a waiting caller is left to consensus, which
+requests another one. While a node starts, and if there are no workers, all work is done in the calling thread at once.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ class Flushing:
         self._step = step
         self.in_place = True
         self._running = False
-        self._is_wanted = False  # a flush of the log, next
-        self._waiting: list[Then] = []  # for the next piece of work
+        self._is_wanted = False  # whether the next piece of work includes a flush of the log
+        self._waiting: list[Then] = []  # callbacks for when the next piece of work is done
         self._retry: asyncio.TimerHandle | None = None
         self._idle: asyncio.Event | None = None
 
     def begin_to_serve(self) -> None:
-        """From now on nothing here may hold up the loop."""
+        """Use workers from now on, so that nothing blocks the loop."""
         self.in_place = self._executor is None
         self._store.put_off = not self.in_place
 
     def request(self) -> None:
-        """Flush the log, then say `Flushed`."""
+        """Flush the log, then step consensus with `Flushed`."""
         if self.in_place:
             self._flush()
         else:
@@ -56,7 +57,7 @@ class Flushing:
             self._start()
 
     def settle(self, then: Then, *, flush: bool = False) -> None:
-        """Do what the store has put off, and flush the log if it has to be, then call `then`."""
+        """Do the deferred work of the store, and flush the log if `flush` is set, then call `then`."""
         self._waiting.append(then)
         self._is_wanted = self._is_wanted or flush
         self._start()
@@ -105,7 +106,7 @@ class Flushing:
 
     def _again_later(self, work: JournalWork, flush: bool, waiting: list[Then]) -> None:
         if waiting:
-            self._store.put_back(work)  # as it was: consensus does not wait for a flush that others asked for
+            self._store.put_back(work)  # unchanged: consensus does not wait for a flush that other callers requested
             self._is_wanted = self._is_wanted or flush
             self._waiting = waiting + self._waiting
             self._retry = self._loop.call_later(JOURNAL_PAUSE_MS / 1000, self._try_again)
@@ -125,14 +126,14 @@ class Flushing:
         self._is_wanted = False
 
     async def idle(self) -> None:
-        """Until nothing is being done."""
+        """Wait until no work is running."""
         if self._running:
             self._idle = asyncio.Event()
             await self._idle.wait()
 
 
 def _carry_out(steps: Sequence[Then], files: Sequence[Syncable]) -> None:
-    """Runs in a worker thread."""
+    """Do the work; runs in a worker thread."""
     for step in steps:
         step()
     _sync_all(files)

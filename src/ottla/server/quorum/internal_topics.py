@@ -1,7 +1,8 @@
-"""The topics that are created without being described by anyone: on first use, with the broker's own settings.
+"""Topics that are created on first use, with the broker's own settings: internal topics and auto-created ones.
 
-Kafka's defaults want three replicas of its internal topics, and a single node then coordinates nothing until somebody
-has changed them. Here what nobody has set adapts to the brokers there are; what was set is done, or refused.
+Kafka's defaults demand three replicas of its internal topics, so a single node could not coordinate anything until an
+operator changes them. Here settings without an explicit value adapt to the number of brokers; explicit values are
+obeyed, or the creation is refused.
 """
 
 from __future__ import annotations
@@ -42,20 +43,21 @@ from ottla.server.quorum.quorum import Quorum
 
 
 def brokers_expected(quorum: Quorum, state: ClusterState) -> int:
-    """How many brokers there are, or will be: where this one is a voter, too, all voters are taken for brokers. Else
-    the first of them to be up would make its internal topics for itself alone."""
+    """Return how many brokers there are or will be. If this node is a voter, all voters are assumed to be brokers;
+    otherwise the first node to start would create the internal topics with itself as the only replica.
+    """
     return max(len(state.brokers), len(quorum.voters) if quorum.is_voter else 0)
 
 
 def created(outcomes: list[TopicOutcome]) -> ApiError | None:
-    """Why one topic could not be created; None if it is there, whoever made it."""
+    """Return why a topic could not be created; None if it exists, whichever request created it."""
     (outcome,) = outcomes
     exists = outcome.error is not None and outcome.error.code == ErrorCode.TOPIC_ALREADY_EXISTS
     return None if exists else outcome.error
 
 
 def _replicas(settings: Config, factor: Setting[int], in_sync: Setting[int] | None, brokers: int) -> tuple[int, int]:
-    """Replication factor and minimum in sync; as set, or as many as there are brokers for."""
+    """Return the replication factor and min.insync.replicas: as set, or limited by the number of brokers."""
     replicas = settings[factor]
     if not settings.is_set(factor):
         replicas = min(replicas, max(brokers, 1))
@@ -66,7 +68,7 @@ def _replicas(settings: Config, factor: Setting[int], in_sync: Setting[int] | No
 
 
 def new_topic(name: str, settings: Config, brokers: int) -> NewTopic:
-    """What auto-creation makes of a name; the coordinators' topics have settings of their own."""
+    """Return the topic that auto-creation makes for a name; the coordinators' topics have special settings."""
     if name == CONSUMER_OFFSETS_TOPIC:
         replicas, _ = _replicas(settings, OFFSETS_TOPIC_REPLICATION_FACTOR, None, brokers)
         return NewTopic(

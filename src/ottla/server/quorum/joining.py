@@ -1,8 +1,9 @@
-"""How a fresh node comes to its cluster when all it was told is where controllers can be found.
+"""How a fresh node finds its cluster if only `controller.quorum.bootstrap.servers` is configured.
 
-It asks them. If all of them are itself, as in Kafka's own server.properties, nobody could answer: then it is the first
-controller of a new cluster, which Kafka wants to be told by `kafka-storage format --standalone`. Not if it was told
-which cluster it belongs to: that one may have other voters, and only this disk be empty.
+The node asks these controllers for the cluster id. If all of them are the node itself, as in Kafka's own
+server.properties, no other node can answer: then it is the first controller of a new cluster, for which Kafka requires
+`kafka-storage format --standalone`. This does not apply if the cluster id is configured: that cluster may have other
+voters, and only this disk may be empty.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest,
 
 log = logging.getLogger(__name__)
 
-_CONTROLLERS = 2  # the kind of endpoints that controllers are asked for
+_CONTROLLERS = 2  # DescribeCluster's endpoint type: controllers
 
 
 async def cluster_to_join(configs: Configs, make_disk: Callable[[str], Disk]) -> str | None:
-    """The cluster of the bootstrap servers; None if this node needs none: it belongs to one, knows its voters, or is
-    the first of its own."""
+    """Return the cluster id of the bootstrap servers.
+
+    None if this node needs none: it belongs to a cluster, knows its voters, or is the first node of its own cluster.
+    """
     disks = {path: make_disk(path) for path in configs.log_dirs()}
     if not _is_without_cluster(configs, disks) or is_only_bootstrap(configs.broker):
         return None
@@ -46,7 +49,9 @@ async def cluster_to_join(configs: Configs, make_disk: Callable[[str], Disk]) ->
 
 
 def begin_cluster(configs: Configs, directories: Sequence[DataDirectory], now_ms: int, rng: BitSource) -> None:
-    """Formats the directories of a first controller, as `ottla format --standalone` does; no others."""
+    """Format the directories of a first controller, as `ottla format --standalone` does; do nothing on any
+    other node.
+    """
     settings = configs.broker
     disks = {directory.path: directory.disk for directory in directories}
     if not is_only_bootstrap(settings) or not _is_without_cluster(configs, disks):
@@ -87,7 +92,7 @@ def _is_formatted(disk: Disk) -> bool:
     try:
         return read_meta_properties(disk) is not None
     except StorageError:
-        return False  # nobody knows; whoever opens it will say so
+        return False  # unknown; opening the directory reports the error
 
 
 async def _ask(addresses: Sequence[Address]) -> str:

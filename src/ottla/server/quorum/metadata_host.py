@@ -1,12 +1,12 @@
-"""MetadataHost: the cluster's state as this node knows it: every committed record applied, and nothing else.
+"""MetadataHost: the cluster's state as this node knows it: all committed records are applied, and no others.
 
-The quorum hands it the committed records in order, each once, on every node; subscribers hear what they changed. Very
-many records are applied in slices (`cluster/stages.py`), and subscribers have followed a slice before the next one is
-applied. A client that was told of a topic can use it at once on the node that told it: the active controller's replies
-leave after their records were applied here.
+On every node the quorum hands over the committed records in order, each once; subscribers are told the changes. Many
+records are applied in slices (`cluster/stages.py`), and subscribers handle a slice before the next one is applied. A
+client that was told of a topic can use it at once on the node that told it: the active controller sends its replies
+after their records were applied here.
 
-A record that cannot be applied (a damaged journal, a record of a later release, a mistake of ours) stops the node: if
-it went on, its state would be one that no cluster ever had.
+A record that cannot be applied (a damaged journal, a record of a later release, a bug) stops the node: if it went on,
+its state would differ from the state of the cluster.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ log = logging.getLogger(__name__)
 
 
 class MetadataHost:
-    """The quorum's listener. `state` may be read at any time but not kept: a snapshot puts another one in its place.
+    """The quorum's listener. `state` may be read at any time but not kept: a snapshot replaces the object.
 
-    Who subscribes hears
-    - `changes`: what committed records changed, perhaps in slices;
-    - `reloads`: that a snapshot took the place of `state`, perhaps in slices;
-    - `leaders`: which node leads the quorum now, -1 for none;
-    - `commits`: the offset up to which everything is committed and applied;
-    - `failures`: that no more records can be applied.
+    The events that other parts can subscribe to:
+    - `changes`: committed records were applied, perhaps in slices; called with the changes;
+    - `reloads`: a snapshot replaced `state`; may be handled in slices;
+    - `leaders`: the quorum has another leader; called with its id, -1 for none;
+    - `commits`: records were committed and applied; called with the offset after them;
+    - `failures`: no more records can be applied.
     """
 
     def __init__(self, identity: Identity) -> None:
@@ -47,8 +47,8 @@ class MetadataHost:
         self.cluster_id = identity.cluster_id
         self.directory_ids = identity.directory_ids
         self.state = ClusterState()
-        self.end_offset = 0  # everything below is applied
-        self.last_epoch = 0  # of the last record that was applied
+        self.end_offset = 0  # all records below this offset are applied
+        self.last_epoch = 0  # the epoch of the last applied record
         self.changes: Subscribers[[list[Change]]] = Subscribers("a change of the cluster")
         self.reloads: Subscribers[[]] = Subscribers("a snapshot of the cluster")
         self.leaders: Subscribers[[int]] = Subscribers("a new controller")
@@ -56,7 +56,7 @@ class MetadataHost:
         self.failures: Subscribers[[]] = Subscribers("the end of the metadata")
         self._shared: Callable[[], list[Change]] | None = None
         self._has_failed = False
-        self._is_taking = False  # records, slice by slice: the state is none that ever was committed
+        self._is_taking = False  # whether records are being applied in slices: `state` is then between two commits
         self._holds = 0
         self._held: list[tuple[Sequence[MetadataEntry], int, int]] = []
         self._waiting: dict[asyncio.Future[None], None] = {}
@@ -65,12 +65,16 @@ class MetadataHost:
 
     @property
     def features_epoch(self) -> int:
-        """Clients keep the features with the highest epoch: the offset up to which they are known."""
+        """The epoch of the finalized features: the last applied offset. Clients keep the features with the highest
+        epoch.
+        """
         return self.end_offset - 1
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Waits until a committed record or a new leader makes `condition` true. Raises JournalError once no more
-        records can be applied."""
+        """Wait until a committed record or a new leader makes `condition` true.
+
+        Raise JournalError once no more records can be applied.
+        """
         while not condition():
             if self._has_failed:
                 raise JournalError("the metadata of the cluster cannot be followed")
@@ -92,7 +96,7 @@ class MetadataHost:
             yield from self._taking(entries, epoch, high_watermark)
 
     def loading_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> Steps:
-        """The new state is made beside the old one, which everybody sees meanwhile."""
+        """Build the new state beside the old one, which stays visible until the new one is complete."""
         if self._has_failed:
             return
         state = ClusterState()
@@ -124,19 +128,20 @@ class MetadataHost:
 
     @property
     def is_shared(self) -> bool:
-        """Whether the active controller decides on this very state, and applies its records to it."""
+        """Whether the active controller decides on this very state and applies its records to it."""
         return self._shared is not None
 
     def share(self, take_changes: Callable[[], list[Change]]) -> None:
-        """While a sole voter starts, its controller applies what it decides to `state` itself; `take_changes` gives
-        what that changed since it was last asked."""
+        """Let the controller of a sole voter that starts apply its decisions to `state` itself; `take_changes` returns
+        what that changed since the last call.
+        """
         self._shared = take_changes
 
     def end_sharing(self) -> None:
         self._shared = None
 
     def hold(self) -> None:
-        """Records that are committed until `release` are applied then: the command under way comes first."""
+        """Hold back records that are committed until `release`, so that the command under way is finished first."""
         self._holds += 1
 
     def release(self) -> None:
@@ -145,7 +150,7 @@ class MetadataHost:
             in_one_go(self._taking(*self._held.pop(0)))
 
     def fail(self) -> None:
-        """The state no longer agrees with the journal."""
+        """Stop the node, because the state no longer agrees with the journal."""
         log.critical("the metadata of the cluster cannot be followed any further: this node stops", exc_info=True)
         self._has_failed = True
         self._held.clear()
@@ -156,7 +161,7 @@ class MetadataHost:
 
     @property
     def is_settled(self) -> bool:
-        """Whether `state` is one that was committed as a whole: not in the middle of a slice or a transaction."""
+        """Whether `state` is that of a complete commit: not in the middle of a slice or a transaction."""
         return not (self._held or self._has_failed or self.state.in_transaction or self._is_taking)
 
     # --- inside
@@ -189,7 +194,7 @@ class MetadataHost:
 
 
 def _merged(changes: list[Change]) -> list[Change]:
-    """Partitions that were added one by one, as one change per topic."""
+    """Merge partitions that were added one by one into one change per topic."""
     merged: list[Change] = []
     for same, group in groupby(changes, key=lambda change: change.topic if type(change) is PartitionsAdded else None):
         if same is None:

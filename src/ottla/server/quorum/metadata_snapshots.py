@@ -1,8 +1,9 @@
-"""MetadataSnapshots: writes the committed state as a snapshot now and then, so that a start never has much to read.
+"""MetadataSnapshots: writes snapshots of the committed state from time to time, so that a start has little to read.
 
-One is due after so many bytes of the journal (the store says so) or by the clock. A small one is written at once while
-the node starts; any other is written while everything else goes on, a large one from a copy of the state. The state is
-never written in the middle of a transaction, whose first records those behind the snapshot need.
+A snapshot is due after a number of journal bytes (the store decides) or after an interval. A small snapshot is written
+at once while the node starts; any other is written in the background, a large one from a copy of the state. The state
+is never written in the middle of a transaction, because the records after the snapshot need the transaction's first
+ones.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class MetadataSnapshots:
-    """`interval_ms` is 0 where none are written by the clock."""
+    """`interval_ms` 0 means that no snapshots are written by time."""
 
     def __init__(self, runtime: Runtime, quorum: Quorum, metadata: MetadataHost, interval_ms: int) -> None:
         self._runtime = runtime
@@ -36,14 +37,14 @@ class MetadataSnapshots:
         metadata.reloads.add(self.close)
 
     def upkeep(self, now_ms: int) -> None:
-        """Writes one if it is time and something has changed."""
+        """Write a snapshot if the interval is over and the state has changed."""
         if self._interval_ms and now_ms >= self._next_ms:
             self._next_ms = now_ms + self._interval_ms
             if self._quorum.snapshot_offset < self._metadata.end_offset:
                 self._write()
 
     def close(self) -> None:
-        """Gives up the one that is being written: the node stops, or the journal begins with another."""
+        """Give up the snapshot that is being written: the node stops, or the journal begins with another snapshot."""
         if self._writing is not None:
             self._writing.cancel()
 
@@ -80,7 +81,7 @@ class MetadataSnapshots:
                     await self._runtime.in_worker(sync)
                 else:
                     await asyncio.sleep(0)
-        except StorageError as error:  # the journal itself is complete; the next change tries again
+        except StorageError as error:  # the journal itself is complete; the next commit tries again
             log.error("no metadata snapshot could be written: %s", error)
         finally:
             self._writing = None

@@ -1,4 +1,4 @@
-"""NotController: the outcome of a request for the active controller at a node that is not it."""
+"""NotController: the answer to a controller request on a node that is not the active controller."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ottla.model.errors import ApiError, ErrorCode
 class NotController(ApiError):
     """This node is not the active controller, or lost that role before the command was committed.
 
-    Whoever asked finds the active controller and asks that one, which knows whether the command was carried out.
+    The caller then asks the active controller, which knows whether the command was carried out.
     """
 
     def __init__(self, message: str | None = None) -> None:

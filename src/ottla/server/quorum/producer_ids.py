@@ -1,7 +1,7 @@
-"""ProducerIds: ids that no producer of the cluster ever had, out of blocks that the controller gives to this broker.
+"""ProducerIds: unique producer ids, from blocks that the controller allocates to this broker.
 
-On a sole voter a block is there when it is asked for. Elsewhere the next one is fetched while half of the last is left,
-so that hardly anybody ever waits.
+On a sole voter a block is available at once. Other brokers fetch the next block while half of the last one is left, so
+that requests hardly ever wait.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ class ProducerIds:
         self._waiting: list[Later[ApiError | None]] = []
 
     def next_producer_id(self) -> ProducerId:
-        """The next id. ApiError COORDINATOR_LOAD_IN_PROGRESS: there is none at the moment, one is being fetched."""
+        """Return the next id. Raise COORDINATOR_LOAD_IN_PROGRESS if there is none at the moment and a block is being
+        fetched.
+        """
         if self._now.size == 0:
             self._now, self._next = self._next, ProducerIdBlock(0, 0)
         if self._now.size <= limits.PRODUCER_ID_BLOCK_SIZE // 2 and self._next.size == 0:
@@ -58,7 +60,7 @@ class ProducerIds:
         return ProducerId(first)
 
     def ready(self) -> Later[ApiError | None]:
-        """None when there is an id to be had, or why there is none."""
+        """Return a `Later` that is set to None when an id is available, or to the error if there is none."""
         later: Later[ApiError | None] = Later()
         if self._now.size or self._next.size:
             later.set(None)
@@ -75,7 +77,7 @@ class ProducerIds:
         if broker is None:
             self._settle(ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED))
         elif self._controller.active:
-            # A sole node needs no block ahead: it would only lose more ids with every stop.
+            # A sole node needs no second block: it would only lose more unused ids with every stop.
             if self._now.size and self._quorum.is_alone:
                 self._fetching = False
                 return
@@ -105,6 +107,7 @@ class ProducerIds:
 
 
 def _told(error: ApiError) -> ApiError:
-    """An error between this broker and the controllers means nothing to a producer, which would give up: it is told to
-    try again."""
+    """Return the error for a producer: errors between this broker and the controllers become a retriable one, since a
+    producer would give up on the original.
+    """
     return ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, error.text) if error.code in _PASSING else error

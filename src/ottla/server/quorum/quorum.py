@@ -1,15 +1,15 @@
 """Quorum: this node's replica of the metadata journal, run on the event loop.
 
-The shell of `raft.node`: timers, connections and fsync are here, every decision is there.
+It is the shell of `raft.node`: timers, connections and fsync are here, every decision is there.
 
 Rules:
-- The listener hears every committed record once, in order: a snapshot first where there is one. Very many are taken in
-  slices (ADR 0028); that this node leads is said behind them, that it no longer does at once.
-- A record is committed when a majority has it on disk. The fsync is a worker's; only while a node starts a sole voter
-  does everything in the call that asks for it: append, fsync, commit, deliver.
-- What consensus decided and must remember (a vote, a cut) is on disk before its effects are carried out. Events that
-  come meanwhile wait for that: to consensus it is as if the call had taken as long as the disk did.
-- Whatever the disk refuses a leader, it resigns: another may have a disk that works.
+- The listener gets every committed record once, in order, after a snapshot if there is one. Many records are handed
+  over in slices (ADR 0028). The start of this node's leadership is reported after them, the end of it at once.
+- A record is committed when a majority has it on disk. A worker does the fsync; only while a node starts does a sole
+  voter do everything in the calling thread: append, fsync, commit, deliver.
+- State that consensus must remember (a vote, a truncation) is on disk before its effects are carried out. Events that
+  come meanwhile wait: for consensus the call seems to have taken as long as the disk.
+- A leader whose disk fails resigns: another node may have a disk that works.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ class Quorum:
         self._listener = listener
         self._is_started = False
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = 0  # when it wakes
+        self._timer_ms = 0  # when the timer fires
         self._stopping = False
-        self.failure: StorageError | None = None  # the last one
+        self.failure: StorageError | None = None  # the last error of the disk
         self._is_serving = False
-        self._held: list[effects.Effect] | None = None  # until what was decided is on disk
-        self._events: deque[events.Event] = deque()  # that came meanwhile
+        self._held: list[effects.Effect] | None = None  # effects that wait until the decision is on disk
+        self._events: deque[events.Event] = deque()  # events that came meanwhile
         self._sending = Sending(runtime.loop, peers, self._step)
         self._flushing = Flushing(runtime.loop, store, runtime.executor, self._step)
         self._delivery = CommitDelivery(store, listener)
-        self._delivering: Iterator[None] | None = None  # under way, in slices
-        self._to_lead: effects.Lead | None = None  # when all of that is delivered
+        self._delivering: Iterator[None] | None = None  # the delivery under way, in slices
+        self._to_lead: effects.Lead | None = None  # to be reported when everything is delivered
         self._do: dict[type, Callable[[Any], object]] = {
             effects.Send: self._sending.send,
             effects.Reply: lambda effect: effect.token.set(effect.response),
@@ -95,7 +95,7 @@ class Quorum:
         peers: Peers,
         listener: QuorumListener,
     ) -> Quorum:
-        """Reads the journal; nothing is written, sent or told before `start`."""
+        """Read the journal; nothing is written, sent or reported before `start`."""
         store.now_ms = runtime.now_ms
         store.load()
         for loss in store.losses:
@@ -114,19 +114,19 @@ class Quorum:
         return cls(node, store, runtime, peers, listener)
 
     def start(self) -> None:
-        """Delivers what is known to be committed and takes part; a sole voter leads when this returns."""
+        """Deliver committed records and take part in the quorum; a sole voter leads when this returns."""
         self._is_started = True
         if self.store.latest_snapshot is not None:
             self._begin_anew(self.store.latest_snapshot)
         self._step(events.Start())
 
     def begin_to_serve(self) -> None:
-        """The start is over: from now on every fsync is a worker's, if there are any."""
+        """End the start: from now on workers, if there are any, do every fsync."""
         self._flushing.begin_to_serve()
         self._is_serving = True
 
     async def stop(self) -> None:
-        """Leave; a leader says so first, that another may follow at once."""
+        """Leave the quorum; a leader announces it first, so that another one is elected at once."""
         self._stopping = True
         if self._is_started:
             if self.is_leader and not self.is_alone:
@@ -135,17 +135,17 @@ class Quorum:
             if self._timer is not None:
                 self._timer.cancel()
         for _ in self._delivering or ():
-            pass  # what has begun is carried out: a deleted topic's directories, say
+            pass  # finish what has begun, such as the removal of a deleted topic's directories
         self._sending.close()
         self._flushing.close()
         await self._flushing.idle()
         self._flushing.in_place, self.store.put_off = True, False
 
-    # --- what is known
+    # --- the state of the quorum
 
     @property
     def leader_id(self) -> int:
-        """-1: nobody known."""
+        """The id of the leader; -1 if unknown."""
         return self.node.leader_id
 
     @property
@@ -162,22 +162,22 @@ class Quorum:
 
     @property
     def in_doubt(self) -> bool:
-        """A voter whose vote does not count yet, because its disk was empty (ADR 0022)."""
+        """Whether this voter's vote does not count yet, because its disk was empty (ADR 0022)."""
         return self.node.is_voter and self.node.doubt is not None
 
     @property
     def is_alone(self) -> bool:
-        """The sole voter: what it appends is committed at once."""
+        """Whether this node is the sole voter, so that its own disk decides what is committed."""
         return self.node.voters.is_only(self.node.me)
 
     @property
     def is_in_place(self) -> bool:
-        """Whether everything is done in the call that asks for it: while the node starts, or without workers."""
+        """Whether everything is done in the calling thread: while the node starts, or without workers."""
         return self._flushing.in_place
 
     @property
     def executor(self) -> Executor | None:
-        """For what must not hold up the loop."""
+        """The worker threads, for work that must not block the loop."""
         return self._runtime.executor
 
     @property
@@ -187,7 +187,7 @@ class Quorum:
 
     @property
     def works_in_slices(self) -> bool:
-        """Whether long work on the metadata lets others have their turn."""
+        """Whether long work on the metadata is cut into slices, with other work in between."""
         return self._is_serving and not self.commits_at_once
 
     @property
@@ -207,14 +207,14 @@ class Quorum:
         return self.node.history.kraft_version
 
     def leader_address(self) -> Address | None:
-        """The controller listener of the leader."""
+        """Return the address of the leader's controller listener."""
         found = self.node.leader_endpoint()
         return Address(found.host, found.port) if found is not None else None
 
-    # --- what a leader does
+    # --- operations of a leader
 
     def append(self, entries: Sequence[MetadataEntry]) -> int:
-        """Write entries that take effect together; the offset behind them. StorageError: nothing was written."""
+        """Write entries that take effect together; return the offset after them. StorageError: nothing was written."""
         if not self.is_leader:
             raise NotController("This node does not lead the metadata quorum.")
         start = self.store.end_offset
@@ -232,7 +232,7 @@ class Quorum:
         return end
 
     def flushed(self) -> Later[None]:
-        """When everything that is in the log now is on disk."""
+        """Return a `Later` that is set when everything in the log at this moment is on disk."""
         later: Later[None] = Later()
         if self._flushing.in_place:
             self.store.flush()
@@ -246,9 +246,9 @@ class Quorum:
     def writing_snapshot(
         self, entries: Iterable[MetadataEntry], offset: int, epoch: int
     ) -> Iterator[Callable[[], None] | None]:
-        """Write the committed state, everything below `offset`, which is on disk (`flushed`), step by step.
+        """Write the committed state below `offset`, which must be on disk (`flushed`), step by step.
 
-        What it yields has to be called, in any thread, before it goes on.
+        Each callable that this yields has to be called, in any thread, before the next step.
         """
         return self.store.writing_snapshot(
             entries,
@@ -263,28 +263,28 @@ class Quorum:
 
     @property
     def snapshot_offset(self) -> int:
-        """Of the newest snapshot; 0 if there is none."""
+        """The offset of the newest snapshot; 0 if there is none."""
         latest = self.store.latest_snapshot
         return latest.offset if latest is not None else 0
 
     def resign(self) -> None:
-        """Give up the epoch: the leader's state machine could not carry out what was appended."""
+        """Resign as leader, because the state machine could not apply records that were appended."""
         self._step(events.JournalFailed())
 
     def next_slice(self, slice_: Callable[[], None]) -> None:
-        """Has the next slice of long work on the metadata done when it is its turn."""
+        """Call `slice_`, the next slice of long work on the metadata, when it is its turn."""
         self._runtime.slices.soon(slice_)
 
     # --- the version of the quorum
 
     def upgrade_refusal(self, level: int) -> str | None:
-        """Why kraft.version cannot be that, here and now."""
-        from ottla.raft import upgrade  # seldom, and a start should be quick
+        """Return why kraft.version cannot become `level` now, or None."""
+        from ottla.raft import upgrade  # seldom needed, and a start should be quick
 
         return upgrade.refusal(self.node, level)
 
     def upgrade(self, level: int) -> Later[UpdateFeaturesResponse]:
-        """Raise kraft.version; the answer is there when that is committed, or will not be."""
+        """Raise kraft.version; the answer is set when that is committed or has failed."""
         later: Later[UpdateFeaturesResponse] = Later()
         self._step(events.UpgradeAsked(later, level))
         return later
@@ -292,14 +292,14 @@ class Quorum:
     # --- requests
 
     def ask(self, request: Request) -> Answer[Any]:
-        """The answer to a request of another node or of a tool."""
+        """Return the answer to a request of another node or of a tool."""
         later: Later[Response] = Later()
         later.on_abandon = lambda: self._step(events.Abandoned(later))
         self._step(events.RequestReceived(later, request))
         return later.soonest()
 
     def describe(self) -> tuple[list[ReplicaView], list[ReplicaView]] | None:
-        """Voters and observers, with times of day; None if this node does not lead."""
+        """Return voters and observers, with times of day; None if this node does not lead."""
         now_ms = self.clock_ms()
         found = describe(self.node, now_ms)
         if found is None:
@@ -327,7 +327,7 @@ class Quorum:
             try:
                 found = self.node.step(each, self.clock_ms())
                 break
-            except (StorageError, ApiError) as error:  # ApiError: batches that are damaged
+            except (StorageError, ApiError) as error:  # ApiError: damaged batches
                 log.error("the metadata log cannot be written: %s", error)
                 self.failure = error if isinstance(error, StorageError) else self.failure
         else:
@@ -340,7 +340,7 @@ class Quorum:
             self._carry_out(found)
 
     def _go_on(self) -> None:
-        """What was decided is on disk: others may hear of it."""
+        """Carry out the held effects, because the decision is on disk, then handle the events that waited."""
         assert self._held is not None, "something waits for the disk"
         found, self._held = self._held, None
         self._carry_out(found)
@@ -353,19 +353,19 @@ class Quorum:
         self._set_timer()
 
     def clock_ms(self) -> int:
-        """The loop's clock, by which consensus and the controller measure; the time of day may jump."""
+        """Return the loop's time, by which consensus and the controller measure; the time of day may jump."""
         return int(self._loop.time() * 1000)
 
     def _set_timer(self, deadline_ms: int | None = None) -> None:
         deadline_ms = self.node.deadline_ms if deadline_ms is None else deadline_ms
         if self._timer is not None:
             if deadline_ms is not None and deadline_ms >= self._timer_ms:
-                return  # it wakes early enough, and looks again
+                return  # the timer fires early enough, and is set again then
             self._timer.cancel()
             self._timer = None
         if deadline_ms is not None and not self._stopping:
             self._timer_ms = deadline_ms
-            # One millisecond more: what is cut off of the loop's time must not make it early.
+            # One millisecond more: rounding the loop's time down must not make the timer fire early.
             self._timer = self._loop.call_at((deadline_ms + 1) / 1000, self._tick)
 
     def _tick(self) -> None:
@@ -377,8 +377,9 @@ class Quorum:
         self._deliver(snapshot.offset)
 
     def _deliver(self, high_watermark: int) -> None:
-        """What is committed to the listener, in slices once others are served; what the disk does not give now comes
-        later."""
+        """Hand committed records to the listener, in slices once the node serves requests; after a read error, try
+        again later.
+        """
         self._delivery.committed_offset = max(self._delivery.committed_offset, high_watermark)
         if self._delivering is None:
             self._delivering = self._delivery.steps()
@@ -410,7 +411,7 @@ class Quorum:
             self._to_lead = effect
             return
         if self._delivery.next_offset < self.node.high_watermark:
-            self._step(events.JournalFailed())  # who does not know everything cannot decide anything
+            self._step(events.JournalFailed())  # a leader that lacks committed records must not decide
             return
         if not self.is_alone:
             log.info("this node leads the quorum in epoch %d", effect.epoch)

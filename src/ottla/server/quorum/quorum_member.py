@@ -1,7 +1,7 @@
-"""QuorumMember: this node as a member of the cluster: identity, replica of the metadata, vote, decisions.
+"""QuorumMember: this node as a member of the cluster: identity, replica of the metadata, vote, active controller.
 
-The sole voter of a cluster that is a broker too writes its own registrations when it starts, so that it is ready when
-`start_alone` returns; every other node registers with the active controller (see `server/quorum/broker_lifecycle.py`).
+A sole voter that is a broker too writes its own registrations when it starts, so that it is ready when `start_alone`
+returns; every other node registers with the active controller (see `server/quorum/broker_lifecycle.py`).
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ if TYPE_CHECKING:
     from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
     from ottla.server.quorum.topic_creation import TopicCreation
 
-NOT_CLEAN = -1  # in place of the epoch at the last stop
+NOT_CLEAN = -1  # the previous broker epoch after an unclean stop
 FEATURES = tuple(SUPPORTED_FEATURES.items())
 
 
 class QuorumMember:
     """This node as a member of its cluster.
 
-    - `metadata`: the committed state of the cluster; `snapshots` writes it down now and then;
-    - `quorum`: this node's part in the consensus about it;
-    - `controller`: decides what changes in the cluster while this node leads the quorum;
-    - `liveness`: notices brokers that are gone while this node is the active controller;
-    - `link`: requests to the active controller, wherever it is; `producer_ids` and `topics` come from it.
+    - `metadata`: the committed state of the cluster; `snapshots` writes snapshots of it;
+    - `quorum`: this node's part in the metadata quorum;
+    - `controller`: decides changes of the cluster while this node leads the quorum;
+    - `liveness`: detects dead brokers while this node is the active controller;
+    - `link`: requests to the active controller, on whichever node it is; `producer_ids` and `topics` use it.
     """
 
     def __init__(
@@ -75,15 +75,15 @@ class QuorumMember:
         peers: Peers,
         handle_here: HandleHere,
     ) -> None:
-        """Formats directories that are fresh and reads the journal; nothing is sent before `quorum.start`.
+        """Format fresh directories and read the journal; nothing is sent before `quorum.start`.
 
-        `handle_here` handles a request to the active controller where that is this node.
+        `handle_here` handles a request to the active controller if that is this node.
         """
         settings = configs.broker
         self._configs = configs
         self._loop = runtime.loop
         self._tasks = runtime.tasks
-        self.clean = all(directory.clean for directory in directories)  # whether the last stop was
+        self.clean = all(directory.clean for directory in directories)  # whether the last shutdown was clean
         identity = identify(
             directories,
             configs.node_id,
@@ -104,7 +104,7 @@ class QuorumMember:
         )
         self.link = ControllerLink(runtime.loop, self.quorum, self.metadata, self.controller, peers, handle_here)
         self.producer_ids = ProducerIds(runtime.tasks, self.quorum, self.metadata, self.controller, self.link)
-        # What it registers as: a controller, and a broker with the epoch of its last clean stop.
+        # The registrations of this node: as a controller, and as a broker with the broker epoch of its last clean stop.
         self.registration = Controller(
             identity.node_id, random_uuid(runtime.rng), controller_endpoints(settings), FEATURES
         )
@@ -123,34 +123,36 @@ class QuorumMember:
 
     @property
     def alone(self) -> bool:
-        """Whether this node is the only voter, so that it decides alone."""
+        """Whether this node is the only voter."""
         return self.quorum.is_alone
 
     @cached_property
     def topics(self) -> TopicCreation:
-        from ottla.server.quorum.topic_creation import TopicCreation  # many nodes never create one
+        from ottla.server.quorum.topic_creation import TopicCreation  # many nodes never create a topic
 
         return TopicCreation(self._tasks, self.metadata, self.controller, self.link)
 
     def create_topics(self, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
-        """Has topics created; what cannot be done is in the outcomes."""
+        """Have the active controller create topics; errors are in the outcomes."""
         return self.topics.create(topics)
 
     def create_topic(self, name: str) -> Later[ApiError | None]:
-        """Creates a topic with the broker's own settings: None when it is there, or why it cannot be created now."""
+        """Create a topic with the broker's own settings; set to None when it exists, or to the error."""
         brokers = brokers_expected(self.quorum, self.metadata.state)
         return self.create_topics((new_topic(name, self._configs.broker, brokers),)).map(created)
 
     def lifecycle(self, partitions: Partitions, broker: Broker) -> Lifecycle:
-        """The registration of this node as `broker`, which holds `partitions`, and its heartbeats."""
+        """Return the object that registers this node as `broker`, which holds `partitions`, and sends its
+        heartbeats.
+        """
         return Lifecycle(self._loop, self._configs, partitions, self.quorum, self.metadata, self.link, broker)
 
     async def register_controller(self) -> None:
-        """Makes this controller known to the cluster; returns when this node's own metadata shows it."""
+        """Register this controller; return when this node's own metadata shows it."""
         await register_controller(self.link, self.metadata, self.registration)
 
     def start_alone(self) -> None:
-        """When it returns, this node leads and has registered itself as controller and broker."""
+        """Start a sole node: when this returns, it leads and has registered itself as controller and broker."""
         self.quorum.start()
         for command in (
             RegisterController(self.registration),
@@ -176,7 +178,7 @@ def _open_store(home: DataDirectory, settings: Config, now_ms: int) -> MetadataS
 
 
 def _bootstrap(disk: Disk) -> tuple[MetadataEntry, ...]:
-    """What the formatter, ours or Kafka's, wants an empty journal to begin with."""
+    """Return the records that the formatter, Ottla's or Kafka's, prepared for the beginning of an empty journal."""
     try:
         data = read_all(disk.open(BOOTSTRAP))
     except FileNotFoundError:

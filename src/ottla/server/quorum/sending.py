@@ -1,7 +1,7 @@
-"""Sending: the requests of consensus to other nodes, and what becomes of them.
+"""Sending: the requests of consensus to other nodes, and their answers.
 
-A request that cannot even be connected means that nobody listens there: consensus is told that the node is unreachable,
-which is how the death of a leader's process starts an election within milliseconds.
+If no connection can be opened for a request, no process listens there: consensus is told that the node is unreachable.
+So the death of a leader's process starts an election within milliseconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ottla.wire.messages.records.fetch import FetchRequest
 
 log = logging.getLogger(__name__)
 
-# A fetch may wait for records at the other side, where one connection is answered in order.
+# A fetch may wait for records on the other node, which answers one connection in order: fetches have their own.
 _READING = (FetchRequest, FetchSnapshotRequest)
 
 
@@ -64,7 +64,7 @@ class Sending:
             log.error("what another node says cannot be followed", exc_info=task.exception())
 
     async def idle(self, timeout_ms: int) -> None:
-        """Until nothing is on its way, or the time is over."""
+        """Wait until no request is under way, or until the timeout."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_ms / 1000)
 

@@ -1,4 +1,4 @@
-"""From the settings to what consensus needs: times, voters, where others are found."""
+"""The configuration of consensus, derived from the settings: timeouts, voters, addresses of other nodes."""
 
 from __future__ import annotations
 
@@ -45,15 +45,16 @@ def is_controller(settings: Config) -> bool:
 
 
 def controller_listener(settings: Config) -> str:
-    """The listener that controllers reach each other by: the first of their names."""
+    """Return the listener by which controllers reach each other: the first of controller.listener.names."""
     if not settings.is_set(CONTROLLER_LISTENER_NAMES):
         return _DEFAULT_LISTENER
     return str(settings[CONTROLLER_LISTENER_NAMES][0]).upper()
 
 
 def static_voters(settings: Config, node_id: int) -> VoterSet:
-    """The voters of the configuration. A controller that was told of nobody is alone; whoever has bootstrap servers
-    learns the voters from the journal."""
+    """Return the voters of the configuration. A controller without voters and bootstrap servers is the sole voter; with
+    bootstrap servers, the voters are learned from the journal.
+    """
     listener = controller_listener(settings)
     voters = []
     for entry in settings[CONTROLLER_QUORUM_VOTERS]:
@@ -74,8 +75,11 @@ def bootstrap_servers(settings: Config) -> list[QuorumEndpoint]:
 
 
 def is_only_bootstrap(settings: Config) -> bool:
-    """Whether the controllers that this one is told of are all itself, as in Kafka's own server.properties: nobody
-    else can begin the quorum. Names are compared and not looked up: one that may be somebody else's is."""
+    """Return whether all bootstrap servers are this controller itself, as in Kafka's own server.properties: then no
+    other node can begin the quorum.
+
+    Host names are compared and not looked up: a name that may belong to another node is taken as another node.
+    """
     servers = bootstrap_servers(settings)
     if not (servers and is_controller(settings)) or settings[CONTROLLER_QUORUM_VOTERS]:
         return False
@@ -89,7 +93,7 @@ def is_only_bootstrap(settings: Config) -> bool:
 
 
 def own_endpoints(settings: Config) -> tuple[QuorumEndpoint, ...]:
-    """Where this node is reached as a voter; none if it is no controller."""
+    """Return this node's endpoints as a voter; none if it is no controller."""
     if not is_controller(settings):
         return ()
     first = controller_listener(settings)

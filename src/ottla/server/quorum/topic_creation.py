@@ -1,5 +1,4 @@
-"""TopicCreation: topics that this node has the active controller create: those that clients asked for and that are not
-there, and those of the coordinators."""
+"""TopicCreation: has the active controller create topics: missing ones that clients asked for, and internal topics."""
 
 from __future__ import annotations
 
@@ -34,11 +33,11 @@ class TopicCreation:
         self._metadata = metadata
         self._controller = controller
         self._link = link
-        self._missing: set[str] = set()  # topics that are being created because a client asked for them
-        self._told: set[str] = set()  # why these cannot be created is in the log already
+        self._missing: set[str] = set()  # auto-created topics whose creation is under way
+        self._told: set[str] = set()  # topics whose failure is in the log already
 
     def create(self, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
-        """What became of them, once this node knows of those that were created."""
+        """Return the outcomes, set when this node's metadata has the topics that were created."""
         if not self._controller.active:
             return self._tasks.later(self._create_elsewhere(topics))
         made: Later[list[TopicOutcome]] = Later()
@@ -53,8 +52,11 @@ class TopicCreation:
         return made
 
     def create_missing(self, topics: Iterable[NewTopic]) -> None:
-        """Has topics created that a client asked for; nobody waits for them. Those that are being created, or are too
-        many at once, are left out: a client that needs them asks again."""
+        """Have topics created that a client asked for, without waiting.
+
+        Topics that are being created already, or are too many at once, are left out: a client that needs them asks
+        again.
+        """
         room = limits.TOPICS_BEING_CREATED_MAX - len(self._missing)
         wanted = tuple(topic for topic in topics if topic.name not in self._missing)[: max(room, 0)]
         if wanted:

@@ -1,19 +1,19 @@
-"""Looking: looks into clients' batches (`log/look.py`) that the loop must not or need not wait for.
+"""Looking: looks into the records of clients' batches (`log/look.py`), on the event loop if short, else in a worker.
 
-A short look is taken on the loop, within what one turn of it may spend on looks. All others are taken by a worker, step
-by step. Python runs one thread at a time, so there is one step at a time and the loop has its turn after each: another
-connection's request waits for a step, never for a batch.
+A short look is taken on the loop, within a budget per turn of the loop. All others are taken by a worker, step by step.
+Python runs one thread at a time, so only one step runs at a time and the loop has its turn after each: a request of
+another connection waits for one step, never for a whole batch.
 
-Batches that unpack to little do not wait for large ones: the two kinds have a queue each, and take turns. Of either
-kind one batch is unpacked at a time, which bounds the memory of all looks of the node. Between two batches of one
-client's work the others of the queue have their turns (`server/loop/rounds.py`).
+Batches that decompress to little do not wait for large ones: each kind has its own queue, and the queues take turns. Of
+each kind one batch is decompressed at a time, which bounds the memory of all looks of the node. Between two batches of
+one client, the other clients of the queue have their turns (`server/loop/rounds.py`).
 
 Rules:
-- What is looked at stays in the receive buffer of its connection, which is held meanwhile: nobody copies it, it counts
-  as memory of a request, and what comes behind it on the connection is not appended before it.
-- `begin` of a look, and whatever was given to `when_quiet`, run on the loop while no step runs.
-- Whatever fails (a step, `begin`, who is told of it) is in the log, and the next look has its turn all the same.
-- After `close` nobody is told of anything any more, so nothing is appended to logs that are being closed.
+- A batch that is looked at stays in the receive buffer of its connection, which is held meanwhile: the batch is not
+  copied, counts as request memory, and later requests of the connection are not appended before it.
+- `begin` of a look, and callbacks given to `when_quiet`, run on the loop while no step runs.
+- Every failure (of a step, of `begin`, of a `done` callback) is logged, and the next look has its turn all the same.
+- After `close` no `done` callback is called any more, so nothing is appended to logs that are being closed.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Looking:
     def __init__(self, loop: Any, executor: Any) -> None:
         self._loop = loop
         self._executor = executor
-        self._soon = Rounds()  # the first of either queue may be under way
+        self._soon = Rounds()  # the first job of each queue may be under way
         self._large = Rounds()
         self._large_next = False
-        self._running: asyncio.Future[Any] | None = None  # the step that a worker is at
+        self._running: asyncio.Future[Any] | None = None  # the step that a worker is running
         self._quiet: list[Callable[[], object]] = []
         self._left_bytes = limits.LOOKED_AT_PER_TURN_BYTES
         self._closed = False
@@ -52,7 +52,7 @@ class Looking:
     # On the loop
 
     def here(self, batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, name: str) -> Look | None:
-        """The look itself if it is a short one; None: a worker has to take it."""
+        """Return the finished look if it is a short one; None means that a worker has to take it."""
         packed = header.attributes & CODEC_MASK
         most_bytes = limits.LOOKED_AT_HERE_PACKED_BYTES if packed else limits.LOOKED_AT_HERE_BYTES
         cost = max(header.count * limits.LOOKED_AT_RECORD_BYTES, len(batch))
@@ -68,7 +68,7 @@ class Looking:
         return None if look.beyond_limit else look
 
     def allow(self, cost_bytes: int) -> bool:
-        """Whether this turn of the loop has so much left; if so, it is spent."""
+        """Take `cost_bytes` from the budget of this turn of the loop; return False if less is left."""
         if cost_bytes > self._left_bytes:
             return False
         if self._left_bytes == limits.LOOKED_AT_PER_TURN_BYTES:
@@ -82,20 +82,22 @@ class Looking:
     # In a worker
 
     def take(self, make: Callable[[int], Look], limit_bytes: int, done: Callable[[Look], None]) -> None:
-        """Calls `done`, some turns later, with the look that `make` gives for a batch unpacking to `limit_bytes`."""
+        """Call `done`, some turns later, with the look that `make` returns for a batch that decompresses to
+        `limit_bytes`.
+        """
 
         def looked(look: Look) -> None:
             if look.beyond_limit and limit_bytes > limits.LOOKED_INTO_SOON_BYTES:
-                self._queue(self._large, make(limit_bytes), done)  # anew: it is larger than those that come soon
+                self._queue(self._large, make(limit_bytes), done)  # start again in the queue of large batches
             else:
                 done(look)
 
         self._queue(self._soon, make(min(limit_bytes, limits.LOOKED_INTO_SOON_BYTES)), looked)
 
     def search(self, search: Steps, done: Done, client: WaitingClient | None = None) -> None:
-        """The same for work in a log, which takes its turns with the large batches.
+        """Do a search in a log in the same way, queued with the large batches.
 
-        What only one client wants is refused before its next step when that client has left.
+        If `client` is given, the search is refused before its next step when that client has disconnected.
         """
         self._queue(self._large, search, done, client)
 
@@ -104,7 +106,7 @@ class Looking:
         self._next()
 
     def when_quiet(self, what: Callable[[], object]) -> None:
-        """Calls it when no step runs: now, or after the one that does."""
+        """Call `what` when no step runs: now, or after the current step."""
         if self._running is None:
             _surely(what)
         else:
@@ -145,7 +147,7 @@ class Looking:
         self._next()
 
     async def close(self) -> None:
-        """Waits for the step that runs; nobody hears of it."""
+        """Wait for the current step; its `done` callback is not called."""
         self._closed = True
         self._soon.clear()
         self._large.clear()
@@ -154,13 +156,13 @@ class Looking:
 
 
 def _refuse(job: Job, error: BaseException) -> None:
-    """Our fault, not the client's."""
+    """Answer a failure of the broker itself with UNKNOWN_SERVER_ERROR, and log it."""
     log.error("a %s could not go on", type(job.work).__name__, exc_info=error)
     job.work.refusal, job.work.done = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR), True
 
 
 def _surely(what: Callable[[], object]) -> None:
-    """Calls it; if that fails the log says so, and the others go on."""
+    """Call `what`; log an exception, so that the other callbacks still run."""
     try:
         what()
     except Exception:

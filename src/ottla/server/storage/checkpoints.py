@@ -1,12 +1,13 @@
-"""Checkpoints: the offsets that the next start of a data directory begins from.
+"""Checkpoints: the files with the offsets from which the next start of a data directory begins.
 
-They are collected on the loop and written in a worker thread, since writing includes syncing. A collection has a
-number, and an older one never replaces a newer one. DeleteRecords writes its log starts before anyone can see them:
-Kafka may show deleted records again after a crash, we do not.
+The offsets are collected on the loop and written in a worker thread, because writing includes syncing. Each collection
+has a number, and an older collection never replaces a newer one. DeleteRecords writes the new log start offsets before
+they become visible: Kafka may show deleted records again after a crash, Ottla does not.
 
-They know partitions by name (the files are Kafka's). One that is made anew under a name that they have, or will have
-when a worker is done, must not begin where the other began, and lose what lies below, after a crash either. So its
-directory has a note (`BEGUN_ANEW`) that they are not about it, until they are.
+The files name partitions by topic name and index (their format is Kafka's). A partition that is created anew under a
+name for which the files have offsets, or will have when a worker is done, must not begin at the old offsets, not even
+after a crash, since it would lose its records below them. So its directory gets a marker file (`BEGUN_ANEW`), which
+says that the checkpoints do not apply to it, until they contain its own offsets.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from ottla.server.storage.pending_checkpoints import Offsets
 
 
 class Collection(NamedTuple):
-    """What one directory should remember, by the name of the file."""
+    """The offsets that one directory should store, by the name of the checkpoint file."""
 
     directory: DataDirectory
     number: int
     offsets: dict[str, Offsets]
-    begun: dict[TopicPartition, object]  # who may be believed of when all of this is written
+    begun: dict[TopicPartition, object]  # partitions whose marker files can go when all files are written
 
     def write(self) -> StorageError | None:
-        """May run in a worker thread."""
+        """Write the files; may run in a worker thread."""
         self.directory.disk.keep_reserve()
         try:
             for name, offsets in self.offsets.items():
@@ -48,14 +49,15 @@ class Collection(NamedTuple):
 
 
 class Checkpoints:
-    """`executor`: the workers that write them."""
+    """`executor` has the worker threads that write the files."""
 
     def __init__(self, partitions: Partitions, executor: Executor | None) -> None:
         self._partitions = partitions
         self._executor = executor
         self._pending = partitions.pending_checkpoints
         self._number = 0
-        self._replicated: dict[str, Offsets] = {}  # by directory: what was last written of replicated partitions
+        # by directory: the high watermarks of replicated partitions as last written
+        self._replicated: dict[str, Offsets] = {}
 
     def collect(self, directory: DataDirectory) -> Collection:
         recovery = dict(directory.recovery_points)
@@ -72,7 +74,9 @@ class Checkpoints:
         return self._collection(directory, offsets, dict(directory.begun))
 
     def collect_high_watermarks(self, directory: DataDirectory) -> Collection | None:
-        """Those that say more than the end of a log does, if they changed: replicas begin with them."""
+        """Collect the high watermarks if those of replicated partitions changed; without replication, it equals the log
+        end.
+        """
         opened = list(self._partitions.opened_in(directory))
         replicated = {name: partition.high_watermark for name, partition in opened if not partition.alone}
         if replicated == self._replicated.get(directory.path, {}):
@@ -82,7 +86,7 @@ class Checkpoints:
         return self._collection(directory, {checkpoint.HIGH_WATERMARKS: watermarks})
 
     def is_below(self, partition: Partition) -> bool:
-        """Whether the recovery point of a log is below the one on disk, or on its way there."""
+        """Return whether the recovery point of a log is below the one that is on disk or being written."""
         name = TopicPartition(partition.topic, partition.index)
         directory = self._partitions.directory_of(name)
         if directory is None:
@@ -109,8 +113,11 @@ class Checkpoints:
         return Collection(directory, self._number, offsets, begun or {})
 
     def written(self, collection: Collection, error: StorageError | None) -> Callable[[], None] | None:
-        """A directory that cannot take its checkpoints is noted, and asked again at the next round. What is given back
-        is called next, in any thread."""
+        """Record the outcome of a write; a directory that cannot be written is marked as failed and tried again next
+        round.
+
+        Return work that the caller must do next, in any thread, if there is some.
+        """
         directory = collection.directory
         if error is None and not directory.offline:
             directory.failure = None
@@ -120,7 +127,7 @@ class Checkpoints:
         return partial(directory.end_begun, collection.begun) if collection.begun else None
 
     def write_now(self) -> None:
-        """All of them, in this thread."""
+        """Write the checkpoints of all directories, in this thread."""
         for directory in self._partitions.directories:
             if not directory.offline:
                 collection = self.collect(directory)
@@ -129,7 +136,7 @@ class Checkpoints:
                     make_last()
 
     async def write(self, collection: Collection) -> StorageError | None:
-        """In a worker; why it failed."""
+        """Write a collection in a worker; return the error if that failed."""
         loop = asyncio.get_running_loop()
         error = await in_worker(loop, self._executor, collection.write)
         make_last = self.written(collection, error)
@@ -138,15 +145,18 @@ class Checkpoints:
         return error
 
     def _coming_starts(self, directory: DataDirectory) -> Collection:
-        """All that is known, where log starts alone would not be believed."""
+        """Collect the log starts, or all offsets if some partitions have a marker that the checkpoints do not apply to
+        them.
+        """
         if directory.begun:
             return self.collect(directory)
         return self._collection(directory, {checkpoint.LOG_STARTS: self._log_starts(directory)})
 
     async def remember_log_starts(self, starts: Mapping[Partition, int]) -> None:
-        """Puts the coming log starts of these partitions on disk. Raises KAFKA_STORAGE_ERROR.
+        """Write the new log start offsets of these partitions to disk. Raises KAFKA_STORAGE_ERROR.
 
-        Who called moves them before anybody else has a turn: from here on the next collection does not know of them.
+        The caller must move the log starts in the same turn of the loop, because later collections take them from the
+        logs.
         """
         self._pending.log_starts.append(starts)
         try:

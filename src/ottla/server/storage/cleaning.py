@@ -1,7 +1,7 @@
-"""Cleaner: compacts the dirtiest log, one at a time, in a worker thread, no faster than it is allowed to.
+"""Cleaner: compacts the log with the highest dirty ratio, one log at a time, in a worker thread, within an I/O limit.
 
-What a round touches on the loop is its beginning and the swap of each rewritten segment; everything between is file
-work on closed segments, and every sync. A log that cannot be read is set aside and left as it is.
+Only the beginning of a round and the swap of each rewritten segment run on the loop; the rest is file work on closed
+segments, and syncs, in a worker. A log that cannot be read is marked as uncleanable and left as it is.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Cleaner:
     def __init__(
         self, runtime: Runtime, configs: Configs, partitions: Partitions, on_swap: Callable[[Partition], None]
     ) -> None:
-        """`on_swap` is told of a partition whose old segments wait for their removal."""
+        """`on_swap` is called with a partition whose old segments wait to be removed."""
         self._runtime = runtime
         self._configs = configs
         self._partitions = partitions
@@ -58,17 +58,17 @@ class Cleaner:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to compact; the partitions are known."""
+        """Start compacting; all partitions must be known."""
         partitions = self._partitions
         for offsets in self._clean_offsets.values():
             self._drop(offsets, [name for name in offsets.known() if partitions.directory_of(name) is None])
         for partition in partitions.opened():
-            self.cut(partition)  # the last run may have ended between a cut and the checkpoint
+            self.cut(partition)  # the last run may have ended between a truncation and its checkpoint
         if self._setting(LOG_CLEANER_ENABLE):
             self._task = self._runtime.loop.create_task(self._forever())
 
     def _setting(self, setting: Setting[T]) -> T:
-        """As it is now: most of the cleaner's settings may change while the node runs."""
+        """Return the current value: most of the cleaner's settings may change while the node runs."""
         return self._configs.broker[setting]
 
     async def stop(self) -> None:
@@ -80,14 +80,18 @@ class Cleaner:
             await asyncio.sleep(0)
 
     def forget(self, topic: Topic, indexes: Iterable[int]) -> None:
-        """These partitions went: one of the same name is dirty from its first record on."""
+        """Drop the checkpoints of removed partitions: a new partition of the same name is dirty from its first record
+        on.
+        """
         names = [TopicPartition(topic.name, index) for index in indexes]
         self._uncleanable.difference_update(f"{name}-{index}" for name, index in names)
         for offsets in self._clean_offsets.values():
             self._drop(offsets, names)
 
     def cut(self, partition: Partition) -> None:
-        """Its end was cut off, after an unclean election even what was clean: what comes there now is dirty."""
+        """Lower the cleaner's checkpoint after a truncation, which can reach below it after an unclean
+        leader election.
+        """
         offsets = self._offsets_of(partition)
         if offsets.truncate(_key(partition), partition.log.next_offset):
             self._save(offsets)
@@ -97,7 +101,7 @@ class Cleaner:
             self._save(offsets)
 
     def _save(self, offsets: CleanOffsets) -> None:
-        """In a worker; what changes meanwhile is in the next file."""
+        """Write the checkpoint in a worker; changes meanwhile cause one more write."""
         if offsets in self._saving:
             self._save_again.add(offsets)
             return
@@ -123,11 +127,11 @@ class Cleaner:
                 log.exception("the cleaner failed; it goes on after its break")
 
     async def clean_one(self) -> bool:
-        """Compacts the dirtiest log if one is due; whether there was one."""
+        """Compact the dirtiest log if one is due; return whether there was one."""
         found = await self._choose()
         if found is None:
             return False
-        # Not with the module: no start has anything to compact.
+        # Imported only when needed: a start has nothing to compact.
         from ottla.log.compaction.compact import CompactionError
 
         partition, part = found
@@ -193,9 +197,10 @@ class Cleaner:
         log.info("compacted %s up to offset %d", partition.name, compaction.end_offset)
 
     async def _swap(self, partition: Partition, compacted: Log, steps: Generator[Directory, None, bool]) -> bool:
-        """Puts new segments in the place of old ones; whether that was done."""
+        """Replace old segments by the rewritten ones; return whether that was done."""
         try:
-            # The topic may be gone by now, or in another directory; its files are then nobody's, and follow it.
+            # The topic may be deleted by now, or moved to another directory; then the rewritten files go with the old
+            # log.
             while self._partitions.holds(partition) and partition.log is compacted:
                 try:
                     directory = next(steps)
@@ -207,7 +212,7 @@ class Cleaner:
             steps.close()
 
     async def _drive(self, work: Iterator[int]) -> Any:
-        """Runs a generator step by step in a worker, sleeping as the throttle wants; what it returns."""
+        """Run a generator step by step in a worker, sleeping as the throttle demands; return its result."""
         try:
             while True:
                 result, size_bytes = await self._runtime.in_worker(_step, work)
@@ -226,7 +231,9 @@ class Cleaner:
 
 
 def _step(work: Iterator[int]) -> tuple[Any, int]:
-    """One step in the worker: (_MORE, bytes) while there is more, (what it returned, 0) at its end."""
+    """Do one step in the worker; return (_MORE, bytes) while there is more, and (the generator's result, 0)
+    at its end.
+    """
     try:
         return _MORE, next(work)
     except StopIteration as end:
@@ -238,5 +245,7 @@ def _key(partition: Partition) -> TopicPartition:
 
 
 def _lasting(partition: Partition) -> int:
-    """Up to where it may be cleaned: a record goes for a newer one, and a loss of power must not take that as well."""
+    """Return the offset up to which the log may be cleaned: a record is removed in favour of a newer one only if that
+    is synced, so a loss of power cannot take both.
+    """
     return min(partition.last_stable_offset, partition.log.recovery_point)

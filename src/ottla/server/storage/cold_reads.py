@@ -1,9 +1,9 @@
-"""Cold reads: what is not in memory any more is read by threads, while the loop serves everybody else.
+"""Cold reads: data that is not in the page cache is read by threads, while the loop serves other requests.
 
-A slice on its way to a socket, and a look-up of an old offset, find out that they would have to wait for the disk
-(`log.disk.Cold`). The range is read once, by a thread, and thrown away: it is in the page cache then, and whoever
-needed it tries again. Each data directory has threads of its own, so that a slow disk does not hold up a fast one.
-Those that send are as many as there are connections; look-ups are bounded.
+A slice of a log on its way to a socket, and a look-up of an old offset, raise `log.disk.Cold` if they would have to
+wait for the disk. A thread then reads the range once and discards the bytes: the range is in the page cache now, and
+the request that needed it is tried again. Each data directory has its own threads, so that a slow disk does not delay a
+fast one. There is at most one read per sending connection; look-ups are bounded.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class ColdReads:
         self._loop = loop
         self._threads = threads
         self._notify = notify
-        # Who waits for a range, and how to tell them.
+        # For each range that is being read: the callbacks of the requests that wait for it.
         self._waiting: dict[tuple[File, int], dict[Hashable, Callable[[], None]]] = {}
-        self.count = 0  # of ranges that were read so far
+        self.count = 0  # the number of ranges read so far
 
     def warm(self, cold: Cold, who: Hashable, then: Callable[[], None]) -> bool:
-        """Calls `then` when the range has been read, or could not be: the next try will say why.
+        """Read the range in a thread and call `then` afterwards; if reading fails, the next attempt raises the error.
 
-        Whether nobody else has asked for it already.
+        Return False if the range is being read already for another request.
         """
         place = cold.file, cold.position
         waiting = self._waiting.get(place)
@@ -47,7 +47,7 @@ class ColdReads:
         return True
 
     def look_up(self, cold: Cold, partition: Partition) -> bool:
-        """Has all who wait for the partition look at it again when the range has been read; whether that begins now."""
+        """Read the range, then notify all waiters of the partition; return whether a new read was started."""
         if len(self._waiting) >= limits.COLD_LOOKUPS_MAX:
             return False
         return self.warm(cold, partition, partial(self._changed, partition))
@@ -63,5 +63,5 @@ class ColdReads:
         for then in self._waiting.pop(place).values():
             try:
                 then()
-            except Exception:  # the others who wait have done nothing wrong
+            except Exception:  # the callbacks of the other requests must still run
                 log.exception("what was read ahead was of no use")

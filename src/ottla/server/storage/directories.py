@@ -1,4 +1,4 @@
-"""DataDirectory: one entry of `log.dirs` — its disk, its identity, and the checkpoints its partitions start from."""
+"""DataDirectory: one entry of `log.dirs` with its disk, its directory id, and the checkpoints of its partitions."""
 
 from __future__ import annotations
 
@@ -25,37 +25,42 @@ _METADATA = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 
 
 class DataDirectory:
-    """`recovery_points` and friends are what the last run left; partitions read them once, when they open."""
+    """`recovery_points`, `log_starts` and `high_watermarks` come from the last run; a partition reads them when it
+    opens.
+    """
 
     def __init__(self, path: str, disk: Disk) -> None:
         self.path = path
         self.disk = disk
-        self.partitions: dict[TopicPartition, None] = {}  # those that live here, opened or not
-        self.id = NO_ID  # until the node knows who it is, see `identity`
+        self.partitions: dict[TopicPartition, None] = {}  # the partitions placed here, opened or not
+        self.id = NO_ID  # until the node's identity is known, see `identity`
         self.failure: StorageError | None = None
-        self.damaged: dict[TopicPartition, DamagedError] = {}  # which cannot be opened, whatever else can
-        self.offline = False  # it failed, and the cluster was told: nothing here is served until the next start
-        self.broker_epoch = checkpoint.clean_shutdown_epoch(disk)  # that the broker had when it stopped in order
+        # partitions that cannot be opened although the directory works
+        self.damaged: dict[TopicPartition, DamagedError] = {}
+        self.offline = False  # it failed and the controller knows: nothing here is served until the next start
+        self.broker_epoch = checkpoint.clean_shutdown_epoch(disk)  # the broker epoch at the last clean shutdown
         self.clean = checkpoint.take_clean_shutdown(disk)
         self.recovery_points = self._read(checkpoint.RECOVERY_POINTS)
         self.log_starts = self._read(checkpoint.LOG_STARTS)
         self.high_watermarks = self._read(checkpoint.HIGH_WATERMARKS)
-        # What lay here at the start: partitions, by their names only, whose topics may exist or not, and what is left
-        # of deleted ones.
+        # The partition directories found at the start, by name only: their topics may exist, or may have been deleted
+        # meanwhile.
         names = disk.list("")
         self.found = {TopicPartition(*parsed): None for name in names if (parsed := parse_directory(name)) is not None}
         self.found.pop(_METADATA, None)
-        # Whose directories are ours even without a word in them: they lay here at the start, or were made since.
+        # Partitions whose directories belong to this node even without `partition.metadata`: they were found at the
+        # start, or created since.
         self.own = set(self.found)
         ours = partial(_is_partition, disk)
-        self.futures = {found: name for name in names if (found := _future(name)) and ours(name)}  # moves not finished
+        # unfinished moves between directories
+        self.futures = {found: name for name in names if (found := _future(name)) and ours(name)}
         self.deleted = [name for name in names if is_deleted_directory(name) and ours(name)]
-        # Those of which the files of the checkpoints say nothing true yet: each with a token of its own.
+        # Partitions to which the checkpoint files do not apply yet (see `checkpoints.py`), each with a unique token.
         self.begun: dict[TopicPartition, object] = {}
-        self._noting = threading.Lock()  # for as long as one note takes
+        self._noting = threading.Lock()  # held while a marker file is written or removed
         self._writing = threading.Lock()
         self._written: dict[str, int] = {}
-        # What is in the files of the checkpoints now.
+        # The present contents of the checkpoint files.
         self._remembered: dict[str, Mapping[TopicPartition, int]] = {
             checkpoint.RECOVERY_POINTS: dict(self.recovery_points),
             checkpoint.LOG_STARTS: dict(self.log_starts),
@@ -66,13 +71,13 @@ class DataDirectory:
         try:
             return checkpoint.read_offsets(self.disk, name)
         except checkpoint.CheckpointError as error:
-            # Offsets can be found again by scanning; a damaged checkpoint only makes the start slower.
+            # Scanning the logs finds the offsets again; a damaged checkpoint only makes the start slower.
             log.warning("%s: ignoring a damaged checkpoint: %s", self.path, error)
             self.clean = False
             return {}
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int], number: int) -> None:
-        """Writes a checkpoint, from any thread, unless one with a higher `number` was written before."""
+        """Write a checkpoint, from any thread, unless one with a higher `number` was written before."""
         with self._writing:
             if number > self._written.get(name, 0):
                 checkpoint.write_offsets(self.disk, name, offsets)
@@ -85,7 +90,7 @@ class DataDirectory:
         self.failure = error
 
     def note_damage(self, partition: TopicPartition, error: DamagedError) -> None:
-        """Nothing of it is served or changed; the other partitions go on."""
+        """Mark a partition as damaged: it is neither served nor changed; the other partitions are not affected."""
         log.error(
             "%s: %s-%d answers with storage errors: %s. To have the rest of it, stop the node, remove %s and start "
             "again: that cuts the log off where the damage is",
@@ -97,13 +102,13 @@ class DataDirectory:
         self.damaged[partition] = error
 
     def note_foreign(self, partition: TopicPartition) -> None:
-        """Where its files should lie there are others, which are nobody's business here."""
+        """Mark a partition as damaged because its directory holds files that do not belong to a partition."""
         text = f"the directory {partition} holds files of somebody else"
         log.error("%s: %s answers with storage errors: %s. Move them away and start again", self.path, partition, text)
         self.damaged[partition] = DamagedError(text)
 
     def tell_cut(self, partition: TopicPartition, opened: Log) -> None:
-        """What recovery threw away: as a rule the end of a write that a crash interrupted."""
+        """Log what recovery truncated: usually the end of a write that a crash interrupted."""
         synced = self.recovery_points.get(partition, 0)
         if not opened.cut_bytes:
             return
@@ -125,7 +130,7 @@ class DataDirectory:
             )
 
     def forget(self, partition: TopicPartition) -> None:
-        """It was deleted: one of the same name begins anew."""
+        """Drop everything known of a deleted partition: a new one of the same name starts from offset 0."""
         self.partitions.pop(partition, None)
         self.own.discard(partition)
         self.damaged.pop(partition, None)
@@ -137,23 +142,26 @@ class DataDirectory:
             offsets.pop(partition, None)
 
     def begin_anew(self, partition: TopicPartition) -> None:
-        """Its directory comes to be with a note: checkpoints speak of another one of this name, until they are written
-        with its own offsets."""
+        """Create the directory of a partition with a marker file: the checkpoints contain offsets of an older partition
+        of the same name, until they are written with its own.
+        """
         with self._noting:
             self.disk.make_directory(str(partition))
             self.disk.open(_note(partition), create=True)
             self.begun[partition] = object()
 
     def heed_note(self, partition: TopicPartition) -> None:
-        """After a crash: such a note may be there still."""
+        """Ignore the checkpointed offsets of a partition whose marker file was left by a crash."""
         if not self.clean and partition not in self.begun and self.disk.exists(_note(partition)):
             self._forget_offsets(partition)
             self.begun[partition] = object()
 
     def end_begun(self, begun: Mapping[TopicPartition, object]) -> None:
-        """Checkpoints on disk speak of these by now: their notes go, for good. From any thread, and it takes its time.
+        """Remove the marker files of these partitions durably, since the checkpoints on disk contain their own offsets
+        now.
 
-        A note that resists is tried again after the next checkpoints.
+        May run in any thread, and takes a while. A marker that cannot be removed is tried again after the next
+        checkpoints.
         """
         failures = []
         for partition, token in begun.items():
@@ -171,21 +179,21 @@ class DataDirectory:
     def _remove_note(self, partition: TopicPartition, token: object) -> bool:
         with self._noting:
             if self.begun.get(partition) is not token:
-                return False  # made anew once more
+                return False  # the partition was created anew once more
             self.disk.remove(_note(partition))
-            self.begun.pop(partition, None)  # it may have been deleted just now
+            self.begun.pop(partition, None)  # the partition may have been deleted just now
             return True
 
     def remembers(self, partition: TopicPartition) -> bool:
-        """Whether a checkpoint has an offset of a partition of this name."""
+        """Return whether a checkpoint on disk has an offset for a partition of this name."""
         return any(partition in offsets for offsets in self._remembered.values())
 
     def remembered_recovery_point(self, partition: TopicPartition) -> int:
-        """What is on disk, for the next start."""
+        """Return the recovery point that is on disk."""
         return self._remembered[checkpoint.RECOVERY_POINTS].get(partition, 0)
 
     def mark_clean(self, opened: Container[TopicPartition] = ()) -> None:
-        """Unless a partition still waits for the recovery that the last start owed it."""
+        """Write the clean-shutdown marker, unless a partition still needs recovery from an earlier crash."""
         names = () if self.clean else self.partitions
         if self.failure is None and not any(name not in opened and self.disk.exists(str(name)) for name in names):
             try:
@@ -203,19 +211,19 @@ def _is_partition(disk: Disk, name: str) -> bool:
 
 
 def _future(name: str) -> TopicPartition | None:
-    """Whose replica was being moved into this directory: `topic-0.0123abcd-future`."""
+    """Return the partition whose replica was being moved into this directory: `topic-0.0123abcd-future`."""
     parsed = parse_directory(name.rpartition(".")[0]) if name.endswith(FUTURE_DIRECTORY) else None
     return None if parsed is None else TopicPartition(*parsed)
 
 
 def cordoned(directories: Iterable[DataDirectory], settings: Config) -> list[bytes]:
-    """The ids of those that take no new replicas, by `cordoned.log.dirs`."""
+    """Return the ids of the directories that take no new replicas (`cordoned.log.dirs`)."""
     names = settings[CORDONED_LOG_DIRS]
     return [directory.id for directory in directories if "*" in names or directory.path in names]
 
 
 def open_directories(paths: list[str], make_disk: Callable[[str], Disk]) -> list[DataDirectory]:
-    """Those of `paths` that can be used; at least one, or the node cannot start."""
+    """Open those of `paths` that can be used; raise if there is none, because the node cannot start then."""
     usable = []
     failures: list[StorageError] = []
     for path in paths:

@@ -1,8 +1,9 @@
-"""Placing: in which of a node's data directories a partition lies, or shall lie.
+"""The choice of the data directory in which a partition lies.
 
-Files that are there decide: a partition is served from where it was found. A new one goes where the cluster says, or,
-if it says nothing, to the working directory, not cordoned, that holds the fewest. One that existed before and is found
-nowhere while a directory is missing may lie there: it is not begun anew and empty.
+Existing files decide: a partition is served from the directory where it was found. A new partition goes to the
+directory that the metadata assigns, or, without an assignment, to the working, not cordoned directory with the fewest
+partitions. A partition that existed before and is not found while a directory is missing may lie in that directory: it
+is not created anew as an empty one.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from ottla.server.storage.removal import set_aside
 
 log = logging.getLogger(__name__)
 
-# Ids up to this one do not name a directory: unassigned, lost, and what migrations used.
+# Ids up to this one are reserved: unassigned, lost, and those used by migrations.
 _LAST_RESERVED = 100
 
 
 def assigned_directory(state: PartitionState, node_id: int) -> bytes | None:
-    """The id of the directory that the cluster believes this node's replica to be in; None if it has no idea."""
+    """Return the id of the directory that the metadata assigns to this node's replica, or None without an
+    assignment.
+    """
     for replica, directory_id in zip(state.replicas, state.directories, strict=False):
         if replica == node_id:
             return directory_id if int.from_bytes(directory_id, "big") > _LAST_RESERVED else None
@@ -42,12 +45,12 @@ def choose_directory(
     all_usable: bool,
     cordoned: Collection[bytes] = (),
 ) -> DataDirectory | None:
-    """Where its files are or will be; None if they may lie in a directory that cannot be used now."""
+    """Return the directory of a partition's files; None if they may lie in a directory that cannot be used now."""
     if len(directories) == 1 and all_usable:
         return directories[0]
     if existing:
         found = [directory for directory in directories if name in directory.found]
-        # An older topic of that name may have left its files where they could not be removed.
+        # A directory may still hold files of an older topic of that name, which could not be removed.
         own = [each for each in found if identity_of(Directory(each.disk, str(name))) == topic_id]
         if found or not all_usable:
             return next((each for each in own if each.id == assigned), next(iter(own or found), None))
@@ -55,14 +58,14 @@ def choose_directory(
         if assigned is not None and directory.id == assigned:
             return directory
     working = [directory for directory in directories if directory.failure is None] or directories
-    # The controller places nothing on a broker all of whose directories are cordoned; what it does place must lie
-    # somewhere.
+    # The controller places no replica on a broker whose directories are all cordoned; if it places one nevertheless,
+    # the replica needs a directory.
     working = [directory for directory in working if directory.id not in cordoned] or working
     return min(working, key=lambda directory: len(directory.partitions))
 
 
 def settle_futures(directories: Sequence[DataDirectory]) -> None:
-    """A move between directories that a crash caught between its last two renames is finished."""
+    """Finish a move between directories that a crash interrupted between its last two renames."""
     for directory in directories:
         for name, path in tuple(directory.futures.items()):
             if not any(name in each.found or name in each.partitions for each in directories):
@@ -76,8 +79,11 @@ def settle_futures(directories: Sequence[DataDirectory]) -> None:
 
 
 def set_stray_aside(directory: DataDirectory, home: Directory) -> bool:
-    """What the cluster deleted or gave to others while this node was away; whether that is sure, so that it may be
-    removed. What is no partition's is left alone."""
+    """Rename the directory of a partition that was deleted or reassigned while this node was away.
+
+    Return whether it certainly was a partition of a known topic id, so that it may be removed. A directory that is not
+    a partition's is left alone.
+    """
     if not is_partition(home):
         log.warning("%s/%s is not the directory of a partition and is left alone", directory.path, home.path)
         return False
@@ -91,7 +97,9 @@ def set_stray_aside(directory: DataDirectory, home: Directory) -> bool:
 
 
 def identity_of(home: Directory) -> bytes | None:
-    """The topic id in a partition's directory; None also when a crash left the file empty: the cluster knows it."""
+    """Return the topic id stored in a partition's directory; None if there is none, or if a crash left the
+    file empty.
+    """
     try:
         return checkpoint.read_partition_metadata(home)
     except checkpoint.CheckpointError:

@@ -1,8 +1,9 @@
-"""Formatting data directories by hand, as `kafka-storage format` does: for quorums whose voters live in the journal.
+"""Formatting data directories by hand, as `kafka-storage format` does: for quorums whose voters are stored in the
+journal.
 
-A quorum of fixed voters needs none of this: a fresh directory is formatted when it is met (see `identity`); who does it
-by hand vouches for it. With voters in the journal (kraft.version 1, KIP-853) somebody has to say who votes first: that
-is the snapshot before the first record, `00000000000000000000-0000000000.checkpoint`, on each of the first voters.
+A quorum of fixed voters does not need this: a node formats a fresh directory by itself (see `identity`); an operator
+who formats it by hand vouches for it. With voters in the journal (kraft.version 1, KIP-853) the first voters have to be
+given: they are in the snapshot before the first record, `00000000000000000000-0000000000.checkpoint`, on each of them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ottla.server.storage.vacancy import check_vacant
 
 
 def parse_controllers(text: str, listener: str) -> VoterSet:
-    """`id@host:port:directory,...`; ValueError if it is not of that form."""
+    """Parse `id@host:port:directory,...`; raise ValueError if the text is not of that form."""
     voters = []
     for entry in text.split(","):
         voter_id, at, rest = entry.strip().partition("@")
@@ -46,9 +47,10 @@ def parse_controllers(text: str, listener: str) -> VoterSet:
 
 
 def initial_levels(release: str | None, chosen: Sequence[str], *, dynamic: bool) -> dict[str, int]:
-    """The features of a new cluster: those of a release (else the latest), and the `name=level` of `chosen`.
+    """Return the feature levels of a new cluster: those of a release (else the latest), changed by `name=level` in
+    `chosen`.
 
-    `dynamic`: its voters live in the journal, kraft.version is 1. ValueError if that cannot be.
+    `dynamic` means that the voters are stored in the journal: kraft.version is 1. Raise ValueError if levels conflict.
     """
     wanted = dict(map(_name_and_level, chosen))
     if release is not None and METADATA_VERSION in wanted:
@@ -94,9 +96,12 @@ def format_directories(
     ignore_formatted: bool = False,
     levels: Mapping[str, int] = DEFAULT_LEVELS,
 ) -> list[str]:
-    """Format each directory that is not yet; their paths. `home` is where the metadata goes, `voters` the first ones of
-    a quorum that keeps them in its journal, `levels` the features of a new cluster. One that a node has formatted for
-    itself, and is in doubt about, is vouched for by that."""
+    """Format each directory that is not formatted yet; return their paths.
+
+    `home` is the directory of the metadata, `voters` are the first voters of a quorum that stores them in its journal,
+    `levels` are the features of a new cluster. Formatting a directory again that a node formatted by itself as a voter
+    vouches for it (ADR 0022).
+    """
     fresh = [(path, disk) for path, disk in disks if read_meta_properties(disk) is None]
     done = [path for path, disk in disks if (path, disk) not in fresh]
     if done and not ignore_formatted:
@@ -117,7 +122,9 @@ def format_directories(
 
 
 def _vouch(disk: Disk, cluster_id: str) -> bool:
-    """Whoever formats by hand says that nothing was lost, or that it is lost for good (ADR 0022)."""
+    """Remove the mark of doubt: by formatting, the operator states that no data is lost, or that it is lost for good
+    (ADR 0022).
+    """
     properties = read_meta_properties(disk)
     if not disk.exists(DOUBT) or properties is None or properties.get("cluster.id") != cluster_id:
         return False

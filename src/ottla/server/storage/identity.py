@@ -1,9 +1,10 @@
-"""Who this node is: cluster id, node id, directory ids — read from `meta.properties`, or given to fresh directories.
+"""The node's identity: cluster id, node id and directory ids, read from `meta.properties` or given to fresh
+directories.
 
-Kafka makes people run a format tool first; here an empty directory is formatted when it is met. What is never done is
-to use a directory of another node or cluster, or to begin a new journal beside directories that had one elsewhere: a
-disk that is not mounted must not look like a new cluster. And a voter of several that are fixed keeps in mind that
-nobody vouched for its empty disk: it may have had another (ADR 0022).
+Kafka requires a format tool; here a node formats an empty directory by itself. It never uses a directory of another
+node or cluster, and never begins a new journal beside directories that had one elsewhere: a disk that is not mounted
+must not look like a new cluster. A voter that is one of several fixed voters and starts with an empty disk records that
+nobody vouched for this disk: the voter may have lost an earlier one (ADR 0022).
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ log = logging.getLogger(__name__)
 
 BOOTSTRAP = "bootstrap.checkpoint"
 RESTORE = f"restore {META_PROPERTIES} (version=1, node.id and cluster.id as they were), or choose an empty directory"
-_VERSION = "1"  # of meta.properties, since KRaft
-_VOTERS_WITH_DOUBT = 3  # of fewer a majority is all of them
+_VERSION = "1"  # the version of meta.properties since KRaft
+_VOTERS_WITH_DOUBT = 3  # with fewer voters, a majority is all of them
 
 
 class IdentityError(Exception):
-    """The data directories do not belong to this node, or not to each other; `hint` says what would help."""
+    """The data directories do not belong to this node, or not to each other; `hint` tells the operator what to do."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -42,7 +43,7 @@ class Identity(NamedTuple):
     node_id: int
     cluster_id: str
     directory_ids: tuple[bytes, ...]  # parallel to the data directories
-    home: DataDirectory  # where the metadata journal lies
+    home: DataDirectory  # the directory of the metadata journal
     home_id: bytes
 
 
@@ -55,8 +56,9 @@ def identify(
     cluster_id: str | None = None,
     of_voters: Sequence[str] = (),
 ) -> Identity:
-    """Read or write the identity of every data directory. Fresh ones of nodes that are told of the same voters are of
-    the same cluster.
+    """Read or write the identity of every data directory.
+
+    Fresh directories of nodes that are configured with the same voters get the same cluster id.
     """
     for directory in directories:
         directory.disk.make_directory("")
@@ -81,12 +83,14 @@ def identify(
 
 
 def _stored_properties(directory: DataDirectory) -> dict[str, str] | None:
-    """None if it was never formatted; IdentityError if it was, and nobody can tell any longer for whom."""
+    """Return the stored properties, or None if the directory was never formatted; raise IdentityError if they are
+    damaged.
+    """
     properties = read_meta_properties(directory.disk)
     if properties is None:
         return None
     missing = [name for name in ("cluster.id", "node.id") if not properties.get(name)]
-    if properties.get("broker.id"):  # as a Kafka before KRaft called it
+    if properties.get("broker.id"):  # the name before KRaft
         missing = [name for name in missing if name != "node.id"]
     if missing:
         raise IdentityError(
@@ -103,7 +107,7 @@ def _stored_properties(directory: DataDirectory) -> dict[str, str] | None:
 def _home(
     directories: Sequence[DataDirectory], found: Sequence[dict[str, str] | None], metadata_path: str
 ) -> DataDirectory:
-    """The directory with the journal; for a new node the one that the configuration says."""
+    """Return the directory with the journal; for a new node, the one that the configuration names."""
     for sign in (JOURNAL, BOOTSTRAP):
         for directory in directories:
             if directory.disk.exists(sign):
@@ -118,7 +122,7 @@ def _home(
 
 
 def write_bootstrap(disk: Disk, now_ms: int, levels: Mapping[str, int] = DEFAULT_LEVELS) -> None:
-    """The records that a cluster begins with, in the form of Kafka's formatter."""
+    """Write the first records of a new cluster, in the form of Kafka's formatter."""
     entries = [feature(name, level) for name, level in levels.items()]
     pieces = snapshot_batches(entries, epoch=0, last_timestamp=0, now_ms=now_ms)
     replace_file(Directory(disk, ""), BOOTSTRAP, b"".join(pieces))
@@ -137,10 +141,10 @@ def _agree_on_cluster(found: Sequence[dict[str, str] | None], wanted: str | None
 def _new_cluster(voters: Sequence[str], rng: BitSource) -> str:
     if not voters:
         return uuid_text(random_uuid(rng))
-    import hashlib  # a node that is alone has no use for it, and should start quickly
+    import hashlib  # a single node does not need it, and should start quickly
 
     digest = hashlib.sha256(",".join(sorted(voters)).encode()).digest()
-    while (text := uuid_text(digest[:16])).startswith("-"):  # a tool's command line takes that for an option
+    while (text := uuid_text(digest[:16])).startswith("-"):  # command-line tools would take it for an option
         digest = hashlib.sha256(digest).digest()
     return text
 
@@ -152,7 +156,7 @@ def _check_node(directory: DataDirectory, properties: dict[str, str], node_id: i
 
 
 def _directory_id(directory: DataDirectory, properties: dict[str, str], rng: BitSource) -> bytes:
-    """Directories that an old Kafka formatted have no id yet."""
+    """Return the stored directory id; a directory that an old Kafka formatted has none yet and gets one."""
     if "directory.id" in properties:
         return uuid_bytes(properties["directory.id"])
     directory_id = random_uuid(rng)
@@ -166,7 +170,7 @@ def _format(directory: DataDirectory, node_id: int, cluster_id: str, directory_i
 
 
 def write_identity(disk: Disk, node_id: int, cluster_id: str, directory_id: bytes) -> None:
-    """`meta.properties`, which says that a directory is formatted, for whom and for which cluster."""
+    """Write `meta.properties`, which marks a directory as formatted for a node of a cluster."""
     write_meta_properties(
         disk,
         {

@@ -1,15 +1,16 @@
-"""Writer: what logs have appended while their disk makes writers wait is written by threads of that data directory.
+"""Writer: writes what logs have appended while their disk is slow, in threads of that data directory.
 
-As a rule a write is a copy into the page cache, done on the loop. When one took long (`limits.SLOW_WRITE_S`) the
-directory is slow: its logs append in memory (`log.unwritten`), and ask for a worker here. One per log runs at a time,
-so records are written in the order of their offsets; what is appended meanwhile is written by the next one. Then the
-records count: high watermarks move, and whoever waits is told. Other directories are written to as ever, and nothing
-else that clients ask for waits.
+Normally a write is a copy into the page cache, done on the loop. After a write that took long (`limits.SLOW_WRITE_S`)
+the directory is slow: its logs append in memory (`log.unwritten`) and request a worker here. One worker per log runs at
+a time, so records are written in the order of their offsets; records appended meanwhile are written by the next one.
+Written records count towards the high watermark, and the waiters of the partition are notified. Other directories are
+written to on the loop as before, and other requests do not wait.
 
-A write that fails (a full disk) cuts off what waited: its producers get a storage error, as if it had been refused.
+If a write fails (a full disk), the waiting records are truncated: their producers get a storage error, as if the append
+had been refused.
 
-What waits is a copy. The connection of the client that sent it is held (`api/unwritten_records.py`): it sends no more,
-and its receive buffer, which counts as memory of requests, is as large as what waits for it.
+Waiting records are copies. The connection of the client that sent them is held (`api/unwritten_records.py`): it reads
+no more requests, and its receive buffer, which counts as request memory, is as large as the records that wait.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from ottla.server.storage.log_work import LogWork, error_of
 
 class Writer(LogWork):
     failed_saying = "what was appended to {0.name} cannot be written: {1}"
-    count = 0  # of jobs for workers so far
+    count = 0  # the number of jobs given to workers so far
 
     def request(self, partition: Partition) -> None:
-        """Something of it waits."""
+        """Have the waiting records of the partition written."""
         if partition not in self._running:
             self._start(partition)
 
@@ -45,7 +46,7 @@ class Writer(LogWork):
             error = error_of(done)
             if error is not None and partition.log is log:
                 self._give_up(partition, error, partition.write_failed)
-            else:  # of a log that the partition has left, nobody needs what was to be written
+            else:  # a failed write does not matter if the partition has another log by now
                 partition.written()
                 if partition.log.unwritten:
                     self._start(partition)
@@ -55,6 +56,6 @@ class Writer(LogWork):
 
 
 def _write_all(files: list[File]) -> None:
-    """Runs in a worker thread."""
+    """Write what waits; runs in a worker thread."""
     for file in files:
         file.write_waiting()

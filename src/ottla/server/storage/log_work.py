@@ -1,6 +1,6 @@
-"""Log work: jobs for the logs of partitions that threads of their data directories do, one per partition at a time.
+"""LogWork: jobs for the logs of partitions, done by threads of their data directories, one per partition at a time.
 
-What a job is, and what follows from it, the kinds say: `Syncer` (fsync) and `Writer` (what waits to be written).
+Subclasses define the job and its consequences: `Syncer` (fsync) and `Writer` (late writes).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class LogWork:
-    failed_saying: str  # what a job that failed says, of a partition and an error
+    failed_saying: str  # the log message of a failed job, with the partition and the error
 
     def __init__(
         self, loop: Any, threads: DiskThreads, partitions: Partitions, changed: Callable[[Partition], None]
@@ -28,18 +28,20 @@ class LogWork:
         self._threads = threads
         self._partitions = partitions
         self._changed = changed
-        self._running: dict[Partition, bool] = {}  # value: there is more to do since the job began
+        self._running: dict[Partition, bool] = {}  # value: whether more work was requested since the job began
         self._idle: asyncio.Event | None = None
 
     def _give_up(self, partition: Partition, error: BaseException, cut: Callable[[], None]) -> bool:
-        """A job failed: what it was for is cut off, and the directory told; False if nobody needs it any more."""
+        """Handle a failed job: truncate the records it was for and report the failure; False if the
+        partition is gone.
+        """
         if not self._partitions.holds(partition):
-            return False  # deleted meanwhile, its files with it; whoever waited was told
+            return False  # deleted meanwhile with its files; its waiters were notified
         log.error("%s", self.failed_saying.format(partition, error))
         try:
             cut()
         except StorageError as second:
-            error = second  # what could not be cut off yet, the log cuts off before it appends or syncs anything
+            error = second  # the log truncates it before its next append or sync
         if isinstance(error, StorageError):
             self._partitions.storage_failed(partition, error)
         return True
@@ -49,12 +51,12 @@ class LogWork:
             self._idle.set()
 
     async def idle(self) -> None:
-        """Waits until no job runs any more."""
+        """Wait until no job runs any more."""
         if self._running:
             self._idle = asyncio.Event()
             await self._idle.wait()
 
 
 def error_of(done: asyncio.Future[None]) -> BaseException | None:
-    """What a job ended with, if it did not end well."""
+    """Return the exception that a job ended with, or None."""
     return asyncio.CancelledError() if done.cancelled() else done.exception()

@@ -1,4 +1,4 @@
-"""NodeNeighbours: what the replicas of a node know of the cluster around them, and whom they tell of their changes
+"""NodeNeighbours: how the replicas of a node read the cluster's metadata and report their changes
 (`replica.neighbours`).
 """
 
@@ -26,8 +26,9 @@ class NodeNeighbours:
         sealed: Callable[[Partition], None],
         isr_may_change: Callable[[Partition], None],
     ) -> None:
-        """`changed` has all who wait for a partition look at it again; `watches` knows which followers read it. `sync`,
-        `write` and `sealed` ask for work of the threads of its data directory."""
+        """`changed` notifies the waiters of a partition; `watches` has the followers that read it. `sync`, `write` and
+        `sealed` request work from the threads of its data directory.
+        """
         self._state = state
         self.lag_ms_max = lag_ms_max
         self.steady_ms = steady_ms

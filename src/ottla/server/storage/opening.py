@@ -1,4 +1,4 @@
-"""Opening the files of one partition: in any thread, since nobody else knows of it before it is open."""
+"""Opening the files of one partition. This may run in any thread, because the partition is unknown until it is open."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ottla.server.storage.directories import DataDirectory
 
 
 class Opening(NamedTuple):
-    """What it takes to open one partition. StorageError if that fails."""
+    """All that is needed to open one partition. `open` raises StorageError if it fails."""
 
     directory: DataDirectory
     name: TopicPartition
-    topic_id: bytes | None  # None: it is written down already
+    topic_id: bytes | None  # None: the directory has it already
     config: LogConfig
     node_id: int
     neighbours: Neighbours[Partition]

@@ -1,13 +1,13 @@
-"""Partitions: the replicas this node holds, found by name or id, opened when first needed.
+"""Partitions: the replicas this node holds, found by topic name or id, opened when first needed.
 
-Topics come and go with the cluster's changes, and so do replicas (`replica_changes.py`): one that is assigned elsewhere
-from now on is removed here. A partition that exists but has no replica here answers NOT_LEADER_OR_FOLLOWER. After a
-clean stop a partition's files are not touched until somebody asks for it (or housekeeping gets to it); after a crash
-all are recovered before the node serves (`recovery`).
+Topics and replicas come and go with changes of the metadata (`replica_changes.py`): a replica that is reassigned to
+another broker is removed here. A partition that exists but has no replica here answers NOT_LEADER_OR_FOLLOWER. After a
+clean stop, a partition's files are not touched until a request needs them (or housekeeping opens them); after a crash,
+all partitions are recovered before the node serves requests (`recovery`).
 
-A partition whose directory fails answers KAFKA_STORAGE_ERROR; all others go on. A node that is alone tries it again
-when it is asked for again. In a cluster the directory is offline until the next start, as with Kafka, and others take
-the lead: a disk that comes and goes would take it to and fro.
+A partition whose directory fails answers KAFKA_STORAGE_ERROR; all others go on. A single node tries to open the
+partition again at the next request. In a cluster the directory is offline until the next start, as with Kafka, and
+other replicas become leaders: with a disk that fails intermittently, leadership would move to and fro.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Held:
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
-        self.count = 0  # of its partitions that were taken in here: very many are in slices
+        self.count = 0  # the number of its partitions known here, which grows slice by slice for a large topic
         self.opened: dict[int, Partition] = {}
 
 
@@ -64,10 +64,11 @@ class Partitions:
         cordoned: Callable[[], Sequence[bytes]],
         directory_lost: Callable[[DataDirectory], None],
     ) -> None:
-        """`cordoned` gives the ids of directories that take no new replicas; `directory_lost` is told of one that went
-        offline."""
+        """`cordoned` returns the ids of directories that take no new replicas; `directory_lost` is called with a
+        directory that went offline.
+        """
         self.directories = directories
-        self.all_usable = all_usable  # whether every directory of the configuration is among them
+        self.all_usable = all_usable  # whether every configured directory is among `directories`
         self.fetch_max_bytes = fetch_max_bytes
         self.node_id = node_id
         self.config_of = config_of
@@ -75,18 +76,19 @@ class Partitions:
         self.state = ClusterState()
         self.by_name: dict[str, Held] = {}  # all topics of the cluster
         self.by_id: dict[bytes, Held] = {}
-        self.place: dict[TopicPartition, DataDirectory] = {}  # of the replicas that are here and can be used
+        self.place: dict[TopicPartition, DataDirectory] = {}  # the directories of this node's usable replicas
         self.unopened: dict[TopicPartition, None] = {}
         self._recovers_late = False
         self.unrecovered: dict[TopicPartition, None] = {}
-        self.flushed_by_time: dict[Partition, None] = {}  # opened ones with a flush.ms
-        self.moving: set[TopicPartition] = set()  # which are being copied into another directory, and stay as they are
+        self.flushed_by_time: dict[Partition, None] = {}  # opened partitions with a flush.ms
+        self.moving: set[TopicPartition] = set()  # being copied into another directory; must not be compacted meanwhile
         self.neighbours = neighbours
-        self.preferred: dict[TopicPartition, DataDirectory] = {}  # where replicas that will come were told to go
+        # directories chosen for replicas that this node does not have yet
+        self.preferred: dict[TopicPartition, DataDirectory] = {}
         self.removal = Removal()
         self.retirement = Retirement(self.removal)
         self.pending_checkpoints = PendingCheckpoints()
-        # A partition was deleted or got another role or settings: whoever waits for it must look again.
+        # Called when a partition was deleted or got another role or settings: its waiters are tried again.
         self.changed = neighbours.moved
         self.cordoned = cordoned
         self._directory_lost = directory_lost
@@ -94,7 +96,9 @@ class Partitions:
     # Finding
 
     def find(self, topic: str, index: int) -> Partition:
-        """The partition, opened. Raises UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER or KAFKA_STORAGE_ERROR."""
+        """Return the opened partition. Raises UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER or
+        KAFKA_STORAGE_ERROR.
+        """
         held = self.by_name.get(topic)
         if held is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -114,14 +118,14 @@ class Partitions:
         return self._open(held, index)
 
     def get(self, topic: str, index: int) -> Partition | None:
-        """The partition, or None if it is not here or cannot be opened now."""
+        """Return the partition, or None if this node does not have it or cannot open it now."""
         try:
             return self.find(topic, index)
         except ApiError:
             return None
 
     def holds(self, partition: Partition) -> bool:
-        """Whether this very partition is still here; its topic may have been deleted, or even made anew."""
+        """Return whether this very object is still in use; its topic may have been deleted, or created anew."""
         held = self.by_name.get(partition.topic)
         return held is not None and held.opened.get(partition.index) is partition
 
@@ -134,13 +138,13 @@ class Partitions:
         return () if held is None else tuple(held.opened.values())
 
     def if_opened(self, topic: str | bytes, index: int) -> Partition | None:
-        """The partition if it is open; its topic by name or id."""
+        """Return the partition if it is open; `topic` is a name or an id."""
         held = self.by_id.get(topic) if isinstance(topic, bytes) else self.by_name.get(topic)
         return None if held is None else held.opened.get(index)
 
     def opened_in(self, directory: DataDirectory) -> Iterator[tuple[TopicPartition, Partition]]:
         for name in directory.partitions:
-            held = self.by_name.get(name.topic)  # None of a topic that is being deleted
+            held = self.by_name.get(name.topic)  # None for a topic that is being deleted
             partition = None if held is None else held.opened.get(name.partition)
             if partition is not None:
                 yield name, partition
@@ -154,11 +158,13 @@ class Partitions:
     # Opening
 
     def recover_late(self) -> None:
-        """The loop serves: from now on a log that needs recovery is noted in `unrecovered` and opened by a worker."""
+        """Leave the recovery of logs to workers from now on, because the loop serves requests: `unrecovered` lists
+        those logs.
+        """
         self._recovers_late = True
 
     def unclean(self) -> dict[DataDirectory, list[TopicPartition]]:
-        """What is not open yet and lies in directories that were not closed cleanly."""
+        """Return the unopened partitions in directories without a clean shutdown, by directory."""
         found: dict[DataDirectory, list[TopicPartition]] = {}
         for name in self.unopened:
             directory = self.place.get(name)
@@ -167,9 +173,9 @@ class Partitions:
         return found
 
     def open_some(self, count: int) -> int:
-        """Opens up to `count` partitions nobody asked for yet; how many are left."""
+        """Open up to `count` partitions that no request has needed yet; return how many are left."""
         for name in tuple(islice(self.unopened, count)):
-            if self.get(*name) is None:  # its directory fails: asked for again by its next client
+            if self.get(*name) is None:  # its directory fails: the next request tries again
                 self.unopened.pop(name, None)
         return len(self.unopened)
 
@@ -186,7 +192,7 @@ class Partitions:
             raise self.not_opened(name, error) from error
 
     def opening(self, name: TopicPartition, progress: Progress | None = None) -> Opening:
-        """What opens the partition. Raises KAFKA_STORAGE_ERROR."""
+        """Return the `Opening` of a partition. Raises KAFKA_STORAGE_ERROR."""
         directory = self.place.get(name)
         if directory is None or directory.offline or name in directory.damaged:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data of {name} are not available")
@@ -207,7 +213,7 @@ class Partitions:
         )
 
     def _settle_home(self, directory: DataDirectory, name: TopicPartition, topic_id: bytes) -> bool:
-        """Makes way for the partition where another one's files lie; whether its own directory says whose it is."""
+        """Move another partition's files out of the way; return whether the directory has this partition's topic id."""
         home = Directory(directory.disk, str(name))
         self.retirement.make_way(directory.disk, str(name))
         identity = identity_of(home)
@@ -224,7 +230,7 @@ class Partitions:
         return identity is not None
 
     def take_over(self, name: TopicPartition, partition: Partition) -> Partition:
-        """It is open: from now on it has its role, and is found. StorageError if that fails."""
+        """Give an opened partition its role and make it available to requests. Raises StorageError."""
         directory, held = self.place[name], self.by_name[name.topic]
         if directory.offline:
             raise StorageError(0, f"{directory.path} failed meanwhile")
@@ -239,7 +245,7 @@ class Partitions:
         return partition
 
     def not_opened(self, name: TopicPartition, error: StorageError) -> ApiError:
-        """Notes why it cannot be opened; what to answer."""
+        """Record why a partition cannot be opened; return the error to answer with."""
         directory = self.place[name]
         if isinstance(error, DamagedError):
             directory.note_damage(name, error)
@@ -249,7 +255,7 @@ class Partitions:
     # Roles
 
     def assume(self, partition: Partition, state: PartitionState) -> None:
-        """Lead or follow, as the cluster says."""
+        """Make the partition a leader or a follower, as in the metadata."""
         terms = Terms(
             state.leader,
             state.leader_epoch,
@@ -267,16 +273,17 @@ class Partitions:
     # Moving
 
     def prefer(self, name: TopicPartition, directory: DataDirectory) -> None:
-        """Should this node get a replica of the partition, it will lie there."""
+        """Choose the directory for a replica of the partition that this node may get later."""
         if len(self.preferred) >= limits.PREFERRED_DIRECTORIES_MAX:
             del self.preferred[next(iter(self.preferred))]
         self.preferred[name] = directory
 
     def move(self, partition: Partition, target: DataDirectory, new: Log) -> None:
-        """`new`, complete and in `target`, takes the place of the partition's log, which is removed later.
+        """Replace the partition's log by `new`, a complete copy in `target`; the old log is removed later.
 
-        A loss of power may undo one of the two renames. If both are there, the one counts whose directory the cluster
-        knows; if none is, the move is finished at the start. What is appended from now on is synced with the name.
+        A loss of power may undo one of the two renames. If both copies have the name then, the one in the directory
+        that the metadata assigns is used; if none has it, the next start finishes the move. The next sync of the log
+        also syncs its name.
         """
         name = TopicPartition(partition.topic, partition.index)
         old, config = partition.log, partition.log.config
@@ -306,7 +313,7 @@ class Partitions:
             self._take_offline(directory)
 
     def _take_offline(self, directory: DataDirectory) -> None:
-        """None of its replicas is served any more; the cluster is told and lets others lead."""
+        """Stop serving all replicas of the directory; the controller is told and elects other leaders."""
         directory.offline = True
         gone = list(self.opened_in(directory))
         for name, partition in gone:
@@ -319,20 +326,20 @@ class Partitions:
         self._directory_lost(directory)
 
     def offline_directories(self) -> list[bytes]:
-        """The ids of directories that failed since the start."""
+        """Return the ids of directories that failed since the start."""
         return [directory.id for directory in self.directories if directory.offline]
 
-    # Following the cluster (see `changes`)
+    # Following the metadata (see `replica_changes.py`)
 
     def hold(self, topic: Topic) -> Held:
-        """What is known here of a topic, from now on."""
+        """Return the entry of a topic; create it if there is none."""
         held = self.by_name.get(topic.name)
         if held is None:
             held = self.by_name[topic.name] = self.by_id[topic.id] = Held(topic)
         return held
 
     def configure(self, partition: Partition) -> None:
-        """Hands it its topic's present settings, if it is still here."""
+        """Give the partition its topic's current settings, if this node still has it."""
         if self.holds(partition):
             partition.configure(self.config_of(partition.topic))
             self._note_flush_ms(partition)
@@ -345,12 +352,12 @@ class Partitions:
             self.flushed_by_time.pop(partition, None)
 
     def gone(self, partition: Partition) -> None:
-        """It is not served any more: whoever waits for it, or follows it, hears of that."""
+        """Notify the waiters and followers of a partition that is not served any more."""
         self.changed(partition)
         self.neighbours.grew(partition, hurry=True)
 
     def close_logs(self) -> list[DataDirectory]:
-        """A clean stop: every log is flushed and closed; the directories in which that worked."""
+        """Flush and close every log for a clean stop; return the directories in which that worked."""
         self.retirement.finish()
         closed = []
         for directory in self.directories:

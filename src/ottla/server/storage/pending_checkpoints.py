@@ -1,7 +1,7 @@
-"""PendingCheckpoints: the offsets that are on their way into the checkpoint files of the data directories.
+"""PendingCheckpoints: the offsets that are being written into the checkpoint files of the data directories.
 
-A partition that is made anew under a name that a checkpoint has, or will have when a worker has written it, must not
-begin where the former one began (see `checkpoints.py`).
+A partition that is created anew under a name for which a checkpoint has an offset, or will have when a worker has
+written it, must not begin at that offset (see `checkpoints.py`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ Offsets = Mapping[TopicPartition, int]
 
 class PendingCheckpoints:
     def __init__(self) -> None:
-        # Log starts that are about to be, of all who wait for them. Of partitions, not names: one may be made anew.
+        # New log start offsets that are being written, one mapping per DeleteRecords request. Their keys are partition
+        # objects, not names, because a partition may be created anew under the same name.
         self.log_starts: list[Mapping[Partition, int]] = []
-        self.recovery_points: dict[str, Offsets] = {}  # by directory: those that are or will be on disk
+        self.recovery_points: dict[str, Offsets] = {}  # by directory: the recovery points that are or will be on disk
 
     def begin_anew(self, directory: DataDirectory, name: TopicPartition) -> None:
-        """Nothing lies there yet, whatever lay there before."""
+        """Prepare a directory for a new partition, regardless of earlier partitions of the same name."""
         directory.forget(name)
         directory.partitions[name] = None
         directory.own.add(name)

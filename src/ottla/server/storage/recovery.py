@@ -1,8 +1,9 @@
-"""Recovery: what was not closed in order is opened before the node serves, several logs of a data directory at a time.
+"""Recovery: after an unclean shutdown, opens all logs before the node serves, several per data directory in parallel.
 
-Each log is read by one thread (num.recovery.threads.per.data.dir of them for each directory) and known to nobody else
-until it is open; `Partitions` takes the logs over one by one, in the thread that called. A log that cannot be opened is
-told, and answers with storage errors; the others go on. Who asks for it again has it tried again, in a worker.
+Each log is read by one thread (num.recovery.threads.per.data.dir of them for each directory) and used by nothing else
+until it is open; `Partitions` takes the logs over one by one, in the calling thread. A log that cannot be opened is
+logged, and its partition answers with storage errors; the others go on. The next request for such a partition causes
+another attempt, in a worker.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from ottla.server.storage.partitions import Partitions
 
 log = logging.getLogger(__name__)
 
-# A log is told of after so many bytes: some seconds of reading. Many small ones are told of after so many.
+# Progress is logged after so many bytes of one log (some seconds of reading), and after so many logs.
 TELL_BYTES = 64 * MIB
 TELL_LOGS = 1_000
 
 Threads = Callable[[int], Executor]
-# Told while a log is read, in the thread that reads it: whose it is, bytes done, bytes in all.
+# Called while a log is read, in the reading thread, with its partition, the bytes done and the bytes in total.
 Watch = Callable[[TopicPartition, int, int], None]
 
 
@@ -40,7 +41,7 @@ def recover(
     now_ms: Callable[[], int],
     watch: Watch | None = None,
 ) -> None:
-    """Open everything in directories that were not closed in order; without `threads`, one after the other."""
+    """Open all partitions in directories without a clean shutdown; without `threads`, one after the other."""
     begun_ms = now_ms()
     told: list[_Progress] = []
     with ExitStack() as running:
@@ -67,7 +68,7 @@ def recover(
 
 
 async def recover_late(partitions: Partitions, in_worker: Callable[..., Awaitable[Partition]]) -> None:
-    """While the node serves: what could not be opened when it started, and was asked for again since."""
+    """Open partitions, while the node serves, that failed to open at the start and were requested again since."""
     for name in tuple(partitions.unrecovered):
         del partitions.unrecovered[name]
         topic_id = partitions.topic_id(name.topic)
@@ -81,7 +82,7 @@ async def recover_late(partitions: Partitions, in_worker: Callable[..., Awaitabl
         except ApiError as error:
             log.error("%s-%d cannot be opened: %s", *name, error.message)
         except StorageError as error:
-            if partitions.directory_of(name) is not None:  # else it was deleted meanwhile
+            if partitions.directory_of(name) is not None:  # otherwise the partition was deleted meanwhile
                 log.error("%s-%d cannot be opened: %s", *name, partitions.not_opened(name, error).message)
 
 
@@ -105,7 +106,9 @@ def _take_over(
 
 
 class _Progress:
-    """What the log says of one directory. Threads tell it of their own log each, the caller of those that are done."""
+    """The progress of one directory, for the log. Reading threads report their own log, the caller reports finished
+    logs.
+    """
 
     def __init__(self, directory: DataDirectory, count: int, watch: Watch | None) -> None:
         self._path = directory.path

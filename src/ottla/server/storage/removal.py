@@ -1,11 +1,11 @@
 """Removal: partition directories that are not served any more.
 
 The directory of a deleted partition is renamed (Kafka's `-delete`) and removed file.delete.delay.ms later, because
-answers that are being sent may still point into it. What a stop or crash leaves behind is found at the next start. A
-directory that the cluster knows nothing of, or that belongs to an older topic of the same name (a crash came between
-the deletion in the metadata and the renaming), is set aside under Kafka's name for that, `-stray`, and kept.
+answers that are being sent may still point into it. Directories that a stop or crash leaves behind are found at the
+next start. A directory without a topic in the metadata, or of an older topic of the same name (a crash came between the
+deletion in the metadata and the rename), is renamed with Kafka's suffix `-stray` and kept.
 
-Only files of a partition are removed. What somebody else put beside them stays, and so does the directory.
+Only files of a partition are removed. If there are other files, they and the directory stay.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME_BYTES_MAX = 255
 
 
 class Doomed:
-    """A directory to be removed, and the log that was opened on it, if one was."""
+    """A directory to be removed, and the log that was open in it, if any."""
 
     __slots__ = ("directory", "opened")
 
@@ -36,7 +36,7 @@ class Doomed:
         self.opened = opened
 
     def remove(self) -> None:
-        """Blocks as long as the disk takes; a directory that resists is tried again at the next start."""
+        """Remove the files and the directory, blocking; if that fails, the next start tries again."""
         try:
             if self.opened is not None:
                 self.opened.release()
@@ -55,7 +55,7 @@ class Doomed:
 
 class Removal:
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, int, Doomed]] = []  # a heap: due time, number, what
+        self._waiting: list[tuple[int, int, Doomed]] = []  # a heap of (due time, number, directory)
         self._number = 0
 
     def __len__(self) -> int:
@@ -66,7 +66,7 @@ class Removal:
         heapq.heappush(self._waiting, (due_ms, self._number, doomed))
 
     def take_due(self, now_ms: int, count: int) -> list[Doomed]:
-        """Up to `count` directories whose time has come; the caller removes them."""
+        """Return up to `count` directories whose delay is over; the caller removes them."""
         due: list[Doomed] = []
         while self._waiting and len(due) < count and self._waiting[0][0] <= now_ms:
             due.append(heapq.heappop(self._waiting)[2])
@@ -74,15 +74,16 @@ class Removal:
 
 
 class Retirement:
-    """Directories of replicas that went and still have their names. They are renamed some at a time: a topic may have
-    very many, and each takes the disk some time. Who needs a name meanwhile (`make_way`) has it at once."""
+    """Directories of removed replicas that are not renamed yet. They are renamed a few at a time, because a topic may
+    have very many and each rename takes time. `make_way` renames one at once if its name is needed.
+    """
 
     def __init__(self, removal: Removal) -> None:
         self._removal = removal
         self._waiting: dict[tuple[Disk, str], tuple[int, bytes, Log | None]] = {}
 
     def add(self, disk: Disk, path: str, due_ms: int, topic_id: bytes, opened: Log | None) -> None:
-        """To be removed at `due_ms`."""
+        """Add a directory to be renamed soon, and removed at `due_ms`."""
         self._waiting[disk, path] = due_ms, topic_id, opened
 
     def make_way(self, disk: Disk, path: str) -> None:
@@ -90,7 +91,7 @@ class Retirement:
             self._retire(disk, path)
 
     def go_on(self) -> int:
-        """Renames some; how many are left."""
+        """Rename some directories; return how many are left."""
         for disk, path in tuple(islice(self._waiting, limits.DIRECTORIES_RENAMED_PER_TURN)):
             self._retire(disk, path)
         return len(self._waiting)
@@ -111,7 +112,7 @@ class Retirement:
 
 
 def remove_all(doomed: Iterable[Doomed]) -> None:
-    """Runs in a worker thread."""
+    """Remove all of them; runs in a worker thread."""
     for each in doomed:
         each.remove()
 
@@ -126,7 +127,9 @@ def set_aside(directory: Directory, topic_id: bytes) -> None:
 
 
 def _free_name(directory: Directory, topic_id: bytes, suffix: str) -> str:
-    """With the topic's id, or the next number that is free: the same replica may have been here before, and gone."""
+    """Return a new name with the topic's id, or the next free number if an earlier replica of the partition has that
+    name.
+    """
     number = int.from_bytes(topic_id, "big")
     while True:
         ending = f".{number:032x}{suffix}"

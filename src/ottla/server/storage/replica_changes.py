@@ -1,8 +1,7 @@
-"""ReplicaChanges: the replicas of this node come, change their role and go, as the cluster says.
+"""ReplicaChanges: adds, changes and removes the replicas of this node as the metadata changes.
 
-A topic may have thousands of partitions, and a broker that dies may have led thousands: all of it is done in slices,
-with everybody else's work in between. What is not taken in yet is not found (a partition that was just made), or is as
-it was before (a leader).
+A topic may have thousands of partitions, and a broker that dies may have led thousands: all of this is done in slices,
+with other work in between. Until its slice, a new partition is not found, and a changed one keeps its earlier role.
 """
 
 from __future__ import annotations
@@ -42,13 +41,14 @@ class ReplicaChanges:
     # --- the state as a whole
 
     def gone_from(self, state: ClusterState) -> list[Topic]:
-        """The topics that are known here and not there."""
+        """Return the topics that are known here and do not exist in `state`."""
         by_name = self._partitions.by_name
         return [held.topic for held in by_name.values() if held.topic.id not in state.topic_by_id]
 
     def loading(self, state: ClusterState) -> Steps:
-        """Takes over the topics that exist, at the start (nothing is opened yet) or when the cluster's state was
-        replaced as a whole."""
+        """Take over all existing topics, at the start (nothing is opened yet) or when a snapshot replaced the whole
+        state.
+        """
         partitions = self._partitions
         partitions.state = state
         settle_futures(self._directories)
@@ -74,7 +74,7 @@ class ReplicaChanges:
                 if partition in directory.partitions:
                     continue
                 home = Directory(directory.disk, str(partition))
-                # A node that is alone keeps what it does not know: nobody else could have the records.
+                # A single node keeps stray partitions, because no other broker can have the records.
                 if set_stray_aside(directory, home) and len(state.brokers) > 1:
                     delay_ms = partitions.config_of("").file_delete_delay_ms
                     partitions.removal.add(partitions.neighbours.steady_ms() + delay_ms, Doomed(home))
@@ -83,7 +83,7 @@ class ReplicaChanges:
     # --- one change after the other
 
     def following(self, changes: Sequence[Change]) -> Steps:
-        reconfigured: dict[str, None] = {}  # once each, however many of its settings changed
+        reconfigured: dict[str, None] = {}  # each topic once, however many of its settings changed
         for change in changes:
             try:
                 match change:
@@ -99,9 +99,9 @@ class ReplicaChanges:
                         self._change(topic, old, new)
                         if self._slice.is_full():
                             yield
-            except Exception:  # a mistake of ours with one must not keep all others from their roles
+            except Exception:  # a bug in handling one change must not block the others
                 log.exception("a %s could not be followed", type(change).__name__)
-        self._partitions.retirement.go_on()  # some, however many went; upkeep goes on with the others
+        self._partitions.retirement.go_on()  # renames some; upkeep renames the rest
         for name in reconfigured:
             yield from self._configure(name)
 
@@ -123,7 +123,7 @@ class ReplicaChanges:
                 yield
 
     def _place_all(self, topic: Topic, here: Sequence[PartitionState]) -> None:
-        """In the only directory there is."""
+        """Place partitions in the only directory there is."""
         directory, partitions = self._directories[0], self._partitions
         names = dict.fromkeys(TopicPartition(topic.name, state.index) for state in here)
         directory.partitions.update(names)
@@ -169,7 +169,9 @@ class ReplicaChanges:
                 partitions.changed(partition)
 
     def _delete(self, topic: Topic) -> Steps:
-        """Its name is free at once; its directories are marked as deleted some at a time (`Retirement`)."""
+        """Forget the topic, so that its name is free at once; its directories are renamed a few at a time
+        (`Retirement`).
+        """
         partitions = self._partitions
         held = partitions.by_name.pop(topic.name, None)
         if held is None:
@@ -183,7 +185,7 @@ class ReplicaChanges:
                     yield
 
     def _configure(self, name: str) -> Steps:
-        """Hands a topic's present settings to its opened partitions."""
+        """Give a topic's current settings to its opened partitions."""
         for partition in self._partitions.opened_of(name):
             self._partitions.configure(partition)
             if self._slice.is_full():

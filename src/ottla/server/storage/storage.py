@@ -1,10 +1,10 @@
-"""Storage: the data directories of a node, the partitions in them, and the work that goes on for them in threads.
+"""Storage: the data directories of a node, their partitions, and the work that threads do for them.
 
 - `partitions`: the replicas this node holds; `changes`: how they follow the cluster's metadata;
 - `waiters`: answers that wait until a partition changes; `watches`: followers that read partitions;
-- `syncer`: fsync of what was appended; `writer`: writes to a disk that makes writers wait;
-- `cold`: reads of what is not in the page cache; `looking`: looks into the records of batches;
-- `checkpoints`: the offsets that the next start begins from; `upkeep`: what is done by the clock.
+- `syncer`: fsync of appended records; `writer`: writes to a slow disk;
+- `cold`: reads of data that is not in the page cache; `looking`: looks into the records of batches;
+- `checkpoints`: the offsets from which the next start begins; `upkeep`: periodic work.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ class Storage:
         isr_may_change: Callable[[Partition], None],
         directory_lost: Callable[[DataDirectory], None],
     ) -> None:
-        """`isr_may_change` is told of a partition that is led here and whose in-sync replicas may have to change,
-        `directory_lost` of a directory that went offline."""
+        """`isr_may_change` is called with a partition led here whose in-sync replicas may have to change,
+        `directory_lost` with a directory that went offline.
+        """
         loop = runtime.loop
         self._configs = configs
         self.directories = directories
@@ -86,27 +87,27 @@ class Storage:
         self.upkeep = Upkeep(runtime, configs, self.partitions, self.checkpoints, self.syncer, self.waiters.notify)
 
     def cordoned(self) -> list[bytes]:
-        """The ids of the directories that take no new replicas (`cordoned.log.dirs`)."""
+        """Return the ids of the directories that take no new replicas (`cordoned.log.dirs`)."""
         return cordoned(self.directories, self._configs.broker)
 
     def appended(self, partition: Partition) -> None:
-        """Something was appended: wake the requests that wait for it, and have it synced where that is needed."""
+        """Handle an append: notify the waiters of the partition, and request a sync if the topic needs one."""
         if partition.counts_at_once:
             self.waiters.notify(partition)
         if partition.needs_sync:
             self.syncer.request(partition)
 
     def cut(self, partition: Partition) -> None:
-        """The end of its log was cut off: another leader's history took its place."""
+        """Handle a truncation of the partition's log, after which records of another leader replace the old ones."""
         self.upkeep.cut(partition)
 
     def start(self) -> None:
-        """The partitions are recovered: begins what goes on by itself."""
+        """Start the background work; the partitions are recovered."""
         self.syncer.start()
         self.upkeep.start()
 
     async def finish_work(self) -> None:
-        """Waits for the threads. Nothing is looked at, synced or written in them afterwards."""
+        """Wait for the threads. They look at, sync and write nothing afterwards."""
         await self.looking.close()
         await self.syncer.idle()
         await self.writer.idle()
@@ -114,7 +115,10 @@ class Storage:
             threads.close()
 
     def close(self) -> None:
-        """A clean stop: everything flushed, checkpointed, and marked so. Deleted topics go at the next start."""
+        """Stop cleanly: flush and close all logs, write checkpoints and clean-shutdown markers.
+
+        Directories of deleted topics are removed at the next start.
+        """
         closed = self.partitions.close_logs()
         self.checkpoints.write_now()
         for directory in closed:

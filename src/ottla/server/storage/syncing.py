@@ -1,13 +1,13 @@
-"""Syncer: fsync off the event loop, shared by all who wait for it.
+"""Syncer: fsync in threads, one sync for all appends that wait for it.
 
-A partition that must not acknowledge before its bytes are on disk (`ottla.fsync.before.ack`) asks for a sync after
-each append. One sync per partition runs at a time; everything appended meanwhile shares the next one. When it is done
-the partition's high watermark moves and its waiters are told. A failed fsync is never retried over the same pages
-(the kernel may have dropped them): the tail that was not durable is cut off, and its producers get a storage error.
-The threads are the data directory's own: a disk that takes seconds keeps neither other disks nor other work waiting.
+A partition that must not acknowledge before its bytes are on disk (`ottla.fsync.before.ack`) asks for a sync after each
+append. One sync per partition runs at a time; everything appended meanwhile shares the next one. When a sync is done,
+the partition's high watermark moves and its waiters are notified. A failed fsync is never retried over the same pages
+(the kernel may have dropped them): the records that were not durable are truncated, and their producers get a storage
+error. Each data directory has its own threads: a disk that takes seconds delays neither other disks nor other work.
 
-A segment that ended is synced as well, with default settings too, in the background and of a few logs at a time
-(`seal`): so the recovery point follows, and a start after a crash reads the end of each log only.
+A segment that was rolled is synced as well, even with default settings, in the background and for a few logs at a time
+(`seal`): so the recovery point advances, and a start after a crash reads only the end of each log.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Syncer(LogWork):
         self, loop: Any, threads: DiskThreads, partitions: Partitions, changed: Callable[[Partition], None]
     ) -> None:
         super().__init__(loop, threads, partitions, changed)
-        self._sealed: dict[Partition, None] = {}  # with segments that wait for their turn
-        self._sealing: dict[Partition, None] = {}  # of those that are running, the ones nobody waits for
+        self._sealed: dict[Partition, None] = {}  # partitions with rolled segments that wait to be synced
+        self._sealing: dict[Partition, None] = {}  # running syncs of rolled segments, for which no request waits
         self._seals = False  # between `start` and `idle`
 
     def start(self) -> None:
-        """From now on segments that end are synced, beginning with those that recovery has read."""
+        """Sync rolled segments from now on, beginning with those that recovery has read."""
         self._seals = True
         for partition in self._partitions.opened():
             if partition.log.has_unsynced_segments:
@@ -48,7 +48,7 @@ class Syncer(LogWork):
             self._start(partition)
 
     def seal(self, partition: Partition) -> None:
-        """A segment of it ended. The sync begins when the append that ended it is done."""
+        """Request a sync of a segment that was just rolled. The sync begins after the current append."""
         if self._seals and partition not in self._sealed:
             self._sealed[partition] = None
             self._loop.call_soon(self._seal_next)
@@ -64,14 +64,16 @@ class Syncer(LogWork):
             self.request(partition)
 
     def hold(self, partition: Partition) -> bool:
-        """Sync it no more until `let_go`, so that nothing more counts as synced; False if a sync is under way."""
+        """Prevent syncs of the partition until `let_go`, so its synced offset does not move; False if a sync is
+        running.
+        """
         if partition in self._running:
             return False
         self._running[partition] = False
         return True
 
     def let_go(self, partition: Partition) -> None:
-        """What it asked for meanwhile is done now."""
+        """Allow syncs again, and start one if it was requested meanwhile."""
         if self._running.pop(partition) and self._partitions.holds(partition):
             self._start(partition)
         self._tell_idle()
@@ -91,13 +93,13 @@ class Syncer(LogWork):
     def _finished(self, partition: Partition, done: Any) -> None:
         error = error_of(done)
         if error is not None:
-            self._running[partition] = False  # what was appended meanwhile is cut off, too
+            self._running[partition] = False  # records appended meanwhile are truncated, too
             self._failed(partition, error)
         else:
             partition.synced()
             self._changed(partition)
         self._sealing.pop(partition, None)
-        # Only now is it not running any more: whoever was told may have appended and asked for the next sync already.
+        # Removed only now: the callbacks above may have appended records and requested the next sync already.
         if self._running.pop(partition):
             self._start(partition)
         self._seal_next()
@@ -108,13 +110,15 @@ class Syncer(LogWork):
             self._changed(partition)
 
     async def idle(self) -> None:
-        """Waits until no sync runs any more; none of a segment begins after this, since a stop syncs them all."""
+        """Wait until no sync runs any more; rolled segments are not synced after this, because a stop syncs
+        all logs.
+        """
         self._seals = False
         self._sealed.clear()
         await super().idle()
 
 
 def _sync_all(files: list[Any]) -> None:
-    """Runs in a worker thread."""
+    """Sync all files; runs in a worker thread."""
     for file in files:
         file.sync()

@@ -1,4 +1,4 @@
-"""Searches for records by time (`log/lookup.py`): short ones at once, others by a worker (`batch_looks`)."""
+"""Searches for offsets by timestamp (`log/lookup.py`): short ones on the loop, others in a worker (`batch_looks`)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ Search = Callable[[TimeSearch], TimeOffset | None]
 
 
 class Unfinished(Exception):
-    """A search that takes longer than the loop has time."""
+    """A search that takes longer than the loop may spend on it."""
 
     def __init__(self, search: TimeSearch) -> None:
         super().__init__()
         self.search = search
 
     def go_on(self, looking: Looking, client: WaitingClient | None = None) -> Later[Search]:
-        """A worker searches on; then there is a `Search` that knows the answer. Whatever else was looked at before may
-        have changed by then. A client's searches take one turn among those of the others, and end when it leaves."""
+        """Continue in a worker; the result is a `Search` that knows the answer.
+
+        Other state that the caller has read may have changed by then. A client's searches share one turn among those of
+        all clients, and end when the client disconnects.
+        """
         found: Later[Search] = Later()
         looking.search(self.search, lambda _: found.set(lambda _: self.search.whole()), client)
         return found
 
 
 def search_here(looking: Looking) -> Search:
-    """A search that raises `Unfinished` where it would hold up the others."""
+    """Return a search that raises `Unfinished` if it would delay other requests."""
 
     def search(wanted: TimeSearch) -> TimeOffset | None:
         if looking.allow(limits.LOOKED_AT_UNPACKED_BYTES) and wanted.step():

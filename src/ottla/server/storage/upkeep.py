@@ -1,7 +1,7 @@
-"""Upkeep: what a node does for its partitions by the clock: retention, checkpoints, flushes, compaction.
+"""Upkeep: periodic work for the partitions of a node: retention, checkpoints, flushes, compaction.
 
-Every job is proportional to what is due, or looks at a bounded number of partitions per turn of the loop; what blocks
-goes to the worker threads.
+Every job is proportional to the work that is due, or visits a bounded number of partitions per turn of the loop;
+blocking calls are made in worker threads.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from ottla.server.storage.syncing import Syncer
 log = logging.getLogger(__name__)
 
 OPENING_MS = 50
-RESTING_MS = 500  # when nothing is left to be opened
+RESTING_MS = 500  # the pause when all partitions are open
 REMOVING_MS = 1_000
 FLUSH_CHECK_MS = 500
-_PRODUCERS_PER_LOOK = 100  # they take as long as a look at a partition where nothing is to be done
+_PRODUCERS_PER_LOOK = 100  # so many take as long as visiting a partition without work
 MINUTE_MS = 60_000
 
 
@@ -48,7 +48,7 @@ class Upkeep:
         syncer: Syncer,
         changed: Callable[[Partition], None],
     ) -> None:
-        """`changed` has all who wait for a partition look at it again."""
+        """`changed` notifies the waiters of a partition."""
         self._runtime = runtime
         self._configs = configs
         self._partitions = partitions
@@ -57,9 +57,9 @@ class Upkeep:
         self._changed = changed
         self._jobs = PeriodicJobs(runtime.loop)
         self._unflushed_since_ms: dict[Partition, int] = {}
-        self._trash_due_ms: dict[Partition, int] = {}  # segments of theirs wait for their removal
+        self._trash_due_ms: dict[Partition, int] = {}  # partitions with segments that wait to be removed
         self._cleaner = Cleaner(runtime, configs, partitions, on_swap=self._has_trash)
-        self._too_high = asyncio.Event()  # a recovery point on disk is above the one of a log that was cut
+        self._too_high = asyncio.Event()  # set if a recovery point on disk is above that of a truncated log
 
     def start(self) -> None:
         self._partitions.recover_late()
@@ -77,7 +77,7 @@ class Upkeep:
         every("minutes", MINUTE_MS, self._minute)
 
     async def stop(self) -> None:
-        """Returns when nothing of it runs any more, in no thread."""
+        """Return when no job runs any more, not even in a thread."""
         await self._jobs.stop()
         await self._cleaner.stop()
 
@@ -91,8 +91,10 @@ class Upkeep:
                     self._cleaner.forget(topic, [new.index])
 
     async def _each(self, visit: Callable[[Partition], Iterator[int]]) -> None:
-        """Visits all opened partitions, a part of them at each turn of the loop: until the work that visits tell of, in
-        looks at a partition where nothing is to be done, is enough."""
+        """Visit all opened partitions, some per turn of the loop.
+
+        A visit yields the cost of its work, in units of one partition where nothing is to be done.
+        """
         left = limits.PARTITIONS_VISITED_PER_TURN
         for partition in tuple(self._partitions.opened()):
             visiting = visit(partition)
@@ -109,7 +111,7 @@ class Upkeep:
                     left = limits.PARTITIONS_VISITED_PER_TURN
 
     async def _open_some(self) -> None:
-        """What opening them reads is brought into memory first, by a worker."""
+        """Open some partitions, after a worker has read into the page cache what opening them needs."""
         await recover_late(self._partitions, self._runtime.in_worker)
         directory_of = self._partitions.directory_of
         names = islice(self._partitions.unopened, limits.PARTITIONS_OPENED_PER_TURN)
@@ -124,7 +126,7 @@ class Upkeep:
         self._trash_due_ms.setdefault(partition, self._runtime.now_ms() + partition.log.config.file_delete_delay_ms)
 
     async def _remove(self) -> None:
-        """The files of deleted topics and segments whose delay is over."""
+        """Remove the files of deleted topics and segments whose delay is over."""
         while self._partitions.retirement.go_on():
             await self._runtime.slices.turn()
         now_ms, steady_ms = self._runtime.now_ms(), self._runtime.steady_ms()
@@ -141,7 +143,7 @@ class Upkeep:
                     self._partitions.storage_failed(partition, error)
 
     def _flush(self) -> None:
-        """`flush.ms`: no record waits longer than that to be synced."""
+        """Sync partitions in time for `flush.ms`: no record stays unsynced for longer."""
         now_ms = self._runtime.steady_ms()
         since = self._unflushed_since_ms
         self._unflushed_since_ms = {}
@@ -162,18 +164,21 @@ class Upkeep:
         while deleted := partition.log.delete_old_segments(self._runtime.now_ms(), partition.high_watermark, at_most):
             self._has_trash(partition)
             self._changed(partition)
-            self._partitions.neighbours.grew(partition, hurry=False)  # they learn where it starts with what comes next
+            # followers learn the new log start offset with their next fetch
+            self._partitions.neighbours.grew(partition, hurry=False)
             yield 1 + deleted * limits.PARTITIONS_VISITED_PER_TURN // at_most
         yield 1
 
     def cut(self, partition: Partition) -> None:
-        """The end of its log was cut off: another leader's history took its place."""
+        """Handle a truncation of the partition's log, after which records of another leader replace the old ones."""
         self._cleaner.cut(partition)
         if self._checkpoints.is_below(partition):
             self._too_high.set()
 
     async def _lower_checkpoints(self) -> None:
-        """At once after a cut, as Kafka does it: what is written in its place would be believed without a look."""
+        """Lower recovery points soon after a truncation, as Kafka does: recovery would not check the records that
+        replace the truncated ones if they lay below the recovery point.
+        """
         await self._too_high.wait()
         self._too_high.clear()
         await self._checkpoint()
@@ -210,6 +215,6 @@ class Upkeep:
 
 
 def _warm(warming: Sequence[Callable[[], None]]) -> None:
-    """Runs in a worker thread."""
+    """Run all of them; runs in a worker thread."""
     for work in warming:
         work()

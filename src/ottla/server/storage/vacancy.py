@@ -1,8 +1,9 @@
-"""Whether a directory may become a data directory: it is empty, or holds no more than an interrupted formatting leaves.
+"""The check that a directory may become a data directory: it is empty, or holds only the rest of an interrupted
+formatting.
 
-Kafka formats whatever it is told to, and refuses to start where a directory has a name it does not understand. Here a
-node formats by itself, so it must not do that to the folder of somebody else whom a wrong path leads to; nor to a data
-directory that has lost its `meta.properties`, since a new cluster id would make its metadata those of a stranger.
+Kafka formats any directory it is told to, and refuses to start if a directory has an entry whose name it does not
+understand. Here a node formats by itself, so it must not format a foreign folder because of a wrong path; nor a data
+directory that has lost its `meta.properties`, since its metadata would not match the new cluster id.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from ottla.log.files.disk import Disk, StorageError
 from ottla.log.recovery.ownership import foreign_entries, is_trace_of_use
 from ottla.server.storage.identity import BOOTSTRAP, RESTORE, IdentityError
 
-# `.lock` and the probe: see `server/ports/system.py`; the reserve: `server/ports/disk_reserve.py`. File systems make
-# `lost+found` themselves.
+# `.lock` and the probe: see `server/ports/system.py`; the reserve: `server/ports/disk_reserve.py`. `lost+found` is
+# created by file systems.
 _KNOWN = (
     ".lock",
     ".ottla-probe",
@@ -34,12 +35,12 @@ _SHOWN = 3
 
 
 def check_vacant(paths: Iterable[str], make_disk: Callable[[str], Disk]) -> None:
-    """IdentityError for the first that has no `meta.properties` and is not fresh; nothing is changed."""
+    """Raise IdentityError for the first path that has no `meta.properties` and is not fresh; change nothing."""
     for path in paths:
         try:
             _check(path, make_disk(path))
         except StorageError:
-            continue  # whoever uses it will say why that cannot be
+            continue  # the later use of the directory reports the error
 
 
 def _check(path: str, disk: Disk) -> None:
@@ -66,6 +67,6 @@ def _was_used(disk: Disk, name: str) -> bool:
 
 
 def shown(names: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
+    """Return the first few names, and how many more there are."""
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
