@@ -1,1 +1,1 @@
-"""Fetch: sessions, what is read for consumers, followers and share groups."""
+"""Fetch: reading records for consumers, followers and share groups; fetch sessions."""

@@ -1,4 +1,4 @@
-"""What answers to consumers and to followers have in common: a partition's part, the whole, and what errors say."""
+"""The common parts of fetch responses to consumers and followers: one partition, the whole response, errors."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ottla.server.fetch.fetch_sessions import AskedPartition, PartitionData
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 TopicData = FetchResponse.FetchableTopicResponse
-# The brokers that a client can reach, with the address for it.
+# Returns the brokers that a client can reach, with their addresses on its listener.
 Reachable = Callable[[], list[tuple[Broker, str, int]]]
 
 FIRST_VERSION_BY_ID = FetchRequest.Topic.since("topic_id")
 FIRST_VERSION_WITH_REPLICA_STATE = FetchRequest.since("replica_state")
 FIRST_VERSION_WITH_LEADER = FetchResponse.since("node_endpoints")
-# Consumers up to this version do not know KAFKA_STORAGE_ERROR; Kafka tells them what makes them look for the leader.
+# Consumers up to this version do not know KAFKA_STORAGE_ERROR; as in Kafka, they get NOT_LEADER_OR_FOLLOWER.
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 _ANOTHER_LEADS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 def replica_of(request: FetchRequest, version: int) -> tuple[int, BrokerEpoch]:
-    """(id, broker epoch) of the follower that fetches; a negative id is a consumer's."""
+    """Return (id, broker epoch) of the follower that fetches; a negative id means a consumer."""
     if version >= FIRST_VERSION_WITH_REPLICA_STATE:
         return request.replica_state.replica_id, request.replica_state.replica_epoch
     return request.replica_id, NO_BROKER_EPOCH
@@ -53,7 +53,7 @@ def told(index: int, fetched: Fetch, isolation: int) -> PartitionData:
 
 
 def nothing_yet(index: int, partition: Partition, isolation: int) -> PartitionData:
-    """No records, and how far the partition is."""
+    """Return an answer without records, with the offsets of the partition."""
     watermarks = partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset
     return told(index, Fetch(None, *watermarks, [], None), isolation)
 
@@ -67,7 +67,7 @@ def refusal(
 
 
 def refuse_all(request: FetchRequest, code: ErrorCode) -> FetchResponse:
-    """The same error for every partition of a request."""
+    """Return the same error for every partition of a request."""
     topics = [
         TopicData(
             topic=topic.topic,
@@ -87,7 +87,7 @@ def whole(
     state: Callable[[], ClusterState],
     reachable: Reachable | None = None,
 ) -> FetchResponse:
-    """The answer; `reachable` is None for followers, which know where the other brokers are."""
+    """Return the response; `reachable` is None for followers, which know the addresses of other brokers."""
     topics: list[TopicData] = []
     last: str | bytes | None = None
     failed = False
@@ -107,8 +107,9 @@ def whole(
 def _explain(
     response: FetchResponse, by_id: bool, version: int, state: ClusterState, reachable: Reachable | None
 ) -> None:
-    """Replaces errors that a client of this version does not know, and names the leader of a partition (KIP-951) where
-    the client believed in another one."""
+    """Replace errors that a client of this version does not know, and name the leader of a partition (KIP-951) if the
+    client assumed another one.
+    """
     leaders: set[int] = set()
     for topic in response.responses:
         for data in topic.partitions:

@@ -1,14 +1,14 @@
-"""How consumers are answered.
+"""How fetches of consumers are answered.
 
-The answer leaves at once when it has `min_bytes`, an error of reading, or no time to wait; otherwise the request waits
-for its partitions to grow. Partitions that do not exist come last in the answer and do not hasten it, so that a client
-which asks for them again and again is slowed down; one that is deleted while the request waits ends the waiting.
-`max_bytes` bounds the whole answer and `partition_max_bytes` each partition, but the first batch of the first partition
-that has data is always given whole, so that a consumer can never be stuck before a large batch. What a reader with
-READ_COMMITTED must be told of aborted transactions is bounded in the same way (see `log.committed`).
+The answer is sent at once when it has `min_bytes`, an error, or no time to wait; otherwise the request waits until its
+partitions grow. Partitions that do not exist come last in the answer and do not end the wait, so that a client which
+asks for them repeatedly is slowed down; a partition that is deleted while the request waits ends the wait. `max_bytes`
+bounds the whole answer and `partition_max_bytes` each partition, but the first batch of the first partition with data
+is always sent whole, so that a consumer is never stuck before a large batch. The aborted transactions that a
+READ_COMMITTED consumer must know are bounded in the same way (see `log.committed`).
 
-If no partition has something because some must be looked up on the disk, the answer waits for that, also where the
-request has no time to wait.
+If no partition has data because some need a read from the disk, the answer waits for that, even if the request has no
+time to wait.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ottla.server.fetch.fetch_sessions import (
 from ottla.server.settings.configs import Configs
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
-# Consumers since this version tell their rack and may be sent to a follower.
+# Since this version consumers send their rack and may be directed to a follower.
 FIRST_VERSION_WITH_RACK = FetchRequest.since("rack_id")
 _NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
@@ -44,7 +44,7 @@ Found = tuple[AskedPartition, tuple[Partition | None, PartitionData]]
 
 
 class Consumers:
-    """What the fetches of all consumers of a node need."""
+    """The dependencies that the fetches of all consumers of a node share."""
 
     __slots__ = ("configs", "engine", "sessions", "state", "steady_ms")
 
@@ -89,13 +89,13 @@ class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         version: int,
         reachable: Reachable,
     ) -> None:
-        """`session` is the one that an incremental request runs in."""
+        """`session` is that of an incremental fetch, None for a full one."""
         self.request = request
         self.session = session
         self.by_id = by_id
         self.urgent = False
         self.asked: list[AskedPartition] = []
-        # Of so many partitions that even the list of them is made in slices.
+        # Whether there are so many partitions that even the list of them is made in slices.
         self.is_crowded = session is None and named(request) > limits.PARTITIONS_FETCHED_PER_SLICE
         if not self.is_crowded:
             partitions = session.partitions if session is not None else asked_partitions(request, by_id)
@@ -103,8 +103,9 @@ class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         self._consumers = consumers
         self._version = version
         self._reachable = reachable
-        self._aborted_left = limits.ABORTED_PER_FETCH_MAX  # how many more aborted transactions may be told of
-        self._missing: dict[AskedPartition, tuple[None, PartitionData]] = {}  # what did not exist at the first attempt
+        self._aborted_left = limits.ABORTED_PER_FETCH_MAX  # how many more aborted transactions the answer may have
+        # partitions that did not exist at the first attempt
+        self._missing: dict[AskedPartition, tuple[None, PartitionData]] = {}
         self._by_key: dict[Hashable, AskedPartition] = {}  # while the request waits
 
     # --- attempts
@@ -150,7 +151,9 @@ class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         return told(asked.index, fetched, isolation)
 
     def _nearer(self, partition: Partition, offset: int, rack: str) -> int | None:
-        """The follower in the consumer's rack that it should turn to, where the operator wants that."""
+        """Return the follower in the consumer's rack that the consumer should read from, if the operator
+        enabled that.
+        """
         consumers = self._consumers
         if consumers.configs.broker[REPLICA_SELECTOR_CLASS] != RACK_AWARE:
             return None
@@ -195,7 +198,9 @@ class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         return response
 
     def all_found(self, fetch: ConsumerFetch) -> Collection[Found]:
-        """What exists before what does not; Kafka looks at the ids of all topics before it looks at partitions."""
+        """Return existing partitions before missing ones; Kafka checks the ids of all topics before it looks at
+        partitions.
+        """
         if not self._missing:
             return fetch.found.items()
         missing: list[Found] = list(self._missing.items())
@@ -204,7 +209,7 @@ class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         return [*fetch.found.items(), *missing]
 
     def tell(self, found: Iterable[Found]) -> FetchResponse:
-        """The answer with these partitions."""
+        """Return the response with these partitions."""
         session = self.session
         news = []
         for asked, (partition, data) in found:
@@ -219,7 +224,7 @@ class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         return whole(news, self.by_id, 0, self._version, self._consumers.state, self._reachable)
 
     def session_id(self, found: Collection[Found]) -> int:
-        """The id of the session that the request runs in or opens; 0 if there is none."""
+        """Return the id of the session that the request continues or opens; 0 if there is none."""
         session = self.session
         if session is None and self.request.session_epoch == INITIAL_EPOCH:
             session = self._open_session(found)

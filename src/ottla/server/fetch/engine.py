@@ -1,22 +1,23 @@
-"""Fetch: one request to read several partitions while it is being answered, whatever kind of reader it is from.
+"""Fetch: one request that reads several partitions, from its first attempt to its answer, for all kinds of readers.
 
     attempt ─ enough ─────────────────────────────────────────────────> answer
        └─ too little ─> wait ─ something changed ─> attempt ─ enough ──> answer
                          │  ^──────────────────────── too little ──┘
                          └─ time over, or ended ──> attempt ───────────> answer
 
-Consumers, followers and members of share groups are answered in this way. What differs is their policy, a `Reads`:
-which partitions an attempt looks at, what it reads of one, what must be told at once, what the answer waits for, and
-how it is written (`consumer_reads.py`, `follower_reads.py`, `shares/share_reads.py`).
+Consumers, followers and members of share groups are answered in this way. They differ in their policy, a `Reads`: which
+partitions an attempt reads, how it reads one, what makes an answer urgent, what it waits for, and how the response is
+built (`consumer_reads.py`, `follower_reads.py`, `shares/share_reads.py`).
 
 Rules:
-- An answer leaves when it has `min_bytes`, when something in it is urgent, or when its time is over. `max_bytes` bounds
-  all of its partitions together.
-- A fetch waits in `Waiters` and nowhere else. The wait ends early when the connection is gone, when a follower sends
-  its next fetch, and when others need the memory of a fetch that waits for many partitions.
-- What was read some time ago is read again before it is answered: it may lie in files that are about to go.
-- A partition whose place has to be looked up on the disk (`Cold`) has nothing to say until that is in memory. It is
-  looked at again then.
+- An answer is sent when it has `min_bytes`, when something in it is urgent, or when its time is over. `max_bytes`
+  bounds all of its partitions together.
+- A fetch waits in `Waiters` and nowhere else. The wait ends early when the connection is closed, when a follower sends
+  its next fetch, and when other requests need the memory of a fetch that waits for many partitions.
+- Records that were found in an earlier attempt are read again before the answer: their files may be about to be
+  removed.
+- A partition whose position has to be looked up on the disk (`Cold`) gives no records until that is in the page cache.
+  Then it is read again.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from ottla.server.loop.waiters import Waiter, Waiters
 from ottla.server.storage.cold_reads import ColdReads
 from ottla.server.storage.partitions import Partitions
 
-AskedT = TypeVar("AskedT", bound=Hashable)  # a partition, as the reader asks for it
-DataT = TypeVar("DataT", bound="Data")  # what was read of one
+AskedT = TypeVar("AskedT", bound=Hashable)  # a partition, as the request names it
+DataT = TypeVar("DataT", bound="Data")  # the data read from one partition
 ResponseT = TypeVar("ResponseT")
 
 
 class Data(Protocol):
-    """What was read of one partition, as far as the engine has to know it."""
+    """The data read from one partition, as far as the engine needs it."""
 
     @property
     def records(self) -> Sized | None: ...
@@ -51,60 +52,64 @@ class Reads(ABC, Generic[AskedT, DataT, ResponseT]):
 
     __slots__ = ("urgent",)
 
-    # Whether an answer without anything waits for cold reads, even if there is no time to wait.
+    # Whether an answer without data waits for cold reads, even if the request has no time to wait.
     waits_for_disk: ClassVar[bool] = False
 
-    urgent: bool  # whether what the last attempt has read must be told at once
+    urgent: bool  # whether the result of the last attempt must be answered at once
 
     @abstractmethod
     def to_read(self, fetch: Fetch[AskedT, DataT, ResponseT], changed: Hashable | None) -> Sequence[AskedT]:
-        """The partitions that an attempt looks at: because of one key that changed, or (None) all that it should."""
+        """Return the partitions that an attempt reads: those that a changed key concerns, or (None) all that it should
+        read.
+        """
 
     @abstractmethod
     def count(self) -> int:
-        """How many partitions the reader reads."""
+        """Return how many partitions the request reads."""
 
     @abstractmethod
     def find(self, asked: AskedT) -> Partition:
-        """Raises ApiError."""
+        """Return the partition. Raises ApiError."""
 
     @abstractmethod
     def read(
         self, fetch: Fetch[AskedT, DataT, ResponseT], asked: AskedT, partition: Partition, left_bytes: int
     ) -> DataT:
-        """What the partition has to say now. Raises Cold, ApiError and StorageError."""
+        """Read the partition now. Raises Cold, ApiError and StorageError."""
 
     @abstractmethod
     def nothing_yet(self, asked: AskedT, partition: Partition) -> DataT:
-        """What to say of a partition while its place is looked up on the disk."""
+        """Return the data of a partition whose position is being looked up on the disk."""
 
     @abstractmethod
     def refuse(
         self, fetch: Fetch[AskedT, DataT, ResponseT], asked: AskedT, partition: Partition | None, error: ApiError
     ) -> DataT | None:
-        """What to say of a partition that cannot be read; None: it is not among what was found."""
+        """Return the data of a partition that cannot be read; None keeps it out of `found`."""
 
     @abstractmethod
     def wait_for(self, fetch: Fetch[AskedT, DataT, ResponseT]) -> Sequence[Hashable]:
-        """The keys whose changes an answer that has not enough waits for; none: it does not wait."""
+        """Return the keys whose changes an answer without enough data waits for; if there are none, it does
+        not wait.
+        """
 
     @abstractmethod
     def respond(self, fetch: Fetch[AskedT, DataT, ResponseT]) -> ResponseT:
-        """The answer, with what was found."""
+        """Return the response, made of what was found."""
 
     def look_up(self, fetch: Fetch[AskedT, DataT, ResponseT], asked: AskedT, partition: Partition, cold: Cold) -> bool:
-        """Has what is cold read, and the partition looked at again after that; whether the reading begins now."""
+        """Have the cold range read, and the partition read again after that; return whether a new read was started."""
         return fetch.engine.cold.look_up(cold, partition)
 
     def read_again(self, before: DataT) -> None:
-        """A partition is about to be read again: what was found the last time does not count any more."""
+        """Discount the data of a partition that is about to be read again."""
 
     def waits(self, fetch: Fetch[AskedT, DataT, ResponseT], waiter: Waiter) -> None:
-        """The answer waits from now on."""
+        """Note that the answer waits from now on."""
 
 
 class FetchEngine:
-    """What all fetches of a node share."""
+    """The dependencies that all fetches of a node share."""
 
     __slots__ = ("cold", "partitions", "waiters")
 
@@ -142,12 +147,12 @@ class Fetch(Generic[AskedT, DataT, ResponseT]):
         self.wait_ms = wait_ms
         self.found: dict[AskedT, tuple[Partition | None, DataT]] = {}
         self.size_bytes = 0  # of what was found
-        self._older_bytes = 0  # of what the last attempt did not look at
-        self.patient = False  # looks up what is cold itself, after so many tries in vain
-        self.later: Later[ResponseT] | None = None  # of one that waits
-        self._cold: dict[Partition, None] = {}  # whose places are being looked up
+        self._older_bytes = 0  # the size of the records that the last attempt did not read
+        self.patient = False  # reads cold data on the loop, after too many failed attempts
+        self.later: Later[ResponseT] | None = None  # set if the fetch waits
+        self._cold: dict[Partition, None] = {}  # partitions whose positions are being looked up on the disk
         self._cold_tries = 0
-        self._is_for_disk = False  # it waits for cold reads and for nothing else
+        self._is_for_disk = False  # whether it waits only for cold reads
 
     def answer(self) -> ResponseT | Later[ResponseT]:
         reads = self.reads
@@ -158,7 +163,7 @@ class Fetch(Generic[AskedT, DataT, ResponseT]):
     # --- attempts
 
     def look_at(self, some: Sequence[AskedT]) -> None:
-        """Reads these partitions, perhaps again, within what is left of `max_bytes`."""
+        """Read these partitions, perhaps again, within what is left of `max_bytes`."""
         reads, found = self.reads, self.found
         if found:
             self._give_back(some)
@@ -187,7 +192,7 @@ class Fetch(Generic[AskedT, DataT, ResponseT]):
                 self.size_bytes += len(data.records)  # type: ignore[arg-type]  # never None here
 
     def _give_back(self, some: Sequence[AskedT]) -> None:
-        """What was found in these partitions counts no more."""
+        """Discount what was found in these partitions."""
         for asked in some:
             before = self.found.get(asked)
             if before is not None:
@@ -195,7 +200,7 @@ class Fetch(Generic[AskedT, DataT, ResponseT]):
                 self.reads.read_again(before[1])
 
     def begin_anew(self) -> None:
-        """Forgets what was found; everything is about to be read again."""
+        """Drop what was found, because everything is about to be read again."""
         self._give_back(tuple(self.found))
         self.found.clear()
         self._cold.clear()
@@ -207,9 +212,9 @@ class Fetch(Generic[AskedT, DataT, ResponseT]):
         return self.reads.nothing_yet(asked, partition)
 
     def look_again(self, changed: Hashable) -> bool:
-        """Reads what one change concerns; whether there is enough to answer now.
+        """Read the partitions that one change concerns; return whether there is enough to answer now.
 
-        That is what makes waiting for many partitions cheap: each of their appends costs one look.
+        This makes waiting for many partitions cheap: each append to one of them costs one read.
         """
         self.look_at(self.reads.to_read(self, changed))
         return self.is_enough
@@ -223,7 +228,7 @@ class Fetch(Generic[AskedT, DataT, ResponseT]):
     # --- waiting
 
     def keys(self) -> Sequence[Hashable]:
-        """What the answer has to wait for; nothing if it can leave now."""
+        """Return the keys that the answer has to wait for; none if it can be sent now."""
         reads = self.reads
         if self._cold and reads.waits_for_disk and not (reads.urgent or self.size_bytes):
             self._is_for_disk = True
@@ -240,7 +245,7 @@ class Fetch(Generic[AskedT, DataT, ResponseT]):
         return later
 
     def again(self, changed: Hashable | None) -> bool:
-        """A key changed, or (None) the time is over: answers if that is enough."""
+        """Handle a changed key, or (None) the end of the wait; answer if there is enough."""
         assert self.later is not None, "it waits"
         if changed is None:
             self.look_at(self.reads.to_read(self, None))

@@ -1,10 +1,11 @@
-"""Fetch sessions (KIP-227): what a consumer or follower reads, remembered, so that each fetch names only changes.
+"""Fetch sessions (KIP-227): the partitions of a consumer or follower are remembered, so that each fetch names only
+changes.
 
 A full fetch (epoch 0) may open a session with its answer; incremental fetches (epoch 1, 2, …) add, change or forget
-partitions and are answered only with partitions that have news. Epoch -1 closes a session or fetches without one, and
-a session without partitions is closed too. The table is bounded: a new session may take the place of one that has been
-idle, or of a smaller, older one; a follower's also that of any consumer's. So are the partitions of all sessions
-together. A reader that gets no session is served all the same, and names all partitions with every fetch.
+partitions and are answered only with partitions that have news. Epoch -1 closes a session or fetches without one, and a
+session without partitions is closed too. The table is bounded: a new session may replace one that has been idle, or a
+smaller, older one; a follower's session may replace any consumer's. The number of partitions of all sessions together
+is bounded, too. A reader that gets no session is served all the same, and names all partitions with every fetch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ottla.model.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
 from ottla.server.fetch.sessions import Session, SessionTable
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
-# A full table is searched for a place again after this long at the earliest: clients without one ask with every fetch.
+# The shortest time between two searches of a full table, because clients without a session ask with every fetch.
 _SEARCH_MS = 1_000
 
 FetchPartition = FetchRequest.Topic.Partition
@@ -27,7 +28,7 @@ Key = tuple[str | bytes, int]
 
 
 class AskedPartition:
-    """One partition that a fetch asks for, and what its session last told about it."""
+    """One partition of a fetch, and the values that its session last sent."""
 
     __slots__ = ("ask", "index", "told_high_watermark", "told_log_start", "topic")
 
@@ -39,7 +40,7 @@ class AskedPartition:
         self.told_log_start = -1
 
     def news(self, data: PartitionData) -> bool:
-        """Whether an incremental answer must carry `data`; remembers what is told."""
+        """Return whether an incremental answer must include `data`; remember the values that are sent."""
         if (
             data.records
             or data.error_code
@@ -48,7 +49,7 @@ class AskedPartition:
             or data.diverging_epoch.epoch >= 0
             or data.preferred_read_replica >= 0
         ):
-            # After an error the next good answer is news again, whatever it says.
+            # After an error the next successful answer is always news.
             self.told_high_watermark = -1 if data.error_code else data.high_watermark
             self.told_log_start = -1 if data.error_code else data.log_start_offset
             return True
@@ -65,14 +66,14 @@ class FetchSession(Session[int, Key, AskedPartition]):
         self.by_id = by_id
         self.created_ms = self.used_ms = now_ms
         self.is_privileged = False
-        self.counted = 0  # its partitions, as the table has counted them
+        self.counted = 0  # its number of partitions as included in the table's total
 
     def begin(self, entries: Iterable[AskedPartition]) -> None:
-        """The partitions of the full fetch that opened it."""
+        """Take over the partitions of the full fetch that opened the session."""
         self.partitions = {(entry.topic, entry.index): entry for entry in entries}
 
     def change(self, request: FetchRequest) -> tuple[list[AskedPartition], list[AskedPartition]]:
-        """Takes over what an incremental request names and forgets; both."""
+        """Apply the partitions that an incremental request names and forgets; return both lists."""
         partitions = self.partitions
         named = []
         for key, entry in asked_partitions(request, self.by_id).items():
@@ -88,8 +89,8 @@ class FetchSession(Session[int, Key, AskedPartition]):
         return named, forgotten
 
     def served(self, entry: AskedPartition) -> None:
-        """Moves a partition that got data to the end, so that all get their turn under max_bytes."""
-        # A later request of a pipeline may have forgotten it while this one waited.
+        """Move a partition that got data to the end, so that all partitions get their turn under max_bytes."""
+        # A later pipelined request may have removed the partition while this one waited.
         if len(self.partitions) > 1 and self.partitions.pop((entry.topic, entry.index), None) is not None:
             self.partitions[entry.topic, entry.index] = entry
 
@@ -102,12 +103,12 @@ class FetchSessions(SessionTable[int, FetchSession]):
         super().__init__()
         self._slots = slots
         self._rng = rng
-        self._partitions = 0  # of all of them
+        self._partitions = 0  # the number of partitions of all sessions
         self._searched_ms = -_SEARCH_MS
         self._searched_for = 0
 
     def enter(self, request: FetchRequest, by_id: bool, now_ms: int) -> FetchSession | None:
-        """The session an incremental request runs in; None for a full fetch. Raises what KIP-227 says on a mismatch."""
+        """Return the session that an incremental fetch continues; None for a full fetch. Raises KIP-227's errors."""
         session_id, epoch = request.session_id, request.session_epoch
         if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             self.drop(session_id)
@@ -116,7 +117,7 @@ class FetchSessions(SessionTable[int, FetchSession]):
         if session.by_id != by_id:
             raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         if not session.is_privileged and named(request) > limits.FETCH_SESSION_PARTITIONS_MAX:
-            self.drop(session_id)  # it would be too large; its client begins again, with all partitions
+            self.drop(session_id)  # the session would be too large; its client starts again with a full fetch
             raise ApiError(self.not_found)
         session.change(request)
         self._count(session)
@@ -138,7 +139,7 @@ class FetchSessions(SessionTable[int, FetchSession]):
         now_ms: int,
         make: Callable[[int, bool, int], FetchSession] = FetchSession,
     ) -> FetchSession | None:
-        """A session of the partitions of a full fetch, in this order; None if the table has no place for it."""
+        """Open a session with the partitions of a full fetch, in this order; None if the table has no room."""
         wanted = list(entries)
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
@@ -164,7 +165,7 @@ class FetchSessions(SessionTable[int, FetchSession]):
         session.counted = len(session.partitions)
 
     def _make_room(self, session: FetchSession, now_ms: int) -> bool:
-        """Whether the partitions of all are few enough, once those that were idle for long made way."""
+        """Drop sessions that were idle for long until the total of partitions is small enough; return whether it is."""
         while self._partitions > limits.FETCH_SESSIONS_PARTITIONS_MAX:
             others = (each for each in self._sessions.values() if each is not session)
             if session.is_privileged:
@@ -178,7 +179,9 @@ class FetchSessions(SessionTable[int, FetchSession]):
         return True
 
     def _evict(self, newcomer: FetchSession, now_ms: int) -> bool:
-        """Makes room, if a session is stale, or of a lower kind, or both older and smaller."""
+        """Make room by dropping a session that is stale, or of a lower kind, or both older and smaller; return whether
+        there is one.
+        """
         if not self._sessions:
             return False
         oldest = next(iter(self._sessions.values()))
@@ -206,7 +209,7 @@ class FetchSessions(SessionTable[int, FetchSession]):
 
 
 def named(request: FetchRequest) -> int:
-    """How many partitions a request names."""
+    """Return how many partitions a request names."""
     count = 0
     for topic in request.topics:
         count += len(topic.partitions)
@@ -214,7 +217,7 @@ def named(request: FetchRequest) -> int:
 
 
 def asked_partitions(request: FetchRequest, by_id: bool) -> dict[Key, AskedPartition]:
-    """The partitions a request names, in its order; the last word counts for one that is named twice."""
+    """Return the partitions a request names, in its order; for one that is named twice the last entry counts."""
     found: dict[Key, AskedPartition] = {}
     for topic in request.topics:
         _add(found, topic.topic_id if by_id else topic.topic, topic.partitions)
@@ -222,7 +225,7 @@ def asked_partitions(request: FetchRequest, by_id: bool) -> dict[Key, AskedParti
 
 
 def asked_partitions_in_steps(request: FetchRequest, by_id: bool) -> Generator[None, None, dict[Key, AskedPartition]]:
-    """`asked_partitions`, of very many."""
+    """Do the same as `asked_partitions` in slices, for very many partitions."""
     found: dict[Key, AskedPartition] = {}
     added = 0
     for topic in request.topics:

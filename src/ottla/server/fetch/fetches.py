@@ -1,8 +1,8 @@
-"""Fetches: what reads the partitions of a node for others.
+"""Fetches: reading the partitions of a node for clients and other brokers.
 
-- `sessions`: what consumers and followers read, remembered between their fetches;
-- `engine`: attempts, waits and answers, the same for all readers; members of share groups read by it, too;
-- `consumers`, `followers`: the policies of the two kinds of readers that fetch;
+- `sessions`: the partitions of consumers and followers, remembered between their fetches;
+- `engine`: attempts, waits and answers, the same for all readers, share groups included;
+- `consumers`, `followers`: the policies of the two kinds of readers that send Fetch requests;
 - `spark_readers`: how far Spark's own connector has read.
 """
 
@@ -35,7 +35,7 @@ class Fetches:
         quota: SendQuota,
         commit: Commit,
     ) -> None:
-        """`quota` bounds what followers that are not in sync are sent; `commit` stores offsets for a group."""
+        """`quota` bounds the bytes sent to followers that are not in sync; `commit` stores offsets for a group."""
         slots = configs.broker[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
         self.sessions = FetchSessions(slots, runtime.rng)
         self.engine = FetchEngine(storage.partitions, storage.waiters, storage.cold)
@@ -45,7 +45,7 @@ class Fetches:
         self._slices = runtime.slices
 
     def answer(self, reads: ConsumerReads) -> Answer[FetchResponse]:
-        """The answer to a consumer."""
+        """Return the answer to a consumer."""
         request = reads.request
         max_bytes, min_bytes, wait_ms = request.max_bytes, request.min_bytes, request.max_wait_ms
         if is_wide(reads, self.engine.partitions):

@@ -1,9 +1,9 @@
-"""How followers are answered: one fetch per leader and follower carries all of their partitions.
+"""How fetches of followers are answered: one fetch per leader and follower carries all of their partitions.
 
-A fetch looks only at the dirty partitions of its session (`follower_sessions.py`). It says up to where the follower has
-each partition it names; what that moves (high watermark, ISR) moves while it is read. The answer leaves when there are
-`min_bytes`, an error or a divergence, or when the time is over; and at once when the follower sends the next fetch of
-the session before this one was answered: it has new partitions then.
+A fetch reads only the dirty partitions of its session (`follower_sessions.py`). It contains the follower's log end
+offset of each partition it names; the high watermark and the ISR move while it is read. The answer is sent when there
+are `min_bytes`, an error or a divergence, or when the time is over; and at once when the follower sends the next fetch
+of the session before this one was answered: it has new partitions then.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FollowerFetch = Fetch[AskedPartition, PartitionData, FetchResponse]
 
 
 class SendQuota(Protocol):
-    """leader.replication.throttled.rate: what this node sends to followers that are not in sync."""
+    """leader.replication.throttled.rate: the limit for bytes sent to followers that are not in sync."""
 
     def holds_back(self, topic: str, index: int) -> bool: ...
 
@@ -38,7 +38,7 @@ class SendQuota(Protocol):
 
 
 class Followers:
-    """What the fetches of all followers of a node need."""
+    """The dependencies that the fetches of all followers of a node share."""
 
     __slots__ = ("_make", "_sessions", "_steady_ms", "engine", "quota", "state")
 
@@ -59,7 +59,7 @@ class Followers:
         self._make = partial(FollowerSession, waiters=engine.waiters, watches=watches)
 
     def open(self, request: FetchRequest, by_id: bool) -> FollowerSession:
-        """The session of a full fetch. It has no name (id 0) if the fetch wants none, or the table has no place."""
+        """Return the session of a full fetch. Its id is 0 if the fetch wants no session, or the table has no room."""
         entries, now_ms = asked_partitions(request, by_id).values(), self._steady_ms()
         if request.session_epoch == INITIAL_EPOCH:
             session = self._sessions.open(entries, by_id, now_ms, self._make)
@@ -78,7 +78,7 @@ class Followers:
         replica: tuple[int, BrokerEpoch],
         version: int,
     ) -> FetchResponse | Later[FetchResponse]:
-        """`replica` is the follower's broker id and epoch."""
+        """Return the answer; `replica` is the follower's broker id and epoch."""
         session.pulse.heard_ms = self._steady_ms()
         session.end_wait()
         reads = FollowerReads(self, session, is_full, replica, version)
@@ -127,7 +127,7 @@ class FollowerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         return partitions.find(asked.topic, asked.index)  # type: ignore[arg-type]  # else a name
 
     def read(self, fetch: FollowerFetch, asked: AskedPartition, partition: Partition, left_bytes: int) -> PartitionData:
-        """The partition stays dirty unless there is nothing more to say."""
+        """Read the partition; it stays dirty unless the follower has all of it."""
         ask, session = asked.ask, self._session
         if ask.partition_max_bytes < 0:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -153,8 +153,9 @@ class FollowerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         return told(asked.index, fetched, READ_UNCOMMITTED)
 
     def _is_held_back(self, partition: Partition) -> bool:
-        """Whether the quota allows no more bytes now. A follower that is in sync is never throttled: it would fall
-        out of the ISR."""
+        """Return whether the quota allows no more bytes now. A follower that is in sync is never throttled, because it
+        would fall out of the ISR.
+        """
         if partition.in_sync is None or self._replica_id in partition.in_sync.isr:
             return False
         return self._followers.quota.holds_back(partition.topic, partition.index)
@@ -181,7 +182,7 @@ class FollowerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         self._session.wait(waiter)
 
     def _give_up(self) -> None:
-        """The connection is gone."""
+        """End the wait, because the connection is closed."""
         if self._session.waiter is not None:
             self._session.waiter.drop()
         self._end()

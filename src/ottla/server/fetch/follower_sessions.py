@@ -1,9 +1,9 @@
-"""The fetch sessions of followers, and which of a session's partitions have something new.
+"""The fetch sessions of followers, which know the partitions with something new.
 
 A partition that changed tells the sessions that watch it (`loop/watches.py`); a session remembers which of its
-partitions are dirty: changed since it looked, named by the last request, or not given completely. A fetch looks at
-those alone, so an idle fetch over thousands of partitions costs nothing per partition. A fetch that waits is tried
-again once per turn of the loop, whatever changed in it: the session itself is what it waits for (`loop/waiters.py`).
+partitions are dirty: changed since they were read, named by the last request, or not sent completely. A fetch reads
+only those, so an idle fetch over thousands of partitions costs nothing per partition. A waiting fetch is tried again at
+most once per turn of the loop, however many partitions changed: it waits for the session itself (`loop/waiters.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ottla.wire.messages.records.fetch import FetchRequest
 
 
 class FollowerSession(FetchSession):
-    """What one broker reads here; of a session without a name (id 0) only while its one fetch lasts."""
+    """The partitions that one broker fetches; a session with id 0 lasts only as long as its one fetch."""
 
     __slots__ = ("_missed", "_waiters", "_watches", "dirty", "fresh", "pulse", "waiter", "watched")
 
@@ -27,13 +27,14 @@ class FollowerSession(FetchSession):
         super().__init__(session_id, by_id, now_ms)
         self.is_privileged = True
         self.pulse = Pulse(now_ms)
-        self.dirty: dict[AskedPartition, None] = {}  # the longest unserved first
-        self.fresh: dict[AskedPartition, None] = {}  # of those, what changed since the fetch that waits looked
+        self.dirty: dict[AskedPartition, None] = {}  # the partition that was served longest ago comes first
+        # the dirty partitions that changed since the waiting fetch read them
+        self.fresh: dict[AskedPartition, None] = {}
         self.watched: dict[AskedPartition, Partition] = {}
         self.waiter: Waiter | None = None  # the fetch that waits
         self._waiters = waiters
         self._watches = watches
-        self._missed = False  # something changed in a hurry while no fetch waited
+        self._missed = False  # whether there was an urgent change while no fetch waited
 
     def begin(self, entries: Iterable[AskedPartition]) -> None:
         super().begin(entries)
@@ -50,11 +51,11 @@ class FollowerSession(FetchSession):
         return named, forgotten
 
     def has(self, entry: AskedPartition) -> bool:
-        """Whether it was not forgotten meanwhile."""
+        """Return whether the partition is still part of the session."""
         return self.partitions.get((entry.topic, entry.index)) is entry
 
     def served(self, entry: AskedPartition) -> None:
-        """Moves a partition that got data to the end, so that all get their turn under max_bytes."""
+        """Move a partition that got data to the end, so that all partitions get their turn under max_bytes."""
         if entry in self.dirty:
             del self.dirty[entry]
             self.dirty[entry] = None
@@ -86,24 +87,25 @@ class FollowerSession(FetchSession):
             self._waiters.notify_soon(self)
 
     def look(self) -> tuple[AskedPartition, ...]:
-        """What a new fetch has to look at."""
+        """Return the partitions that a new fetch has to read."""
         self.fresh.clear()
         self._missed = False
         return tuple(self.dirty)
 
     def look_again(self) -> dict[AskedPartition, None]:
-        """What changed since the fetch that waits has looked."""
+        """Return the partitions that changed since the waiting fetch read them."""
         fresh, self.fresh = self.fresh, {}
         return fresh
 
     def wait(self, waiter: Waiter) -> None:
-        """A fetch waits from now on. What changed while it looked (its own acknowledgements may let others write here)
-        wakes it at once."""
+        """Note that a fetch waits. Changes during its first attempt (its own acknowledgements may lead to appends here)
+        wake it at once.
+        """
         self.waiter = waiter
         if self._missed:
             self._waiters.notify_soon(self)
 
     def end_wait(self) -> None:
-        """The follower has sent its next fetch: the one that waits is answered with what there is."""
+        """Answer the waiting fetch with what there is, because the follower has sent its next fetch."""
         if self.waiter is not None:
             self.waiter.end()

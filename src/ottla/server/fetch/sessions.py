@@ -1,9 +1,9 @@
-"""Sessions: which partitions a reader reads here, remembered between its requests, so that each one names only changes.
+"""Sessions: the partitions of a reader, remembered between its requests, so that each request names only changes.
 
 Sessions of consumers and followers (`fetch_sessions.py`, KIP-227) and of members of share groups (`share_sessions.py`,
-KIP-932) have this shape in common: a table of sessions by some key, an epoch that each request has to continue, and
-the partitions that are added, changed and forgotten on the way. They differ in what is remembered of a partition and in
-what happens when a table is full.
+KIP-932) have this shape in common: a table of sessions by some key, an epoch that each request has to continue, and the
+partitions that are added, changed and forgotten on the way. They differ in the data kept per partition and in what
+happens when a table is full.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SessionT = TypeVar("SessionT", bound="Session[Any, Any, Any]")
 
 
 class Session(Generic[KeyT, PartitionKeyT, RememberedT]):
-    """What one reader reads. `key` is its place in the table, `epoch` that of the next request."""
+    """The partitions of one reader. `key` is its key in the table, `epoch` that of the next request."""
 
     __slots__ = ("epoch", "key", "partitions")
 
@@ -31,11 +31,11 @@ class Session(Generic[KeyT, PartitionKeyT, RememberedT]):
         self.partitions: dict[PartitionKeyT, RememberedT] = {}
 
     def close(self) -> None:
-        """It left the table."""
+        """Release resources; called when the session has left the table."""
 
 
 class SessionTable(Generic[KeyT, SessionT]):
-    """The sessions of one kind; the longest unused first."""
+    """The sessions of one kind; the session that was used longest ago comes first."""
 
     not_found: ClassVar[ErrorCode]
     wrong_epoch: ClassVar[ErrorCode]
@@ -47,7 +47,7 @@ class SessionTable(Generic[KeyT, SessionT]):
         return len(self._sessions)
 
     def find(self, key: KeyT, epoch: int) -> SessionT:
-        """The session that a request of this epoch continues or ends."""
+        """Return the session that a request of this epoch continues or ends."""
         session = self._sessions.get(key)
         if session is None:
             raise ApiError(self.not_found)
@@ -56,17 +56,17 @@ class SessionTable(Generic[KeyT, SessionT]):
         return session
 
     def continued(self, key: KeyT) -> None:
-        """A request of its epoch was accepted: the next one has the next epoch."""
+        """Advance the epoch, because a request of the session's epoch was accepted."""
         session = self._sessions.pop(key)
         self._sessions[key] = session
         session.epoch = next_epoch(session.epoch)
 
     def drop(self, key: KeyT) -> None:
-        """Ends a session, if there is one."""
+        """End a session, if there is one."""
         session = self._sessions.pop(key, None)
         if session is not None:
             self.left(session)
             session.close()
 
     def left(self, session: SessionT) -> None:
-        """A session is not in the table any more."""
+        """Handle the removal of a session from the table."""

@@ -1,16 +1,16 @@
-"""Spark's own Kafka connector as consumer groups, without a word of code in the job.
+"""Consumer groups for queries of Spark's own Kafka connector, without a change in the job.
 
-The connector assigns partitions itself and commits nothing, so its queries are invisible to everything that shows
-groups. But the client ids of its executors name the query: `consumer-<prefix>-<run>-<checkpoint>-executor-<n>`, where
-the run is a UUID, new at each start, and the checkpoint a hash that stays. What those executors fetch from is noted
-here, and once a second committed, as any outsider may, for the group `<prefix>-<checkpoint>`: from there on it is an
-ordinary group to every tool, it survives a restart of the node, and expires like any other.
+The connector assigns partitions itself and commits nothing, so its queries are invisible to all tools that show groups.
+But the client ids of its executors name the query: `consumer-<prefix>-<run>-<checkpoint>-executor-<n>`, where the run
+is a UUID, new at each start, and the checkpoint a hash that stays. The fetch offsets of those executors are noted here,
+and once a second committed for the group `<prefix>-<checkpoint>`, as a client that is no member may do: from then on it
+is an ordinary group for every tool, survives a restart of the node, and expires like any other.
 
 Rules:
 - A position never goes back within a run: tasks that share a partition end in any order. A new run may begin earlier.
-- A fetch from an offset tells that everything before it was handed to the task. So the position is exact when a query
+- A fetch from an offset means that everything before it was handed to the task. So the position is exact when a query
   has caught up, and at most one fetched chunk behind while it runs.
-- Names that do not look like this cost one search for a substring per fetch. The tables are bounded.
+- Other client ids cost one search for a substring per fetch. The tables are bounded.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from ottla.server.settings.configs import Configs
 
 log = logging.getLogger(__name__)
 
-# What every executor's client id contains: the cheap question before the expensive one.
+# A part of every executor's client id, for a cheap check before the regular expression.
 EXECUTOR = "-executor-"
-METADATA = "fetched by Spark"  # stands beside the offsets, so that nobody takes them for a consumer's own commits
+METADATA = "fetched by Spark"  # the metadata of these commits, which distinguishes them from a consumer's own
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _CLIENT_ID = rf"consumer-(?P<prefix>.+)-(?P<run>{_UUID})-(?P<checkpoint>-?\d{{1,10}})-executor-\d+"
 _UINT32 = 0xFFFFFFFF
 
-# Stores offsets for a group, with the text that stands beside them: None, or why they were not stored.
+# Commits offsets of a group with a metadata text; the answer is None, or the error.
 Commit = Callable[[str, Mapping[TopicPartition, int], str], Later[ApiError | None]]
 
 
 @dataclass(slots=True)
 class _Query:
-    """How far one run of a query has come."""
+    """The positions of one run of a query."""
 
     group_id: str
     run: str
@@ -61,11 +61,11 @@ class _Query:
 
 
 def query_of(client_id: str) -> tuple[str, str] | None:
-    """The group and the run that an executor's client id stands for; None for everybody else's."""
+    """Return the group id and the run in an executor's client id; None for other client ids."""
     found = re.fullmatch(_CLIENT_ID, client_id)
     if found is None:
         return None
-    # The hash is a signed number of Java's; two minus signs in a row look like a mistake.
+    # The hash is a signed Java int; as unsigned it avoids two minus signs in a row.
     return f"{found['prefix']}-{int(found['checkpoint']) & _UINT32:08x}", found["run"]
 
 
@@ -74,10 +74,10 @@ class SparkReaders:
         self._configs = configs
         self._state = state
         self._commit = commit
-        self._queries: dict[str, _Query] = {}  # by group, the longest silent first
+        self._queries: dict[str, _Query] = {}  # by group; the query that fetched longest ago comes first
 
     def noted(self, client_id: str, wanted: Iterable[AskedPartition]) -> None:
-        """An executor fetches: remember from where, as far as that exists."""
+        """Remember the offsets from which an executor fetches, for existing partitions."""
         named = query_of(client_id)
         if named is None:
             return
@@ -98,7 +98,7 @@ class SparkReaders:
         return query
 
     def commit(self) -> None:
-        """Stores what changed, as commits for the groups; what cannot be stored now comes next time."""
+        """Commit the positions that changed for their groups; failed commits are tried again next time."""
         if not self._configs.broker[OTTLA_SPARK_GROUPS_ENABLE]:
             self._queries.clear()
             return

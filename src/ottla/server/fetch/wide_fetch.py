@@ -1,6 +1,6 @@
 """WideFetch: the fetch of a consumer that reads so many partitions that it is done in slices.
 
-To open a partition takes as long as to read from many, so that a fetch of few partitions may be wide, too.
+Opening a partition takes as long as reading many opened ones, so a fetch of few partitions may be wide, too.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ottla.server.loop.slices import Slices
 from ottla.server.storage.partitions import Partitions
 from ottla.wire.messages.records.fetch import FetchResponse
 
-_OPENING = 50  # partitions that can be read from in the time that it takes to open one
-_READ_AGAIN: Any = object()  # what the answer waits for has come: read everything again, in slices
+_OPENING = 50  # how many partitions can be read in the time that it takes to open one
+_READ_AGAIN: Any = object()  # set when the wait is over: read everything again, in slices
 
 
 def is_wide(reads: ConsumerReads, partitions: Partitions) -> bool:
-    """Whether one slice is not enough: so many partitions, or so many that have to be opened."""
+    """Return whether one slice is not enough: there are many partitions, or several that have to be opened."""
     asked = reads.asked
     return reads.is_crowded or (
         len(asked) > limits.PARTITIONS_OPENED_PER_SLICE and next(_slices(asked, partitions)) < len(asked)
@@ -83,7 +83,7 @@ class WideFetch(Fetch[AskedPartition, PartitionData, FetchResponse]):
 
 
 def _slices(asked: Sequence[AskedPartition], partitions: Partitions) -> Iterator[int]:
-    """Where each slice ends."""
+    """Yield the end index of each slice."""
     weight = 0
     for at, each in enumerate(asked):
         weight += 1 if not partitions.unopened or partitions.if_opened(each.topic, each.index) else _OPENING
@@ -94,7 +94,7 @@ def _slices(asked: Sequence[AskedPartition], partitions: Partitions) -> Iterator
 
 
 def _append(topics: list[TopicData], more: list[TopicData]) -> None:
-    """Puts the topics of the next slice behind those of the ones before; a slice may end within a topic."""
+    """Append the topics of the next slice; a slice may end within a topic."""
     if topics and more and (topics[-1].topic, topics[-1].topic_id) == (more[0].topic, more[0].topic_id):
         topics[-1].partitions += more[0].partitions
         more = more[1:]

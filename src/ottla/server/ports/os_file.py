@@ -9,9 +9,9 @@ Rules:
   everything counts as warm.
 - Writes go to an explicit position. Bytes that a failed write left beyond the end are truncated, at the latest before
   the next write.
-- `size` includes bytes that wait to be written (`log.waiting`); the bytes in the file end at `written`. One thread at a
-  time writes waiting bytes, after truncating what an earlier truncation or failure left beyond `written`. A truncation
-  during such a write leaves the file torn: the next writer waits until that write is done.
+- `size` includes bytes that wait to be written (`log/files/pending_writes.py`); the bytes in the file end at `written`.
+  One thread at a time writes waiting bytes, after truncating what an earlier truncation or failure left beyond
+  `written`. A truncation during such a write leaves the file torn: the next writer waits until that write is done.
 - `OSError` becomes `StorageError` with its errno; a socket that is not ready stays `BlockingIOError`.
 """
 

@@ -1,7 +1,7 @@
 """Assignments: tells the controller in which data directory each replica of this node lies (KIP-858).
 
-The controller needs it to know whose leader to move when a directory fails. What it knows already is not told again;
-one request is under way at a time, and what is refused for now is tried again until it is settled or no longer true.
+The controller needs this to move leaderships when a directory fails. An assignment that the controller knows is not
+sent again. One request is under way at a time, and refused assignments are retried until they are accepted or outdated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Assignments:
         self._loop = loop
         self._metadata = metadata
         self._link = link
-        self._due: dict[Key, bytes] = {}  # → the directory's id
+        self._due: dict[Key, bytes] = {}  # partition → the id of its directory
         self._waiting: dict[Key, asyncio.Future[bool]] = {}
         self._sending: asyncio.Task[None] | None = None
 
@@ -43,7 +43,9 @@ class Assignments:
             self._sending = self._loop.create_task(self._send_all())
 
     async def told(self, key: Key, directory_id: bytes) -> bool:
-        """Tells it and waits until the controller has agreed; False if there is no such replica any more."""
+        """Send an assignment and wait until the controller has accepted it; False if the replica does not exist any
+        more.
+        """
         self.forget(key)
         self.tell(key, directory_id)
         future: asyncio.Future[bool] = self._loop.create_future()
@@ -82,7 +84,7 @@ class Assignments:
         return False
 
     async def _send(self, told: dict[Key, bytes]) -> bool:
-        """Whether all of it is settled."""
+        """Send one request; return whether all of its assignments are settled."""
         node_id = self._metadata.node_id
         request = AssignReplicasToDirsRequest(
             broker_id=node_id,
@@ -101,7 +103,8 @@ class Assignments:
                     code = error_code(data.error_code)
                     if code == ErrorCode.NONE or code in _GONE:
                         settled += 1
-                        if self._due.get(key) == directory.id:  # it may have moved on meanwhile
+                        # the replica may have moved to another directory meanwhile
+                        if self._due.get(key) == directory.id:
                             del self._due[key]
                             self._settle(key, code == ErrorCode.NONE)
         return settled == len(told)

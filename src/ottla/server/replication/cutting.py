@@ -1,8 +1,8 @@
-"""Cutting a follower's log where its leader says that their histories part, without holding up anybody else.
+"""Truncating a follower's log where the leader says that their histories diverge, without delaying other work.
 
-As a rule that is a moment's work. Where it is not (`log.cut.is_long`), what the producers were at that offset is found
-in a worker thread first. The partition is not fetched meanwhile, so its log stays as it is, unless it begins to lead;
-then there is nothing to cut any more.
+Usually this takes a moment. If it takes longer (`log.cut.is_long`), a worker thread first rebuilds the state of the
+producers at that offset. The partition is not fetched meanwhile, so its log does not change unless it becomes the
+leader; then there is nothing to truncate any more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ def cut_now(partition: Partition, epoch: int, end_offset: int, runtime: Runtime,
 
 
 async def cut_long(partition: Partition, epoch: int, end_offset: int, runtime: Runtime, storage: Storage) -> None:
-    """Raises ApiError if the partition is led by another node, or was cut by somebody else, before it is done."""
+    """Truncate with the help of a worker; raise ApiError if the leader changed, or the log was truncated otherwise,
+    meanwhile.
+    """
     leader_epoch, cuts, log = partition.leader_epoch, partition.cuts, partition.log
     offset = partition.cut_point(epoch, end_offset)
     producers = await runtime.in_worker(producers_at, log, offset, runtime.now_ms())

@@ -1,15 +1,15 @@
 """Fetcher: follows all partitions that one other broker leads.
 
-One fetch at a time carries all of them (`session`). Its answer is applied partition by partition, each with one write,
-and the next fetch leaves in the same turn: its offsets are the acknowledgement that the leader waits for. Where records
-must be on disk before they count, it leaves when they are.
+One fetch at a time carries all of them (`session`). Its response is applied partition by partition, each with one
+write, and the next fetch is sent in the same turn of the loop: its offsets are the acknowledgement that the leader
+waits for. If records must be synced before they count, the next fetch is sent after the sync.
 
 Rules:
-- While a fetch waits at the leader, a second one may be sent to name partitions that have joined: after an election
-  nobody waits for the end of a long poll. What the second answer repeats is ignored.
-- What goes wrong with one partition rests that partition, for longer each time. The others go on.
-- What goes wrong with the connection rests the fetcher, briefly at first. News from the cluster end either rest.
-- Nothing here is a task but connecting: an answer is handled where it arrives, before anything else is received.
+- While a fetch waits at the leader, a second one may be sent to add partitions: so after an election a new partition
+  does not wait for the end of a long poll. Records that the second response repeats are ignored.
+- An error of one partition pauses that partition, for longer each time. The others go on.
+- An error of the connection pauses the fetcher, briefly at first. A change in the metadata ends either pause.
+- Only connecting is a task: a response is handled where it arrives, before anything else is received.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ANEW = (
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
 )
-# What passes by itself when the leader, or this node, has heard of the last election.
+# Errors that end by themselves when the leader and this node have both applied the last election.
 _PASSING = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -79,7 +79,7 @@ class Fetcher:
         address_of: Callable[[int], Address | None],
         leader_lost: Callable[[int], None],
     ) -> None:
-        """`address_of` gives a broker's address; `leader_lost` hears that the connection to the leader broke."""
+        """`address_of` returns a broker's address; `leader_lost` is called when the connection to the leader broke."""
         self.leader_id = leader_id
         self.session = SessionWithLeader()
         self._loop = runtime.loop
@@ -96,12 +96,12 @@ class Fetcher:
         self._connection: Connection | None = None
         self._version = 0
         self._in_flight = 0
-        self._valid_from = 0  # answers to requests with lower numbers are of no interest
+        self._valid_from = 0  # responses to requests with lower numbers are ignored
         self._connecting: asyncio.Task[None] | None = None
         self._failures = 0
         self._retry: asyncio.TimerHandle | None = None
         self._resting: dict[Key, tuple[Followed, asyncio.TimerHandle | asyncio.Task[None]]] = {}
-        self._syncing = 0  # partitions that the next fetch waits for
+        self._syncing = 0  # the number of syncs that the next fetch waits for
         self._pump_due = False
         self._closed = False
 
@@ -111,13 +111,13 @@ class Fetcher:
     # --- for Replication
 
     def follows(self, key: Key, partition: Partition) -> bool:
-        """Whether it follows this very partition, in its present epoch."""
+        """Return whether this very partition is followed in its current leader epoch."""
         resting = self._resting.get(key)
         followed = self.session.followed.get(key) if resting is None else resting[0]
         return followed is not None and followed.partition is partition and followed.epoch == partition.leader_epoch
 
     def add(self, key: Key, partition: Partition) -> None:
-        """Follow this partition, or follow it anew (in another epoch)."""
+        """Follow this partition, or follow it anew (in another leader epoch)."""
         self._wake_up(key)
         self._join(Followed(key, partition))
         self.hurry()
@@ -127,7 +127,7 @@ class Fetcher:
         self.session.remove(key)
 
     def hurry(self) -> None:
-        """There is news of the leader: whatever was put off is tried at once."""
+        """End the pause of the fetcher, because the metadata changed."""
         self._failures = 0
         if self._retry is not None:
             self._retry.cancel()
@@ -152,7 +152,7 @@ class Fetcher:
     # --- sending
 
     def _soon(self) -> None:
-        """In the next turn of the loop, so that an election of many partitions leads to one request."""
+        """Send a fetch in the next turn of the loop, so that an election of many partitions leads to one request."""
         if not self._pump_due:
             self._pump_due = True
             self._loop.call_soon(self._pump)
@@ -184,7 +184,7 @@ class Fetcher:
                 raise NotConnected(f"{address} does not know topics by their ids")
         except Exception as error:
             self._connecting = None
-            if not isinstance(error, ClientError):  # a mistake of ours must not end the following for good
+            if not isinstance(error, ClientError):  # a bug must not end replication for good
                 log.exception("broker %d cannot be followed", self.leader_id)
                 error = NotConnected("an error of our own")
             self._lost(error)
@@ -201,7 +201,7 @@ class Fetcher:
         session = self.session
         opening = session.id == 0
         request = session.request(settings[REPLICA_FETCH_MAX_BYTES])
-        # The first answer only opens the session: from then on somebody who joins need not wait.
+        # The first fetch only opens the session and does not wait: within a session, a second fetch can add partitions.
         request.max_wait_ms = 0 if opening and not session.is_refused else settings[REPLICA_FETCH_WAIT_MAX_MS]
         request.min_bytes = settings[REPLICA_FETCH_MIN_BYTES]
         request.max_bytes = settings[REPLICA_FETCH_RESPONSE_MAX_BYTES]
@@ -239,9 +239,9 @@ class Fetcher:
     # --- answers
 
     def _answered(self, connection: Connection, number: int, opening: bool, found: FetchResponse | ClientError) -> None:
-        """Its records are there until this returns."""
+        """Handle a response; its records are valid until this returns."""
         if isinstance(found, ClientError):
-            # Not inline: whoever ends a connection is in the middle of its own work.
+            # Not inline: the caller is in the middle of closing the connection.
             self._loop.call_soon(self._broke, connection, found)
             return
         if connection is not self._connection or self._closed:
@@ -284,15 +284,15 @@ class Fetcher:
                     session.moved(followed)
 
     def _begin_anew(self) -> None:
-        """With everything; answers that are still to come do not matter."""
+        """Start with a full fetch; responses that are still to come are ignored."""
         self._valid_from = self.session.number
         self.session.reset()
 
     def _take(self, followed: Followed, data: _PartitionData) -> None:
-        """What one partition got; nothing that goes wrong here touches the others."""
+        """Apply the response for one partition; an error here does not affect the other partitions."""
         partition = followed.partition
         if not self._partitions.holds(partition):
-            self.session.remove(followed.key)  # its directory failed
+            self.session.remove(followed.key)  # the directory of the partition failed
             return
         try:
             if data.error_code:
@@ -320,7 +320,7 @@ class Fetcher:
     def _apply(self, followed: Followed, data: _PartitionData) -> None:
         partition = followed.partition
         if data.diverging_epoch.epoch >= 0:
-            return  # it was cut, and nothing came with that
+            return  # the log was truncated; such a response has no records
         now_ms = self._runtime.now_ms()
         taken_bytes = partition.append_fetched(
             data.records or b"", data.high_watermark, data.log_start_offset, now_ms=now_ms
@@ -331,7 +331,7 @@ class Fetcher:
                 self._sync(followed)
 
     def _cut(self, followed: Followed, diverging: _PartitionData.EpochEndOffset) -> bool:
-        """Cut its end off where the leader says; False if that takes so long that the others do not wait for it."""
+        """Truncate the log where the leader says; False if that takes so long that it is done in the background."""
         partition, epoch, end_offset = followed.partition, diverging.epoch, diverging.end_offset
         log.info("%s diverges at epoch %d, offset %d", partition.name, epoch, end_offset)
         if is_long_cut(partition, epoch, end_offset):
@@ -343,7 +343,7 @@ class Fetcher:
     # --- syncing
 
     def _sync(self, followed: Followed) -> None:
-        """`ottla.fsync.before.ack`: the leader hears of the records when they are on disk here."""
+        """Sync before the next fetch (`ottla.fsync.before.ack`), which tells the leader that the records are here."""
         partition = followed.partition
         self._storage.syncer.request(partition)
         if partition.tells is None and self._partitions.holds(partition):
@@ -352,7 +352,7 @@ class Fetcher:
             self._storage.waiters.watch(Later(), (partition,), partial(self._synced, followed), timeout_ms)
 
     def _synced(self, followed: Followed, changed: object) -> bool:
-        """A sync that failed has cut the end off: then there is nothing to wait for either."""
+        """End the wait for a sync. A failed sync has truncated the log: then the wait ends, too."""
         partition = followed.partition
         if changed is not None and partition.tells is None and self._partitions.holds(partition):
             return False
@@ -364,7 +364,9 @@ class Fetcher:
         return True
 
     def _wait_for_disk(self, followed: Followed) -> None:
-        """The leader must not hear of what is not written here; other partitions go on."""
+        """Pause this partition until its records are written, because the leader must not count them before; others go
+        on.
+        """
         if followed.partition.needs_sync:
             self._storage.syncer.request(followed.partition)
         self._set_aside(followed, partial(self._written, followed.partition))
@@ -383,7 +385,7 @@ class Fetcher:
             self._storage.waiters.watch(Later(), (partition,), settle, timeout_ms)
         await done
 
-    # --- what goes wrong with a partition
+    # --- errors of a partition
 
     def _refused(self, followed: Followed, code: int) -> None:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -411,9 +413,9 @@ class Fetcher:
             self._soon()
 
     def _join(self, followed: Followed) -> None:
-        """It is fetched from now on: from its end, which tells the leader what is here."""
+        """Fetch the partition from now on, from its log end offset, which tells the leader what is here."""
         if followed.partition.log.unwritten:
-            self._wait_for_disk(followed)  # it led until now, and its disk is slow
+            self._wait_for_disk(followed)  # it was the leader until now, and its disk is slow
         else:
             self.session.add(followed)
 
@@ -425,7 +427,7 @@ class Fetcher:
         return found[1]
 
     def _set_aside(self, followed: Followed, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        """The partition is not fetched until `work` on it is done."""
+        """Pause the partition until `work` on it is done."""
         self.session.remove(followed.key)
         self._resting[followed.key] = followed, self._loop.create_task(self._go_on_after(followed, work))
 

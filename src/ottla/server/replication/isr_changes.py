@@ -1,9 +1,9 @@
-"""IsrChanges: what the partitions led here want the controller to decide about their in-sync replicas.
+"""IsrChanges: proposes changes of the in-sync replicas to the controller, for the partitions led here.
 
-One AlterPartition is under way at a time and carries what was proposed until it left, up to a bound. A request that
-fails as a whole is sent again a little later, with what is still to be proposed; a proposal ends with the controller's
-answer or with newer terms from the metadata, whichever comes first. Followers that fell behind are looked for by the
-clock.
+One AlterPartition is under way at a time and carries the changes proposed before it was sent, up to a bound. A request
+that fails as a whole is sent again a little later, with the proposals that are still valid. A proposal ends with the
+controller's answer or with a newer state in the metadata, whichever comes first. A periodic check looks for followers
+that fell behind.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class IsrChanges:
         self._looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """There are followers here that may fall behind."""
+        """Start the check for followers that fall behind; called when this node leads a replicated partition."""
         if self._looking is None:
             self._looking = self._loop.create_task(self._look_for_laggards())
 
     def consider(self, partition: Partition) -> None:
-        """It has something to propose, or may have."""
+        """Check whether the partition has a change to propose, and send it."""
         self._due[partition] = None
         if self._sending is None:
             self._sending = self._loop.create_task(self._send_all())
@@ -72,7 +72,9 @@ class IsrChanges:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _look_for_laggards(self) -> None:
-        """Kafka's pace: a follower is out of the ISR at most 1.5 times replica.lag.time.max.ms after it stopped."""
+        """Check as often as Kafka: a follower leaves the ISR at most 1.5 times replica.lag.time.max.ms after it
+        stopped.
+        """
         while True:
             await asyncio.sleep(self._configs.broker[REPLICA_LAG_TIME_MAX_MS] / 2000)
             for number, partition in enumerate(tuple(self._partitions.opened()), start=1):
@@ -113,7 +115,7 @@ class IsrChanges:
         return found
 
     def _still_proposed(self, proposed: _Proposed) -> _Proposed:
-        """Those that nothing has settled meanwhile, and what has come to them."""
+        """Return the proposals that are not settled meanwhile, and new ones."""
         left = {
             key: (partition, proposal)
             for key, (partition, proposal) in proposed.items()
@@ -126,7 +128,7 @@ class IsrChanges:
         return in_sync is not None and in_sync.pending is proposal and self._partitions.holds(partition)
 
     async def _ask(self, proposed: _Proposed) -> _Proposed:
-        """Asks the controller; what it has to be asked again."""
+        """Send the proposals to the controller; return those that have to be sent again."""
         node_id = self._metadata.node_id
         request = AlterPartitionRequest(
             broker_id=node_id,
@@ -147,7 +149,7 @@ class IsrChanges:
         return again
 
     def _settle(self, partition: Partition, data: _Answer) -> bool:
-        """What the controller said about one; whether to ask it the same again."""
+        """Apply the controller's answer for one partition; return whether to send the same proposal again."""
         error = error_code(data.error_code)
         if error != ErrorCode.NONE:
             log.info("another ISR of %s was refused: %s", partition.name, error.name)
@@ -161,7 +163,9 @@ class IsrChanges:
 
 
 def _errors(response: AlterPartitionResponse) -> Iterable[int]:
-    """A controller that is behind says NOT_CONTROLLER of the partitions that it knows too little of."""
+    """Return all error codes: a controller that is behind answers NOT_CONTROLLER for partitions whose state
+    it lacks.
+    """
     yield response.error_code
     yield from (data.error_code for topic in response.topics for data in topic.partitions)
 

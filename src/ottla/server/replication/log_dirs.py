@@ -1,12 +1,12 @@
-"""LogDirs: replicas that move from one data directory of this node to another (AlterReplicaLogDirs).
+"""LogDirs: moves replicas from one data directory of this node to another (AlterReplicaLogDirs).
 
-The target gets a future replica, `topic-0.….-future`, which is filled from the present one while that goes on serving.
-Once it has caught up the controller is told where the replica will lie, and in one step, in which nothing is appended,
-the future one takes the other's place. Moves are made one after the other, no faster than
-replica.alter.log.dirs.io.max.bytes.per.second, their file work in a worker thread; a restart goes on with them.
+The target directory gets a future replica, `topic-0.….-future`, which is filled from the current one while that goes on
+serving. Once it has caught up, the controller is told the new directory, and in one step, in which nothing is appended,
+the future replica replaces the current one. Moves are made one after the other, no faster than
+replica.alter.log.dirs.io.max.bytes.per.second, with their file work in a worker thread; a restart continues them.
 
-Whatever is cut off the present replica meanwhile is cut off the future one: everything above the high watermark that
-was known before the cut, and what the epochs say.
+When the current replica is truncated meanwhile, so is the future one: everything above the high watermark that was
+known before the truncation, and whatever the leader epochs show to be different.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PAUSE_MS = 50
 
 
 class _SourceError(Exception):
-    """The disk failed from which a replica was to be moved."""
+    """An error of the disk from which a replica is being moved."""
 
     def __init__(self, error: StorageError) -> None:
         super().__init__(error)
@@ -55,7 +55,7 @@ def _at_source() -> Iterator[None]:
 
 
 class Move:
-    """One replica on its way."""
+    """The move of one replica."""
 
     __slots__ = ("copy", "cuts", "is_leaving", "key", "name", "partition", "safe_offset", "source", "target")
 
@@ -75,9 +75,9 @@ class Move:
         self.target = target
         self.copy = copy
         self.cuts = partition.cuts
-        # Below it the copy is right, whatever was cut: it was committed when it was last looked at.
+        # Below this offset the copy is correct despite any truncation: these records were committed at the last check.
         self.safe_offset = min(copy.next_offset, partition.high_watermark)
-        self.is_leaving = False  # the controller was told of the target
+        self.is_leaving = False  # whether the controller was told the target directory
 
 
 class LogDirs:
@@ -100,7 +100,7 @@ class LogDirs:
     # --- for the node and the handlers
 
     def start(self) -> None:
-        """Goes on with what the last run began."""
+        """Continue the moves of the last run."""
         for directory in self._partitions.directories:
             for name, path in directory.futures.items():
                 home = Directory(directory.disk, path)
@@ -111,7 +111,7 @@ class LogDirs:
                     or topic_id is None
                     or name in self._moves
                     or self._is_in(name, directory)
-                    # Of a topic that was made anew under the same name, nothing else tells its records from this one's.
+                    # The topic may have been created anew under the same name: only the topic id tells.
                     or (identity_of(home) or _id_in(path)) != topic_id
                 ):
                     self._partitions.removal.add(0, Doomed(home))
@@ -123,7 +123,9 @@ class LogDirs:
             directory.futures.clear()
 
     def move(self, name: TopicPartition, path: str) -> ErrorCode:
-        """Begins to move a replica to the directory at `path`, or ends a move that is under way to another one."""
+        """Start moving a replica to the directory at `path`; a move to another directory that is under way is
+        abandoned.
+        """
         partitions = self._partitions
         target = next((each for each in partitions.directories if each.path == path), None)
         if len(f"{name}.{'0' * 32}{FUTURE_DIRECTORY}") > _NAME_CHARS_MAX:
@@ -149,7 +151,7 @@ class LogDirs:
         if moving is not None or self._is_in(name, target):
             return ErrorCode.NONE
         if any(directory.failure is not None for directory in partitions.directories):
-            return ErrorCode.KAFKA_STORAGE_ERROR  # it might be there already
+            return ErrorCode.KAFKA_STORAGE_ERROR  # the replica might be in that directory already
         topic_id = partitions.topic_id(name.topic)
         assert topic_id is not None, "the partition was found"
         try:
@@ -163,16 +165,16 @@ class LogDirs:
         return [move for move in self._moves.values() if move.target is directory]
 
     def is_leaving(self, key: Key) -> bool:
-        """Whether the controller knows better where the replica will be."""
+        """Return whether the controller already knows the target directory of the replica."""
         return any(move.key == key and move.is_leaving for move in self._moves.values())
 
     def forget(self, key: Key) -> None:
-        """The replica is gone."""
+        """Abandon the move of a replica that was removed."""
         for move in [each for each in self._moves.values() if each.key == key]:
             self._abandon(move)
 
     async def close(self) -> None:
-        """What is under way is left as it is, for the next start."""
+        """Stop; unfinished moves are left as they are, for the next start."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -259,9 +261,10 @@ class LogDirs:
             await asyncio.sleep(_PAUSE_MS / 1000)
 
     async def _finish(self, move: Move) -> bool:
-        """The last few records, and the change of places; False if it has to be tried again.
+        """Copy the last records and replace the current replica; False if it has to be tried again.
 
-        Meanwhile nothing is synced where it lies: what counts as synced there would have to be on disk here, too.
+        The current replica is not synced meanwhile: everything that counts as synced there must be synced in the copy,
+        too.
         """
         partition = move.partition
         if not self._syncer.hold(partition):
@@ -280,7 +283,7 @@ class LogDirs:
         return True
 
     async def _copy_some(self, move: Move) -> bool:
-        """The next piece; False when the copy has caught up, or is not wanted any more."""
+        """Copy the next piece within the quota; False when the copy has caught up or the move was abandoned."""
         if not self._is_on(move):
             return False
         if self._quota.is_exceeded:
@@ -308,7 +311,7 @@ class LogDirs:
             return await self._runtime.in_worker(fetched.slice.read)
 
     def _follow_cuts(self, move: Move) -> None:
-        """Makes the copy end where the source has the same."""
+        """Truncate the copy to where it agrees with the source."""
         partition, copy = move.partition, move.copy
         source, now_ms = partition.log, self._runtime.now_ms()
         if move.cuts != partition.cuts:
@@ -328,7 +331,7 @@ class LogDirs:
         move.safe_offset = min(copy.next_offset, partition.high_watermark)
 
     def _take_place(self, move: Move) -> bool:
-        """The last few records and the change of places, in one step; False if it has to be tried again."""
+        """Copy the last records and replace the current replica in one step; False if it has to be tried again."""
         partition = move.partition
         self._follow_cuts(move)
         source, copy = partition.log, move.copy
@@ -350,7 +353,7 @@ class LogDirs:
 
 
 def _is_less_durable(copy: Log, source: Log) -> bool:
-    """Whether records are known to be on disk of the one and not of the other."""
+    """Return whether some records are known to be synced in `source` and not in `copy`."""
     start = max(copy.recovery_point, source.log_start_offset)
     end = min(source.recovery_point, source.next_offset)
     with _at_source():
@@ -358,7 +361,7 @@ def _is_less_durable(copy: Log, source: Log) -> bool:
 
 
 def _id_in(path: str) -> bytes | None:
-    """The topic's id in the name of a future replica's directory; Kafka puts any other number there."""
+    """Return the topic id in the directory name of a future replica; Kafka puts a random number there."""
     try:
         return bytes.fromhex(path.removesuffix(FUTURE_DIRECTORY).rpartition(".")[2])
     except ValueError:

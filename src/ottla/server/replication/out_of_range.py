@@ -1,7 +1,7 @@
-"""Where a follower goes on whose end its leader does not have.
+"""How a follower continues if its leader does not have the follower's log end offset.
 
-Either the leader lost what the follower still has (an unclean election): the follower's surplus is cut off. Or the
-leader has deleted everything up to beyond the follower's end: the follower begins anew at the leader's start.
+Either the leader lost records that the follower still has (an unclean election): the follower is truncated. Or the
+leader has deleted all records up to beyond the follower's end: the follower starts anew at the leader's log start.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ottla.wire.messages.records.list_offsets import ListOffsetsRequest, ListOff
 
 log = logging.getLogger(__name__)
 
-# Not the connection that fetches: an answer there may wait for records to come.
+# A connection of its own: a response on the fetching connection may wait for records.
 PURPOSE = "replica-offsets"
 
 
 class RangeFinder:
-    """Moves the end of a follower's log to where its leader has records."""
+    """Moves the log end of a follower to an offset that its leader has."""
 
     def __init__(self, runtime: Runtime, configs: Configs, storage: Storage, peers: Peers) -> None:
         self._runtime = runtime
@@ -37,7 +37,7 @@ class RangeFinder:
         self._peers = peers
 
     async def move_end(self, partition: Partition, address: Address | None) -> None:
-        """`address` is the leader's. Raises ClientError, ApiError, StorageError."""
+        """Ask the leader at `address` and move the log end. Raises ClientError, ApiError, StorageError."""
         epoch = partition.leader_epoch
         if address is None:
             raise NotConnected(f"broker {partition.leader_id} has no address")
@@ -55,7 +55,7 @@ class RangeFinder:
             partition.begin_at(start, now_ms=self._runtime.now_ms())
 
     async def _ask(self, partition: Partition, address: Address, timestamp: int) -> tuple[int, int]:
-        """(offset, epoch) of an end of the leader's log."""
+        """Return (offset, epoch) of the start or end of the leader's log."""
         topic = ListOffsetsRequest.Topic
         request = ListOffsetsRequest(
             replica_id=self._configs.node_id,

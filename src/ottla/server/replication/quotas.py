@@ -1,9 +1,9 @@
 """Replication quotas: how fast replicas that are catching up may be copied, so that a reassignment does not starve
-everybody else.
+clients.
 
 Kafka's rules: a rate per broker (`…throttled.rate`) for the replicas a topic lists (`…throttled.replicas`, as
-`partition:broker` pairs or `*`). All of their bytes count; only those that are not in sync are ever held back. The rate
-is taken over a window of samples.
+`partition:broker` pairs or `*`). All bytes of these replicas count; only replicas that are not in sync are throttled.
+The rate is measured over a window of samples.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ottla.model.topic_settings import FOLLOWER_REPLICATION_THROTTLED_REPLICAS, 
 from ottla.server.settings.configs import Configs
 
 _ALL = "*"
-# How long a partition rests whose quota is used up; the rate is looked at again then.
+# The pause of a partition whose quota is used up; then the rate is checked again.
 _PAUSE_MS = 100
 
 
@@ -63,7 +63,7 @@ class Rate:
 
 
 class Quota:
-    """One of the rates of a broker. Without one (`limit` None) nothing is counted."""
+    """One of the rates of a broker. Without a limit (None) nothing is counted."""
 
     def __init__(self, configs: Configs, now_ms: Callable[[], int], limit: Setting[int | None], rate: Rate) -> None:
         self._configs = configs
@@ -86,7 +86,7 @@ class Quota:
 
 
 class ReplicaQuota(Quota):
-    """For the replicas that topics list."""
+    """A quota for the replicas that topics list."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class ReplicaQuota(Quota):
     ) -> None:
         self._throttled = throttled
         self._is_in_sync = is_in_sync
-        self._listed: dict[str, frozenset[int] | None] = {}  # None: all of them
+        self._listed: dict[str, frozenset[int] | None] = {}  # None: all partitions
         settings = configs.broker
         rate = Rate(settings[REPLICATION_QUOTA_WINDOW_NUM], settings[REPLICATION_QUOTA_WINDOW_SIZE_SECONDS] * 1000)
         super().__init__(configs, now_ms, limit, rate)
@@ -121,7 +121,7 @@ class ReplicaQuota(Quota):
 
 
 class FollowerQuota(ReplicaQuota):
-    """Of this broker's own replicas that catch up."""
+    """The quota of this broker's own replicas that catch up."""
 
     def received(self, topic: str, index: int, size_bytes: int) -> None:
         self._moved(topic, index, size_bytes)
@@ -139,7 +139,9 @@ class FollowerQuota(ReplicaQuota):
 
 
 class LeaderQuota(ReplicaQuota):
-    """Of other brokers' replicas that catch up with this one; the caller knows that the follower is not in sync."""
+    """The quota of other brokers' replicas that catch up with this one; the caller knows that the follower is not in
+    sync.
+    """
 
     def sent(self, topic: str, index: int, size_bytes: int) -> None:
         self._moved(topic, index, size_bytes)
@@ -176,13 +178,13 @@ class Quotas:
                 return
 
     def configure(self) -> None:
-        """Takes on the settings as they are now."""
+        """Read the current settings."""
         for quota in (self.leader, self.follower, self.log_dirs):
             quota.configure()
 
 
 def _parse(listed: Any, node_id: int) -> frozenset[int] | None:
-    """The partitions of a list like `0:1,0:2,3:1` that name this broker."""
+    """Return the partitions that are listed with this broker in a list like `0:1,0:2,3:1`; None for `*`."""
     entries = [entry.strip() for entry in listed or ()]
     if _ALL in entries:
         return None

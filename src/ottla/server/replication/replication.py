@@ -1,11 +1,11 @@
-"""Replication: which partitions this node follows, and from whom; the changes of in-sync replicas that it proposes as a
-leader; where its replicas lie.
+"""Replication: the partitions this node follows and their leaders; the ISR changes it proposes as a leader; the
+directories of its replicas.
 
-It hears of changes after `Partitions` has: roles are known, replicas that are gone are gone. There is one fetcher per
-leader. Partitions that nobody has opened yet are opened here, a few per turn of the loop; those that are open (all of
-them, when an election comes) are followed at once.
+Changes of the metadata arrive here after `Partitions` has applied them: roles are known, and removed replicas are gone.
+There is one fetcher per leader. Unopened partitions are opened here, a few per turn of the loop; opened ones (all of
+them, in an election) are followed at once.
 
-A node that is alone needs almost nothing of this, so its parts are made, and imported, when they are first needed.
+A single node needs almost nothing of this, so the parts are made, and imported, when they are first needed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ _GONE = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Error
 
 class Replication:
     """`quotas` bound how fast replicas are copied. `log_dirs` moves replicas between the data directories of this node;
-    it is made when it is first needed."""
+    it is made when it is first needed.
+    """
 
     def __init__(
         self, runtime: Runtime, configs: Configs, storage: Storage, peers: Peers, member: QuorumMember
@@ -73,8 +74,8 @@ class Replication:
         self._node_id = member.metadata.node_id
         self._listener = inter_broker_listener(configs.broker)
         self._fetchers: dict[int, Fetcher] = {}  # by leader
-        self._leader_of: dict[Key, int] = {}  # of what is followed
-        self._unopened: dict[Key, int] = {}  # → leader
+        self._leader_of: dict[Key, int] = {}  # the leader of each followed partition
+        self._unopened: dict[Key, int] = {}  # followed partitions that are not open yet → leader
         self._opening: asyncio.Task[None] | None = None
         self._slice = Tally(limits.METADATA_RECORDS_PER_SLICE)
         self._isr_changes: IsrChanges | None = None
@@ -112,7 +113,7 @@ class Replication:
 
     @property
     def moves(self) -> LogDirs | None:
-        """Replicas that move between directories, if any ever did."""
+        """The moves of replicas between directories; None if there never were any."""
         return self._log_dirs
 
     # --- for the node
@@ -123,7 +124,7 @@ class Replication:
         in_one_go(self.reloading(state))
 
     def reloading(self, state: ClusterState) -> Steps:
-        """The cluster's state is another as a whole."""
+        """Follow a new state that replaced the old one as a whole (a snapshot)."""
         self.quotas.configure()
         for key in tuple(self._leader_of):
             topic = state.topic_by_id.get(key.topic_id)
@@ -139,7 +140,7 @@ class Replication:
         yield from self._hear_of_all(state)
 
     def following(self, changes: Sequence[Change]) -> Steps:
-        """The cluster changed, and `Partitions` knows."""
+        """Follow changes of the metadata, which `Partitions` has applied already."""
         self.quotas.follow(changes)
         for change in changes:
             match change:
@@ -160,7 +161,7 @@ class Replication:
                 self._may_have_left(change.old.id)
 
     def consider(self, partition: Partition) -> None:
-        """A partition that is led here may want another ISR."""
+        """Check whether a partition led here needs another ISR."""
         self.isr_changes.consider(partition)
 
     async def close(self) -> None:
@@ -174,7 +175,9 @@ class Replication:
                 await part.close()
 
     def _may_have_left(self, broker_id: int) -> None:
-        """Idle followers do not make leaders look at their partitions: nobody else would see that one need not wait."""
+        """Tell the partitions led here that a broker may be gone. Idle followers do not make a leader check its
+        partitions, so otherwise requests would go on waiting for that broker.
+        """
         broker = self._metadata.state.brokers.get(broker_id)
         if broker is None or not broker.active:
             for partition in self._partitions.opened():
@@ -183,7 +186,9 @@ class Replication:
     # --- roles
 
     def _follow_new(self, topic: Topic, states: Sequence[PartitionState]) -> Steps:
-        """Those that only this node has, where the cluster says, are nobody else's affair."""
+        """Follow new partitions; skip those whose only replica is here, in the assigned directory, because they need
+        nothing.
+        """
         sole = (self._node_id,)
         for state in states:
             if self._slice.is_full():
@@ -195,13 +200,13 @@ class Replication:
             self._follow(topic, state)
 
     def _follow(self, topic: Topic, state: PartitionState) -> None:
-        """Whom to fetch a partition from, if from anybody."""
+        """Follow the partition's leader, if it is another broker."""
         key = Key(topic.id, state.index)
         directory = self._partitions.directory_of(TopicPartition(topic.name, state.index))
         if self._node_id not in state.replicas or directory is None or directory.offline:
             self._gone(key)
             return
-        # Journals of old Kafkas know nothing of directories, and need not.
+        # Metadata of old Kafka versions has no directories, and needs none.
         unknown = state.directories and assigned_directory(state, self._node_id) != directory.id
         if unknown and not (self.moves is not None and self.moves.is_leaving(key)):
             self.assignments.tell(key, directory.id)
@@ -238,7 +243,7 @@ class Replication:
                 self._metadata,
                 self.quotas.follower,
                 self._address_of,
-                # Where the controller is, a broken connection may be the first sign that a broker is gone.
+                # On the active controller, a broken connection may be the first sign that a broker is gone.
                 self._member.liveness.look_at,
             )
             self._fetchers[leader_id] = fetcher
@@ -246,7 +251,7 @@ class Replication:
         fetcher.add(key, partition)
 
     def _gone(self, key: Key) -> None:
-        """There is no such replica here, or none that can be used."""
+        """Stop everything for a replica that is not here any more or cannot be used."""
         self._forget(key)
         if self._log_dirs is not None:
             self._log_dirs.forget(key)
@@ -260,7 +265,7 @@ class Replication:
             self._fetchers[leader_id].remove(key)
 
     async def _open_some(self) -> None:
-        """Opening takes the disk's time: others get a turn between."""
+        """Open followed partitions, a few per turn of the loop, because opening takes time."""
         try:
             while self._unopened:
                 for key in tuple(islice(self._unopened, limits.PARTITIONS_OPENED_PER_TURN)):
@@ -269,14 +274,16 @@ class Replication:
                         self._fetch_from(leader_id, key, self._partitions.find_by_id(*key))
                     except ApiError as error:
                         if error.code in _GONE:
-                            continue  # it is about to be said that it was deleted, or has moved
+                            continue  # the metadata is about to say that it was deleted or reassigned
                         log.error("partition %d of %s cannot be followed: %s", key.index, key.topic_id.hex(), error)
                 await asyncio.sleep(0)
         finally:
             self._opening = None
 
     def _heard_of(self, broker_id: int) -> None:
-        """A broker is back, or listens elsewhere. What it follows of ours may rejoin the ISR without fetching anew."""
+        """Handle a broker that is back or has another address. As a follower it may rejoin the ISR without
+        a new fetch.
+        """
         fetcher = self._fetchers.get(broker_id)
         if fetcher is not None:
             fetcher.hurry()
@@ -286,7 +293,9 @@ class Replication:
                 self.consider(partition)
 
     def _hear_of_all(self, state: ClusterState) -> Steps:
-        """Any broker may have come or left, and nobody says which: as `_heard_of` and `_may_have_left`, of all."""
+        """Do as in `_heard_of` and `_may_have_left` for all brokers, since a snapshot does not say which
+        ones changed.
+        """
         active = {broker.id for broker in state.brokers.values() if broker.active}
         for fetcher in self._fetchers.values():
             fetcher.hurry()
@@ -302,12 +311,12 @@ class Replication:
                 elif broker_id not in in_sync.isr:
                     self.consider(partition)
 
-    # --- what fetchers ask
+    # --- called by fetchers
 
     def _address_of(self, broker_id: int) -> Address | None:
         return broker_address(self._metadata.state, broker_id, self._listener)
 
     def _is_in_sync(self, topic: str, index: int) -> bool:
-        """Whether this node's replica is."""
+        """Return whether this node's replica is in sync."""
         found = self._metadata.state.topics.get(topic)
         return found is None or index >= len(found.partitions) or self._node_id in found.partitions[index].isr

@@ -1,12 +1,12 @@
 """SessionWithLeader: a follower's side of a fetch session (KIP-227) with one leader.
 
-The first fetch names all partitions and the leader remembers them; from then on each names only those whose position
-changed, and those that are to be forgotten. So a fetch costs what changed, not what is followed. Of very many
-partitions a fetch names some, and the next ones, which leave at once, the rest. A leader that gives no session is asked
-for everything each time.
+The first fetch names all partitions and the leader remembers them; later ones name only partitions whose position
+changed, and those to be forgotten. So the cost of a fetch depends on the changes, not on the number of partitions. If
+there are very many, a fetch names some of them, and the next fetches, which are sent at once, the rest. To a leader
+that grants no session, every fetch names all partitions.
 
-Requests have numbers. What was added to the session, or to it again, after a request was sent is not touched by the
-answer to that request; nor is a partition whose end is no longer where the leader was told it is.
+Requests have numbers. A response does not affect a partition that was added (again) after its request was sent, nor one
+whose log end is no longer where that request said.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Key(NamedTuple):
 
 
 class Position(NamedTuple):
-    """What the leader is told of a partition: all of it decides what it answers."""
+    """What the leader is told of a partition; its response depends on all of it."""
 
     offset: int
     leader_epoch: int
@@ -47,13 +47,14 @@ class Followed:
         self.partition = partition
         self.epoch = partition.leader_epoch
         self.told: Position | None = None
-        self.told_in = 0  # the number of the request that told it
-        self.since = 0  # the number of the first request that names it
-        self.failures = 0  # in a row
+        self.told_in = 0  # the number of the request that sent `told`
+        self.since = 0  # the number of the first request that names the partition
+        self.failures = 0  # consecutive failures
 
     def is_answered_by(self, number: int) -> bool:
-        """Whether the answer to that request is one to the present end of the log. It is not if the end moved while
-        the request was under way: an earlier answer brought the same, or a sync that failed cut it off."""
+        """Return whether the response to that request continues at the current log end. It does not if the log end
+        moved meanwhile: an earlier response brought the same records, or a failed sync truncated them.
+        """
         told = self.told
         return told is not None and number >= self.told_in and told.offset == self.partition.log.next_offset
 
@@ -67,15 +68,15 @@ class SessionWithLeader:
     def __init__(self) -> None:
         self.followed: dict[Key, Followed] = {}
         self.id = 0
-        self.number = 0  # of the next request
+        self.number = 0  # the number of the next request
         self._epoch = 0
         self._changed: dict[Key, Followed] = {}
         self._forgotten: dict[Key, None] = {}
-        self.is_refused = False  # the leader has no room for it now
-        self.is_urgent = False  # somebody joined: worth a request even while the leader has one that waits
+        self.is_refused = False  # the leader granted no session
+        self.is_urgent = False  # partitions were added: worth a second request while one waits at the leader
 
     def add(self, followed: Followed) -> None:
-        """Follow a partition from now on, or anew."""
+        """Follow a partition from now on, or follow it anew."""
         followed.told = None
         followed.since = self.number
         self.followed[followed.key] = self._changed[followed.key] = followed
@@ -90,19 +91,19 @@ class SessionWithLeader:
         return followed
 
     def moved(self, followed: Followed) -> None:
-        """Its position may have changed: the next request says so."""
+        """Name the partition in the next request if its position has changed."""
         if followed.position() != followed.told:
             self._changed[followed.key] = followed
 
     def reset(self) -> None:
-        """The leader knows nothing of it (any more): begin with everything."""
+        """Start with a full fetch, because the leader does not know the session (any more)."""
         self.id = self._epoch = 0
         self._forgotten.clear()
         for followed in self.followed.values():
             followed.told = None
 
     def request(self, partition_max_bytes: int) -> FetchRequest:
-        """The next fetch, without what all of them have in common."""
+        """Return the next fetch, without the fields that all fetches have in common."""
         changed = self._changed if self.id else self.followed
         rest: dict[Key, Followed] = {}
         if len(changed) > limits.PARTITIONS_NAMED_PER_FETCH and not self.is_refused:
@@ -124,7 +125,7 @@ class SessionWithLeader:
         return request
 
     def opened(self, session_id: int) -> None:
-        """The leader's answer to a request that named everything."""
+        """Take the session id from the response to a full fetch."""
         self.id = session_id
         self._epoch = 1 if session_id else 0
         self.is_refused = session_id == 0

@@ -1,9 +1,9 @@
 """Cold reads: data that is not in the page cache is read by threads, while the loop serves other requests.
 
-A slice of a log on its way to a socket, and a look-up of an old offset, raise `log.disk.Cold` if they would have to
-wait for the disk. A thread then reads the range once and discards the bytes: the range is in the page cache now, and
-the request that needed it is tried again. Each data directory has its own threads, so that a slow disk does not delay a
-fast one. There is at most one read per sending connection; look-ups are bounded.
+A slice of a log on its way to a socket, and a look-up of an old offset, raise `Cold` (`log/files/disk.py`) if they
+would have to wait for the disk. A thread then reads the range once and discards the bytes: the range is in the page
+cache now, and the request that needed it is tried again. Each data directory has its own threads, so that a slow disk
+does not delay a fast one. There is at most one read per sending connection; look-ups are bounded.
 """
 
 from __future__ import annotations
