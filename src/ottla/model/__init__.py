@@ -1,1 +1,1 @@
-"""Words every layer shares: ids, errors, limits, settings."""
+"""Definitions that all layers share: ids, errors, limits, settings."""

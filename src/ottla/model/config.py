@@ -1,11 +1,11 @@
 """`Config`: the typed, immutable view of some settings that all readers use.
 
-A setting's constant is the only key: `config[NUM_PARTITIONS]` is an `int` to the type checker. Names are for files,
-clients and messages, which look up the constant first (`BROKER_SETTINGS[name]`).
+A setting's constant is the only key: `config[NUM_PARTITIONS]` is an `int` to the type checker. Files, clients and
+messages use names; they look up the constant first (`BROKER_SETTINGS[name]`).
 
-A config is a layer of values over an optional base: what it does not set itself comes from the base; the lowest layer
-holds the defaults. So ten thousand topics without values of their own share one object, and a topic with three of them
-costs three entries.
+A config is a layer of values over an optional base: settings without a value of their own take it from the base; the
+lowest layer holds the defaults. So ten thousand topics without values of their own share one object, and a topic with
+three of them costs three entries.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from ottla.model.setting import REQUIRED, Setting
 T = TypeVar("T")
 
 _LISTENER_PREFIX = "listener.name."
-# Settings behind these prefixes belong to plug-ins that we do not know.
+# Settings with these prefixes belong to plug-ins that Ottla does not know.
 _FOREIGN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
 
 
@@ -36,8 +36,8 @@ class Config:
     ) -> None:
         """Parse `values`, ignoring unknown names.
 
-        A bad value raises INVALID_CONFIG, or with `lenient` is left out and told in `problems`: a value that is
-        already in the metadata log (perhaps of another version) must not stop the broker.
+        A bad value raises INVALID_CONFIG. With `lenient` it is left out instead and reported in `problems`: a value
+        that is already in the metadata log (perhaps of another version) must not stop the broker.
         """
         self._base = base
         self._values: dict[Setting[Any], Any] = {}
@@ -58,7 +58,7 @@ class Config:
 
     @classmethod
     def of_values(cls, values: Mapping[Setting[Any], Any], base: "Config") -> "Config":
-        """Make a config of values that are parsed already."""
+        """Make a config from values that are parsed already."""
         config = cls({}, {}, base)
         config._values.update(values)
         return config
@@ -66,7 +66,8 @@ class Config:
     def __getitem__(self, setting: Setting[T]) -> T:
         """Return the value of a setting: set here, set in the base, or its default.
 
-        Raise INVALID_CONFIG if it is required and not given, KeyError if it is none of this kind of config.
+        Raise INVALID_CONFIG if the setting is required and has no value, KeyError if it does not belong to this kind of
+        config.
         """
         layer = self
         while setting not in layer._values:
@@ -78,7 +79,7 @@ class Config:
         return value
 
     def __contains__(self, setting: Setting[Any]) -> bool:
-        """Say whether it has a value: all have one but those that are required and not given."""
+        """Say whether the setting has a value: every setting has one unless it is required and not given."""
         layer: Config | None = self
         while layer is not None:
             if setting in layer._values:
@@ -87,7 +88,7 @@ class Config:
         return False
 
     def is_set(self, setting: Setting[Any]) -> bool:
-        """Say whether somebody set it, here or in the base, though perhaps to its default."""
+        """Say whether the setting was set explicitly, here or in the base, even if to its default."""
         layer: Config | None = self
         while layer is not None:
             if setting.name in layer.texts and setting in layer._values:
@@ -106,7 +107,7 @@ def _no_value(setting: Setting[Any]) -> Exception:
 def base_name(name: str) -> str | None:
     """Return `<setting>` of `listener.name.<listener>.[<mechanism>.]<setting>`, or None for any other name.
 
-    Which part is the mechanism cannot be seen from the name alone, so both readings are left to `declared`.
+    The name alone does not show whether a part is the mechanism, so `declared` tries both readings.
     """
     if not name.startswith(_LISTENER_PREFIX):
         return None
@@ -115,7 +116,7 @@ def base_name(name: str) -> str | None:
 
 
 def declared(name: str, settings: Mapping[str, Setting[Any]]) -> Setting[Any] | None:
-    """Find the declaration behind a name, also when it carries a listener (and mechanism) prefix."""
+    """Find the declaration of a setting by its name, also with a listener (and mechanism) prefix."""
     if name in settings:
         return settings[name]
     rest = base_name(name)
@@ -125,7 +126,7 @@ def declared(name: str, settings: Mapping[str, Setting[Any]]) -> Setting[Any] | 
 
 
 def without_effect(values: Mapping[str, str], settings: Mapping[str, Setting[Any]]) -> list[str]:
-    """List the names whose values are other than the default, and change nothing here."""
+    """List the names of settings that have no effect here and whose values differ from the default."""
     found = []
     for name, text in values.items():
         setting = declared(name, settings)
@@ -135,10 +136,10 @@ def without_effect(values: Mapping[str, str], settings: Mapping[str, Setting[Any
 
 
 def unknown(values: Iterable[str], settings: Mapping[str, Setting[Any]]) -> list[tuple[str, str | None]]:
-    """List the names that mean nothing here, each with the known name it looks like most (or None)."""
+    """List the names that are no known setting, each with the most similar known name (or None)."""
     strangers = [name for name in values if declared(name, settings) is None and not name.startswith(_FOREIGN_PREFIXES)]
     if not strangers:
         return []
-    from difflib import get_close_matches  # few nodes need it, and it would be loaded by every start
+    from difflib import get_close_matches  # imported here because few nodes need it and a start should be quick
 
     return [(name, next(iter(get_close_matches(name, settings, n=1, cutoff=0.75)), None)) for name in strangers]

@@ -1,7 +1,7 @@
-"""Whether a new configuration is allowed: unknown names, bad values, values that contradict each other.
+"""Checks whether a new configuration is allowed: unknown names, bad values, values that contradict each other.
 
-The order of the checks and the words are Kafka's (observed on a real broker), since clients see the first problem only.
-A topic's, group's or subscription's error is INVALID_CONFIG with few exceptions; a broker's is INVALID_REQUEST.
+The order of the checks and the wording are Kafka's (observed on a real broker), since clients see the first problem
+only. A topic's, group's or subscription's error is INVALID_CONFIG with few exceptions; a broker's is INVALID_REQUEST.
 """
 
 import re
@@ -20,9 +20,9 @@ from ottla.model.settings.tiered import REMOTE_LOG_STORAGE_SYSTEM_ENABLE
 from ottla.model.topic_settings import TOPIC_SETTINGS
 from ottla.model.validators import invalid
 
-# Key material is changed per listener only: a change for all listeners at once would cut off brokers half way.
+# Key material may be changed only per listener: a change for all listeners at once would cut off brokers half way.
 _LISTENER_ONLY = ("ssl.key.password", "ssl.keystore.", "ssl.truststore.")
-# What a client metrics subscription may select clients by (KIP-714).
+# The selectors that a client metrics subscription may use (KIP-714).
 _CLIENT_SELECTORS = (
     "client_instance_id",
     "client_id",
@@ -47,7 +47,7 @@ def check_topic_config(node: NodeConfig, new: Mapping[str, str], old: Mapping[st
 
 
 def _check_remote(node: NodeConfig, new: Config, old: Config) -> None:
-    """Check what tiered storage asks of a topic."""
+    """Check the rules of tiered storage for a topic's settings."""
     remote = topic_settings.REMOTE_STORAGE_ENABLE
     if not new[remote]:
         if old[remote] and not new[topic_settings.REMOTE_LOG_DELETE_ON_DISABLE]:
@@ -75,7 +75,7 @@ def _check_remote(node: NodeConfig, new: Config, old: Config) -> None:
 
 
 def _check_local_retention(config: Config, local: Setting[int], whole: Setting[int]) -> None:
-    """Check that the local part of a log is not larger than the log, and is all of it when nothing is copied out."""
+    """Check that local retention is not above total retention, and equals it when no segment is copied out."""
     kept, limit = config[local], config[whole]
     if kept == -1 and limit != -1:
         problem = f"Value must not be -1 as {whole.name} value is set as {limit}."

@@ -1,4 +1,5 @@
-"""What DescribeConfigs tells: every setting with its value, where that comes from, and what it hides.
+"""The entries of a DescribeConfigs answer: every setting with its value and the source of the value; secrets are
+hidden.
 
 The order of the synonyms, which of them are left out, and the odd cases (a retention in hours shows no source, an
 unknown broker key is shown as a secret) are Kafka 4.3.1's, observed on a real broker.
@@ -18,7 +19,7 @@ from ottla.model.topic_settings import TOPIC_SETTINGS
 
 
 class SynonymValue(NamedTuple):
-    """One value that was considered, best first."""
+    """A value given under one of a setting's names; a list of these has the effective one first."""
 
     name: str
     value: str | None
@@ -70,7 +71,7 @@ def describe_client_metrics(
 
 
 def describe_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator[DescribedConfig]:
-    """Describe this broker: every public setting, and whatever else somebody set."""
+    """Describe this broker: every public setting, and every other setting that has a value."""
     texts = {**node.static, **node.dynamic_default, **node.dynamic_broker}
     public = [setting.name for setting in BROKER_SETTINGS.values() if not setting.internal]
     for name in dict.fromkeys([*public, *texts]):
@@ -117,7 +118,7 @@ def _broker_entry(name: str, value: str | None, synonyms: tuple[SynonymValue, ..
     setting = declared(name, BROKER_SETTINGS)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
     if setting is None:
-        # Nobody knows what it is, so it might be a secret.
+        # Unknown settings are hidden, because they might be secrets.
         return DescribedConfig(name, None, source, True, True, SettingKind.UNKNOWN, synonyms, None)
     read_only = name != setting.name or setting.dynamic is Dynamic.READ_ONLY
     shown = None if setting.sensitive else value
@@ -126,7 +127,7 @@ def _broker_entry(name: str, value: str | None, synonyms: tuple[SynonymValue, ..
 
 
 def _broker_values(node: NodeConfig, name: str) -> tuple[SynonymValue, ...]:
-    """List all values given under a broker setting's names, best first, from the setting's own name on."""
+    """List all values given under a broker setting's names, in order of precedence, from the setting's own name on."""
     setting = declared(name, BROKER_SETTINGS)
     sensitive = setting is None or setting.sensitive
     if setting is None or (setting.name == name and not setting.synonyms):
@@ -144,6 +145,7 @@ def _broker_values(node: NodeConfig, name: str) -> tuple[SynonymValue, ...]:
         default = BROKER_SETTINGS[n].render(BROKER_SETTINGS[n].default) if n in BROKER_SETTINGS else None
         if default is not None:
             found.append(SynonymValue(n, None if sensitive else default, ConfigSource.DEFAULT))
-    # Kafka drops what stands before the setting's own name: log.retention.ms says nothing of a file's ...hours alone.
+    # Kafka drops the entries before the setting's own name: `log.retention.ms` does not list a `log.retention.hours`
+    # that only a file sets.
     start = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
     return tuple(found[start:])

@@ -1,4 +1,4 @@
-"""Durations as people write them."""
+"""Durations in human notation."""
 
 from __future__ import annotations
 

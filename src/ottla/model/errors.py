@@ -1,9 +1,11 @@
 """Kafka's error codes, and the exception that carries one to a client.
 
 Rules:
-- `ApiError` is for what a client did (or must do next); what we did wrong is a crash and answers UNKNOWN_SERVER_ERROR.
-- Names, codes and which errors are retriable are Kafka 4.3.1's; the messages are our own words and are only used
-  where no more exact one was given.
+
+- `ApiError` is for a mistake of the client, or for a state that the client has to handle. A bug of ours raises any
+  other exception and is answered with UNKNOWN_SERVER_ERROR.
+- Names, codes and which errors are retriable are Kafka 4.3.1's; the messages are our own words and are used only where
+  no more exact message was given.
 """
 
 from dataclasses import dataclass
@@ -171,11 +173,11 @@ class RecordError:
 
 
 class ApiError(Exception):
-    """A request (or a part of it) is answered with `code` and, where the answer has room for it, `message`.
+    """Answers a request (or a part of it) with `code` and, if the response has a field for it, `message`.
 
-    `message` None means: the answer carries no text of its own (`text` still has the general one for logs). One that
-    repeats an absurdly long name is cut.
-    `record_errors`: which records of a batch were at fault (Produce v8+).
+    With `message` None the response has no text (`text` still has the general one, for logs). A very long message,
+    which may repeat a name of the client's, is cut. `record_errors` names the records of a batch that were at fault
+    (Produce v8+).
     """
 
     def __init__(
@@ -188,7 +190,7 @@ class ApiError(Exception):
 
     @property
     def text(self) -> str:
-        """The most exact wording there is."""
+        """The given message, or else the general one of the code."""
         return self.message or self.code.message
 
     def __str__(self) -> str:

@@ -1,6 +1,7 @@
 """The settings of a group (consumer, share and streams groups), in the order of Kafka's definition.
 
-Most follow a broker setting when the group does not set them, are declared by it, and bounded by two others.
+Most are declared from a broker setting: its value holds when the group does not set one, and two other broker settings
+bound the group's value.
 """
 
 from typing import Any, Final
@@ -119,7 +120,8 @@ STREAMS_ASSIGNMENT_INTERVAL_MS = group.following(
     high=groups.GROUP_STREAMS_MAX_ASSIGNMENT_INTERVAL_MS,
 )
 
-# What Kafka does not have: for every share consumer of the group, whoever wrote it (docs/queues.md).
+# Settings that Kafka does not have; they apply to all share consumers of the group, whichever client they use
+# (docs/queues.md).
 SHARE_KEY_ORDERED = group.boolean(
     "ottla.share.key.ordered",
     False,

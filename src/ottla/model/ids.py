@@ -1,9 +1,10 @@
-"""Identities: topic partitions, UUIDs, and the numbers that must not be taken for each other.
+"""Identities: topic partitions, UUIDs, and numbers that must not be mistaken for each other.
 
 Rules:
-- The numbers are integers with a type of their own (`NewType`), which costs nothing when the program runs. Messages
-  declare their fields with these types (`wire.types`), so most of the code gets them from there. Of two numbers that
-  stand side by side one has a type: a plain integer is refused in its place, so they cannot be swapped.
+
+- The numbers are integers with a type of their own (`NewType`), which costs nothing at run time. Messages declare their
+  fields with these types (`wire.types`), so most of the code gets them from there. Where two numbers are passed side by
+  side, at least one of them has its own type, so the type checker refuses to swap them.
 - Offsets are plain integers: nearly all that is done with them is arithmetic.
 - A UUID is raw 16-byte `bytes` everywhere inside Ottla; text exists only at the edges (files, CLI, logs).
 - The text form is Kafka's: url-safe base64 without padding, 22 characters.
@@ -15,14 +16,14 @@ from typing import Final, NamedTuple, NewType, Protocol
 
 UUID_SIZE_BYTES = 16
 NO_ID = bytes(UUID_SIZE_BYTES)
-# Kafka keeps this id for the `__cluster_metadata` topic, so no other topic may ever get it.
+# Kafka reserves this id for the `__cluster_metadata` topic, so no other topic may ever get it.
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 ProducerId = NewType("ProducerId", int)
 ProducerEpoch = NewType("ProducerEpoch", int)
-# The offset of a broker's registration in the metadata log; it tells one life of a broker from the next.
+# The offset of a broker's registration in the metadata log; each registration of a broker has another one.
 BrokerEpoch = NewType("BrokerEpoch", int)
-# Counts the changes of a partition's state; not to be taken for its leader epoch.
+# Counts the changes of a partition's state; must not be mistaken for its leader epoch.
 PartitionEpoch = NewType("PartitionEpoch", int)
 NO_PRODUCER_ID: Final = ProducerId(-1)
 NO_PRODUCER_EPOCH: Final = ProducerEpoch(-1)
@@ -31,7 +32,7 @@ NO_BROKER_EPOCH: Final = BrokerEpoch(-1)
 NO_PARTITION_EPOCH: Final = PartitionEpoch(-1)
 FIRST_PARTITION_EPOCH: Final = PartitionEpoch(0)
 
-_UUID_TEXT_CHARS_MAX = 24  # 22 characters, or 24 when somebody kept the padding
+_UUID_TEXT_CHARS_MAX = 24  # 22 characters, or 24 with padding
 
 
 class TopicPartition(NamedTuple):

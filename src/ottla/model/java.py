@@ -1,7 +1,7 @@
-"""What Java's strings and Kafka's tables of them decide that clients can see: partitions of keys, and orders.
+"""Java's string hashes and the orders of Kafka's hash tables, where clients can see their results.
 
-Kafka's coordinators list groups and members in the order of their hash tables. It means nothing, but tools and tests
-compare what they see, so it is kept.
+Kafka's coordinators list groups and members in the order of their hash tables. That order has no meaning, but tools and
+tests compare it, so Ottla produces the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GOLDEN = 11_400_714_819_323_198_485  # 2 ** 64 divided by the golden ratio: Knu
 
 @lru_cache(limits.KEY_HASHES_MAX)
 def java_hash(text: str) -> int:
-    """`String.hashCode`, as an unsigned number: over UTF-16 code units."""
+    """Return `String.hashCode`, computed over UTF-16 code units, as an unsigned number."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for position in range(0, len(units), 2):
@@ -31,19 +31,19 @@ def java_hash(text: str) -> int:
 
 
 def java_abs(unsigned: int) -> int:
-    """What Kafka makes of a hash that Java takes for negative: its absolute value, and zero of the one without."""
+    """Return the absolute value of a hash as Kafka computes it: 0 for the smallest integer, which has none."""
     return unsigned if unsigned < _SIGN else (_INT32 + 1 - unsigned) % _SIGN
 
 
 def table_order(entries: Iterable[T], name: Callable[[T], str]) -> list[T]:
-    """The order in which Kafka's coordinators walk a table (`TimelineHashMap`) that these were put into one by one."""
-    known = list(entries)[::-1]  # what shares a slot comes back in reverse
+    """Return entries in the order in which Kafka's `TimelineHashMap` lists them after single insertions."""
+    known = list(entries)[::-1]  # entries of one slot come out in reverse order
     bits = _bits(len(known))
     return sorted(known, key=lambda entry: _slot(name(entry), bits))
 
 
 def in_table_order(entries: Sequence[T], name: Callable[[T], str], at_once: int) -> Generator[None, None, list[T]]:
-    """The same of very many, in steps of so many each."""
+    """Like `table_order`, for very many entries, in steps of `at_once` entries each."""
     bits = _bits(len(entries))
     slots: dict[int, list[T]] = {}
     for position, entry in enumerate(reversed(entries), 1):
@@ -51,7 +51,7 @@ def in_table_order(entries: Sequence[T], name: Callable[[T], str], at_once: int)
         if position % at_once == 0:
             yield
     ordered: list[T] = []
-    for first in range(0, 1 << bits, 10 * at_once):  # a look at a slot costs little
+    for first in range(0, 1 << bits, 10 * at_once):  # looking at a slot costs little
         if first:
             yield
         for slot in range(first, first + 10 * at_once):
@@ -60,7 +60,7 @@ def in_table_order(entries: Sequence[T], name: Callable[[T], str], at_once: int)
 
 
 def _bits(count: int) -> int:
-    """A table of two slots doubles before an entry that makes three quarters of the entries exceed them."""
+    """Return the log2 of the slots: a table begins with two, and doubles when 3/4 of its entries exceed its slots."""
     bits = 1
     while count * 3 > 4 << bits:
         bits += 1

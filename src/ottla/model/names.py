@@ -1,6 +1,6 @@
-"""Names that clients choose: which topic names are legal, and which two names clash.
+"""Names that clients choose: which topic names are legal, and which two names collide.
 
-The wording of the messages is part of what clients see, so it has Kafka's form.
+Clients see the wording of the messages, so it has Kafka's form.
 """
 
 import re
@@ -14,14 +14,14 @@ CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
-# In this order wherever they are listed. `__cluster_metadata` is not a topic that Metadata shows.
+# This is the order in which they are listed. Metadata does not show `__cluster_metadata`.
 INTERNAL_TOPICS = (CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_STATE_TOPIC)
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Say what is wrong with a topic name, or None."""
+    """Return what is wrong with a topic name, or None."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):
@@ -41,7 +41,7 @@ def check_topic_name(name: str) -> None:
 
 
 def collision_key(name: str) -> str:
-    """Return what must be unique over all topics: metric names turn '.' into '_', so both count as one."""
+    """Return the key that must be unique over all topics: metric names replace '.' by '_'."""
     return name.replace(".", "_")
 
 
@@ -51,5 +51,5 @@ def collides(first: str, second: str) -> bool:
 
 
 def is_internal(topic: str) -> bool:
-    """Say whether the broker keeps this topic for itself (Metadata marks it, clients do not delete it by accident)."""
+    """Say whether this is an internal topic (Metadata marks it, so that clients do not delete it by accident)."""
     return topic in INTERNAL_TOPICS

@@ -1,9 +1,9 @@
-"""`NodeConfig`: everything a broker knows about configuration, in Kafka's order of precedence.
+"""`NodeConfig`: the complete configuration of a broker, in Kafka's order of precedence.
 
     topic or group value  >  dynamic broker value  >  dynamic default of all brokers  >  properties file  >  default
 
-It is immutable: a change in the metadata log makes a new one with `with_dynamic`. `describe` tells the same story to
-clients (`ottla.model.describe`).
+It is immutable: a change in the metadata log makes a new one with `with_dynamic`. `ottla.model.describe` shows the same
+values to clients.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class NodeConfig:
         dynamic_default: Mapping[str, str] = _NOTHING,
         dynamic_broker: Mapping[str, str] = _NOTHING,
     ) -> None:
-        """Raise INVALID_CONFIG if the properties file has a bad value; bad dynamic ones are left out."""
+        """Raise INVALID_CONFIG if the properties file has a bad value; bad dynamic values are left out."""
         self.static: Mapping[str, str] = _with_both_ids(static)
         self.dynamic_default = dynamic_default
         self.dynamic_broker = dynamic_broker
@@ -53,17 +53,17 @@ class NodeConfig:
         self._client_metrics = Config({}, CLIENT_METRICS_SETTINGS)
 
     def with_dynamic(self, dynamic_default: Mapping[str, str], dynamic_broker: Mapping[str, str]) -> "NodeConfig":
-        """Return the configuration with other dynamic values."""
+        """Return a copy of this configuration with other dynamic values."""
         return NodeConfig(self.static, dynamic_default, dynamic_broker)
 
     def topic(self, overrides: Mapping[str, str] | None = None) -> Config:
-        """Return the settings of a topic that sets `overrides` itself."""
+        """Return the settings of a topic whose own values are `overrides`."""
         if not overrides:
             return self.topic_defaults
         return Config(overrides, TOPIC_SETTINGS, self.topic_defaults, lenient=True)
 
     def group(self, overrides: Mapping[str, str] | None = None) -> Config:
-        """Return the settings of a group that sets `overrides` itself."""
+        """Return the settings of a group whose own values are `overrides`."""
         if not overrides:
             return self.group_defaults
         return Config(overrides, GROUP_SETTINGS, self.group_defaults, lenient=True)
@@ -76,7 +76,7 @@ class NodeConfig:
 
 
 def _with_both_ids(static: Mapping[str, str]) -> dict[str, str]:
-    """Let `node.id` and its older name `broker.id` stand in for each other, as Kafka does."""
+    """Copy `node.id` to its older name `broker.id`, or the other way round, as Kafka does."""
     values = dict(static)
     if NODE_ID.name in values:
         values.setdefault(BROKER_ID.name, values[NODE_ID.name])
@@ -86,7 +86,7 @@ def _with_both_ids(static: Mapping[str, str]) -> dict[str, str]:
 
 
 def _changeable(values: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what may not change while the broker runs, should it have got into the metadata log."""
+    """Leave out settings that may not change while the broker runs, in case they are in the metadata log."""
     return {
         name: text
         for name, text in values.items()
@@ -95,7 +95,7 @@ def _changeable(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _defaults_of(settings: Mapping[str, Setting[Any]], broker: Config) -> Config:
-    """Resolve what a topic or group without values of its own gets from the broker."""
+    """Resolve the settings of a topic or group that has no values of its own."""
     values: dict[Setting[Any], Any] = {}
     for setting in settings.values():
         values[setting] = setting.default

@@ -14,20 +14,20 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class Entry(NamedTuple):
-    """What one line (or several that are joined) says."""
+    """The content of one line, or of several joined lines."""
 
     line: int
     name: str
-    separator: str  # `=`, `:`, or nothing but blanks
+    separator: str  # `=`, `:`, or empty if only blanks separate name and value
     value: str
 
 
 class PropertiesError(ValueError):
-    """The text breaks the grammar; the message names the line."""
+    """The text is not valid; the message names the line."""
 
 
 def parse_entries(text: str) -> Iterator[Entry]:
-    """Each entry in turn; `PropertiesError` on a broken escape."""
+    """Parse each entry in turn; raise `PropertiesError` on a malformed escape."""
     for number, line in _logical_lines(text):
         key, separator, value = _split(line)
         try:
@@ -45,7 +45,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         if not pending:
             start = number
             if not line or line[0] in "#!":
-                continue  # a comment cannot be continued, and a line that continues another cannot be a comment
+                continue  # a comment cannot be continued, and a continuation line cannot be a comment
         if (len(line) - len(line.rstrip("\\"))) % 2:
             pending += line[:-1]
         else:
@@ -86,7 +86,7 @@ def _unescape(text: str) -> str:
             else:
                 char = _ESCAPES.get(char, char)
         elif char == "\\":
-            break  # a lone backslash at the very end of the text means nothing
+            break  # a lone backslash at the very end of the text is ignored
         out.append(char)
     # Java writes characters beyond 16 bits as two escapes; put such pairs together again.
     return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

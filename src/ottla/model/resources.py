@@ -1,4 +1,4 @@
-"""What has a configuration, and where a value can come from; Kafka's numbers, shared by broker and client."""
+"""Resources that have configurations, and sources of values; Kafka's numbers, shared by broker and client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NODE_ID = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 class ResourceType(IntEnum):
-    """What a configuration belongs to."""
+    """The kind of resource that a configuration belongs to."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -23,7 +23,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from."""
+    """The source of a value."""
 
     UNKNOWN = 0
     TOPIC = 1
@@ -56,6 +56,6 @@ class Resource(NamedTuple):
 
 
 def node_id_of(name: str) -> int | None:
-    """The node that the name of a broker's resource means; None if it cannot be one."""
+    """Return the node id that the name of a broker resource stands for; None if it is no node id."""
     found = int(name) if _NODE_ID.fullmatch(name) else None
     return found if found is None or abs(found) <= INT32_MAX else None

@@ -5,12 +5,12 @@ A module of settings makes one section per concern and one constant per setting:
     network = Section("Network", "Listeners and sockets.")
     SOCKET_REQUEST_MAX_BYTES = network.int32("socket.request.max.bytes", 104_857_600, "Largest request.", valid=...)
 
-The constant is typed, so `config[SOCKET_REQUEST_MAX_BYTES]` is an `int` to the type checker. The `optional_` forms
-have no default value, and give None when nobody set them. What a topic or a group may set for itself is declared by
-`following`: kind, default, bounds and documentation are those of the broker setting behind it.
+The constant is typed, so `config[SOCKET_REQUEST_MAX_BYTES]` is an `int` to the type checker. The `optional_` forms have
+no default value, and are None when not set. Settings that a topic or a group may set for itself are declared by
+`following`: kind, default, bounds and documentation are those of the broker setting that they fall back to.
 
-A setting has an effect unless it says `no_effect=...` itself or its section does. A test looks for the code that reads
-each of them.
+A setting has an effect unless its declaration, or that of its section, says `no_effect=...`. A test looks for the code
+that reads each of them.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ CLUSTER_WIDE = Dynamic.CLUSTER_WIDE
 
 
 class Options(TypedDict, total=False):
-    """What only some settings need to say."""
+    """Keyword arguments that only some settings need."""
 
     valid: Validator
     importance: Importance
@@ -39,10 +39,10 @@ class Options(TypedDict, total=False):
 
 
 class Section:
-    """Settings of one concern."""
+    """The settings of one concern."""
 
     def __init__(self, title: str, doc: str, *, no_effect: str | None = None) -> None:
-        """With `no_effect`, none of the settings has one."""
+        """With `no_effect`, none of the section's settings has an effect."""
         self.title = title
         self.doc = doc
         self._no_effect = no_effect
@@ -100,10 +100,10 @@ class Section:
         low: Setting[T] | None = None,
         high: Setting[T] | None = None,
     ) -> Setting[T]:
-        """Declare what a topic or group may set for itself; without a value of its own it follows the broker setting.
+        """Declare a setting of a topic or group that falls back to a broker setting.
 
-        The optional ones in `before` win over it, the first one most. A number of hours becomes milliseconds. What a
-        group sets must lie between the broker settings `low` and `high`.
+        The optional broker settings in `before` take precedence over `broker`, the first one most. A number of hours
+        becomes milliseconds. The value of a group must lie between the broker settings `low` and `high`.
         """
         kind = before[0].kind if before else broker.kind
         default: Any = broker.default_value
@@ -144,7 +144,7 @@ class Section:
 
 
 def merged(sections: Iterable[Section]) -> dict[str, Setting[Any]]:
-    """Return all settings of some sections by name; a name declared twice is a mistake of ours."""
+    """Return all settings of some sections by name; a name declared twice is a bug."""
     settings: dict[str, Setting[Any]] = {}
     for section in sections:
         assert not settings.keys() & section.settings.keys(), section.title

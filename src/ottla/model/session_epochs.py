@@ -1,6 +1,6 @@
 """The epochs of sessions (KIP-227 for fetches, KIP-932 for share groups): 0 opens one, 1, 2, … continue it, -1 ends it.
 
-Both ends of a connection count in this way: clients, followers, and the node that keeps the session.
+Clients and followers count them in this way, and so does the node that keeps the session.
 """
 
 from __future__ import annotations
@@ -12,5 +12,5 @@ INITIAL_EPOCH = 0
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch of the next request of a session; after the largest one comes 1."""
+    """Return the epoch of the next request of a session; after the largest one comes 1."""
     return 1 if epoch == INT32_MAX else epoch + 1

@@ -1,9 +1,10 @@
 """`Setting[T]`: one configuration key, declared once, with everything that files, DescribeConfigs and the docs need.
 
 Rules:
+
 - Names, kinds, defaults, importance and the way of changing are Kafka's; the `doc` sentences are our own.
-- `parse` takes what a file or a client wrote and either returns the typed value or raises INVALID_CONFIG with a message
-  of Kafka's form; `render` is the inverse and gives the text DescribeConfigs shows (None for "no value").
+- `parse` takes the text of a file or a client and either returns the typed value or raises INVALID_CONFIG with a
+  message of Kafka's form; `render` is the inverse and gives the text DescribeConfigs shows (None for "no value").
 - A default of `REQUIRED` means there is none: reading the setting without a value is an error.
 - A setting is its own key (`config[SETTING]`): two settings are never equal, even if they have the same name, as
   `compression.type` of a topic and of a broker.
@@ -22,7 +23,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class SettingKind(IntEnum):
-    """Type of a value; the numbers are those of DescribeConfigs."""
+    """The type of a value; the numbers are those of DescribeConfigs."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -37,7 +38,7 @@ class SettingKind(IntEnum):
 
 
 class Importance(Enum):
-    """How many people ever need to touch it."""
+    """Kafka's importance: how likely an operator needs to change the setting."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -53,18 +54,19 @@ class Dynamic(Enum):
 
 
 class Required(Enum):
-    """The mark of a setting without a default."""
+    """Marks a setting without a default."""
 
     REQUIRED = "required"
 
 
 REQUIRED: Final = Required.REQUIRED
-# The reason of a setting without effect that waits for a feature.
+# The `no_effect` reason of a setting whose feature does not exist yet.
 NOT_YET: Final = "not yet"
 
 _INT_BITS = {SettingKind.SHORT: 16, SettingKind.INT: 32, SettingKind.LONG: 64}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
-# Java's decimal literals, with the suffix it tolerates. (Hexadecimal ones exist too; nobody configures with them.)
+# Java's decimal literals, with the suffix it tolerates. (Java also accepts hexadecimal literals; they are not
+# supported.)
 _DOUBLE = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
 
 
@@ -79,17 +81,17 @@ class Setting(Generic[T_co]):
     validator: Validator | None = None
     importance: Importance = Importance.MEDIUM
     dynamic: Dynamic = Dynamic.READ_ONLY
-    synonyms: tuple[str, ...] = ()  # of a broker setting: the names that mean the same, the one that wins first
-    internal: bool = False  # DescribeConfigs lists it only when somebody set it
+    synonyms: tuple[str, ...] = ()  # broker settings: names with the same meaning, in order of precedence
+    internal: bool = False  # DescribeConfigs lists it only when it has been set
     no_effect: str | None = None  # why a value changes nothing (`NOT_YET` or a sentence); None: it has an effect
-    # Of a topic's or group's setting:
-    follows: "tuple[Setting[T_co | None], ...]" = ()  # broker settings it falls back to, best first
+    # For settings of topics and groups:
+    follows: "tuple[Setting[T_co | None], ...]" = ()  # broker settings it falls back to, in order of precedence
     low: "Setting[T_co] | None" = None  # broker setting with the smallest value that is allowed
     high: "Setting[T_co] | None" = None  # broker setting with the largest value that is allowed
 
     @property
     def honoured(self) -> bool:
-        """Whether a value has an effect; otherwise it is accepted, checked and shown only."""
+        """Whether a value has an effect; if not, it is only accepted, checked and shown."""
         return self.no_effect is None
 
     @property
@@ -110,18 +112,18 @@ class Setting(Generic[T_co]):
         return value
 
     def check(self, value: object) -> None:
-        """Raise INVALID_CONFIG unless the value is one the setting allows."""
+        """Raise INVALID_CONFIG unless the setting allows the value."""
         problem = self.validator(self.name, value) if self.validator is not None and value is not None else None
         if problem is not None:
             raise ApiError(ErrorCode.INVALID_CONFIG, problem)
 
     def render(self, value: object) -> str | None:
-        """Give the text of a value; None for no value."""
+        """Return the text of a value; None for no value."""
         return render(value)
 
 
 def render(value: object) -> str | None:
-    """Write a parsed value the way Kafka does."""
+    """Return the text of a parsed value, in Kafka's format."""
     if value is None or value is REQUIRED:
         return None
     if isinstance(value, bool):
@@ -134,14 +136,14 @@ def render(value: object) -> str | None:
 
 
 def java_double(value: float) -> str:
-    """Write a double the way Java's `Double.toString` does, since that is what clients compare with."""
+    """Return the text of a double as Java's `Double.toString` writes it, because clients compare it."""
     if value != value:  # NaN is the only number unequal to itself
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    from decimal import Decimal  # for numbers that few settings have
+    from decimal import Decimal  # imported here because few settings have such numbers
 
     number = Decimal(repr(value)).normalize()
     first, *rest = map(str, number.as_tuple().digits)
@@ -149,12 +151,12 @@ def java_double(value: float) -> str:
 
 
 def millis_per_unit(name: str) -> int:
-    """Return how many milliseconds one of a setting's unit has, going by its name."""
+    """Return the milliseconds of the unit that a setting's name ends with."""
     return 3_600_000 if name.endswith(".hours") else 60_000 if name.endswith(".minutes") else 1
 
 
 def parse_list(text: str) -> tuple[str, ...]:
-    """Split at commas, as Kafka does: blanks around items do not count, repeated items count once."""
+    """Split at commas, as Kafka does: blanks around items are dropped, repeated items count once."""
     text = text.strip()
     return tuple(dict.fromkeys(re.split(r"\s*,\s*", text))) if text else ()
 

@@ -1,12 +1,13 @@
-"""A file of settings, Kafka's server.properties: its text, and which of its lines cannot be one.
+"""Reads a settings file, Kafka's server.properties, and refuses lines that cannot be settings.
 
-`java.util.Properties` takes any text for a file of properties: `not a kafka dir` is a key `not`. So a wrong file would
+`java.util.Properties` accepts any text as a properties file: `not a kafka dir` is a key `not`. So a wrong file would
 start a node with all the defaults. Here a line has to look like a setting:
 
-- its name has no characters that no name has (quotes, brackets, control characters);
-- where only blanks divide name and value, or there is no value, the name is one that is known, or has a dot.
+- its name has no characters that no setting's name has (quotes, brackets, control characters);
+- if only blanks separate name and value, or there is no value, the name is a known one, or has a dot.
 
-Kafka reads such files as ISO-8859-1. What is UTF-8 is read as that, so that nobody has to escape anything.
+Kafka reads such files as ISO-8859-1. A file that is valid UTF-8 is read as UTF-8, so that non-ASCII characters need no
+escapes.
 """
 
 import re
@@ -20,7 +21,7 @@ _SHOWN_CHARS = 60
 
 
 def parse_settings(data: bytes, known: Container[str]) -> dict[str, str]:
-    """What the file sets; `PropertiesError`, with the line's number, if it is none."""
+    """Return the settings of the file; raise `PropertiesError`, with the line's number, if it is no settings file."""
     text = _decode(data)
     found = _CONTROL.search(text)
     if found is not None:

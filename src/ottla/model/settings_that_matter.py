@@ -1,4 +1,4 @@
-"""The thirty settings to look at first, each with the reason why one would change it."""
+"""The thirty settings to look at first, each with the reason to change it."""
 
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from ottla.model.topic_settings import (
     UNCLEAN_LEADER_ELECTION_ENABLE,
 )
 
-# Title of a group → its settings and the reasons.
+# Title of a group → its settings and the reasons to change them.
 THAT_MATTER: Final[dict[str, tuple[tuple[Setting[Any], str], ...]]] = {
     "Where a node runs": (
         (node.NODE_ID, "Every node of a cluster needs a number of its own."),

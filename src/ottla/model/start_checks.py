@@ -1,7 +1,7 @@
-"""What a broker's own configuration must satisfy as a whole before it starts.
+"""Checks a broker's own configuration as a whole before the broker starts.
 
-Single values are checked when they are parsed; here are the rules between them. All problems are returned, not only the
-first, since somebody is going to edit a file.
+Single values are checked when they are parsed; these are the rules between them. All problems are returned, not only
+the first, so that an operator can correct the file at once.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from ottla.model.setting import Setting
 from ottla.model.settings import cleaner, groups, log, network, node, replication
 from ottla.model.topic_settings import RETENTION_MS, SEGMENT_JITTER_MS, SEGMENT_MS
 
-# Group settings whose broker default must lie between the bounds of what groups may choose.
+# Group settings whose broker default must lie between the bounds for groups.
 _BOUNDED: tuple[Setting[int], ...] = (
     group_settings.CONSUMER_SESSION_TIMEOUT_MS,
     group_settings.CONSUMER_HEARTBEAT_INTERVAL_MS,
@@ -25,7 +25,7 @@ _BOUNDED: tuple[Setting[int], ...] = (
 
 
 def start_problems(config: NodeConfig) -> list[str]:
-    """List what contradicts itself in a broker's configuration; empty when it may start."""
+    """List the contradictions in a broker's configuration; empty if the broker may start."""
     return [*_node_problems(config), *_log_problems(config), *_network_problems(config), *_group_problems(config)]
 
 

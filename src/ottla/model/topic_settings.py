@@ -1,6 +1,6 @@
 """The settings of a topic: Kafka 4.3.1's and our own.
 
-Most follow a broker setting when the topic does not set them, and are declared by it. They stand in the order of
+Most are declared from a broker setting, whose value holds when the topic does not set one. They stand in the order of
 Kafka's definition, because with several bad values in one request the first in this order is reported.
 """
 

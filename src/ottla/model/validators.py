@@ -1,8 +1,8 @@
 """Checks on the value of one setting.
 
-A validator takes the setting's name and the parsed value and returns what is wrong with it, or None. The wording is
-Kafka's form, because it travels to clients: `Invalid value <value> for configuration <name>: <problem>`.
-`bounds` is the short form that the generated documentation shows.
+A validator takes the setting's name and the parsed value and returns what is wrong with the value, or None. The wording
+is Kafka's form, because clients see it: `Invalid value <value> for configuration <name>: <problem>`. `bounds` is the
+short form that the generated documentation shows.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 def invalid(name: str, shown: object, problem: str) -> str:
-    """Put a problem with a value into the form that clients know."""
+    """Return the message for a problem with a value, in Kafka's form."""
     return f"Invalid value {shown} for configuration {name}: {problem}"
 
 
@@ -19,10 +19,10 @@ class Validator(Protocol):
 
     @property
     def bounds(self) -> str:
-        """What is allowed, in short."""
+        """The allowed values, in short."""
 
     def __call__(self, name: str, value: Any, /) -> str | None:
-        """Say what is wrong with the value, or None."""
+        """Return what is wrong with the value, or None."""
 
 
 class Range(NamedTuple):
@@ -54,7 +54,7 @@ def between(low: float, high: float) -> Range:
 
 
 class OneOf(NamedTuple):
-    """One of some strings."""
+    """One of the strings in `allowed`."""
 
     allowed: tuple[str, ...]
     ignore_case: bool = False
@@ -155,7 +155,7 @@ class HostPorts(NamedTuple):
 
 
 class HostCounts(NamedTuple):
-    """A string of host:count pairs; hosts may be IPv6 addresses, so the last colon counts."""
+    """A string of host:count pairs; hosts may be IPv6 addresses, so the last colon separates the two."""
 
     bounds: str = "host:count,..."
 
@@ -172,7 +172,7 @@ _DURATION = re.compile(
 
 
 class ShareOffsetReset(NamedTuple):
-    """Where a share group starts: `earliest`, `latest` or a time span back from now."""
+    """Where a share group starts: `earliest`, `latest` or a duration back from now."""
 
     bounds: str = "latest, earliest, by_duration:PnDTnHnMn.nS"
 

@@ -1,4 +1,4 @@
-"""The quorum of controllers."""
+"""The metadata quorum."""
 
 # How long a leader of the quorum holds back an empty answer to a fetch.
 RAFT_FETCH_WAIT_MS_MAX = 500
@@ -6,13 +6,14 @@ RAFT_FETCH_WAIT_MS_MAX = 500
 RAFT_STAGGER_MS = 15
 # The first wait after an election without a winner; doubled with each further one.
 RAFT_ELECTION_BACKOFF_MS = 20
-# Replicas of the journal, observers included, that a leader keeps in mind.
+# Replicas of the journal, observers included, whose progress a leader keeps.
 RAFT_REPLICAS_MAX = 10_000
-# Epochs up to the first are believed of anybody; above, only those that are not far from one's own.
+# Epochs up to the first bound are always believed; higher ones only if they exceed the own epoch by no more than the
+# second.
 RAFT_EPOCH_ANY_MAX = 2**30
 RAFT_EPOCH_LEAP_MAX = 1_000
-# When a voter in doubt that knows no leader says so in its log, and how often then.
+# A voter in doubt that knows no leader logs that after this time, and then at this interval.
 RAFT_DOUBT_FIRST_MS = 5_000
 RAFT_DOUBT_TELL_MS = 30_000
-# An observer that did not fetch for so long is not shown any more.
+# DescribeQuorum does not show an observer that has not fetched for this long.
 RAFT_OBSERVER_MS_MAX = 300_000

@@ -1,8 +1,8 @@
-"""Regular expressions that strangers send."""
+"""Regular expressions that clients send."""
 
-# A regular expression that strangers send: how deeply it nests, the steps of its program (making one takes some 40 ms),
-# the states and ways between them that are remembered (some MB), the work of one search over all names (steps that are
-# looked at, about a second's worth, in slices of some milliseconds), and how many programs are kept.
+# A regular expression that a client sends: its nesting depth, the steps of its program (compiling them takes some 40
+# ms), the states and transitions that are cached (some MB), the work of one search over all names (steps executed,
+# about a second's worth, in slices of some milliseconds), and how many compiled programs are cached.
 REGEX_DEPTH_MAX = 100
 REGEX_STEPS_MAX = 20_000
 REGEX_MEMORY_MAX = 50_000

@@ -1,35 +1,37 @@
-"""What one request may name, and what one slice of a large one does."""
+"""How much one request may name, and how much of a large one is handled in one slice."""
 
 from ottla.model.limits.units import INT16_MAX
 
 # Topics one request may name: each costs a lookup and an answer; Kafka's own tools stay far below.
 TOPICS_PER_REQUEST_MAX = 100_000
-# Partitions that one CreateTopics or CreatePartitions may make, over all its topics: as with Kafka's controller.
+# Partitions that one CreateTopics or CreatePartitions may create, over all its topics; Kafka's controller has the same
+# bound.
 PARTITIONS_PER_REQUEST_MAX = 10_000
 # Partitions one topic may have: each is a directory with five files.
 PARTITIONS_PER_TOPIC_MAX = 100_000
-# Sets of replicas and directories that partitions share in memory; of more different ones each keeps its own.
+# Distinct tuples of replicas and directories that partitions share in memory; beyond that each partition keeps its own
+# copy.
 SHARED_TUPLES_MAX = 200_000
-# Elections by the clock (preferred leaders, unclean ones) in one turn, as Kafka's; the next turn follows at once.
+# Periodic elections (preferred leaders, unclean ones) in one turn, as in Kafka; the next turn follows at once.
 ELECTIONS_PER_TURN_MAX = 1_000
-# When unclean elections are allowed for all topics: until the controller itself has followed its new settings.
+# Delay of unclean elections after they are allowed for all topics: until then the controller itself has adopted the
+# setting.
 UNCLEAN_ELECTION_DELAY_MS = 500
 # A topic of 10,000 partitions still fits one batch, hence one write; larger groups become a transaction of several.
 # (Kafka lets one command write 10,000 records at most, but reads batches of any number: see test_kafka_metadata.)
 RECORDS_PER_METADATA_BATCH_MAX = 20_000
-# DescribeTopicPartitions pages; same default as max.request.partition.size.limit.
+# Partitions per page of DescribeTopicPartitions; the default of max.request.partition.size.limit.
 DESCRIBE_PARTITIONS_MAX = 2_000
 # Configuration resources and keys in one alter request.
 CONFIG_RESOURCES_PER_REQUEST_MAX = 10_000
 # A configuration value is written into a metadata record and into every snapshot.
 CONFIG_VALUE_BYTES_MAX = INT16_MAX
-# What one slice of a large request does (server/loop/slices.py, portions.py), some 10 ms of work: small items; what may
-# have to be opened first; groups and transactions with thousands of members; resources whose settings are set, or told,
-# all of them and where each comes from.
+# Items that one slice of a large request handles (server/loop/slices.py, portions.py), some 10 ms of work: small items;
+# partitions that may have to be opened first; groups and transactions with thousands of members.
 ITEMS_PER_SLICE = 200
 PARTITIONS_OPENED_PER_SLICE = 10
 GROUPS_PER_SLICE = 5
-# Members that leave one group: of so many the group is rebalanced once.
+# Members that leave one group: the group is rebalanced once per slice. Below: other kinds of items, each by its cost.
 LEAVERS_PER_SLICE = 2_000
 OFFSETS_PER_SLICE = 1_000
 GROUPS_LISTED_PER_SLICE = 1_000
@@ -42,7 +44,9 @@ PARTITIONS_PRODUCED_PER_SLICE = 100
 PARTITIONS_CREATED_PER_SLICE = 500
 PARTITIONS_DESCRIBED_PER_SLICE = 2_000
 PARTITIONS_FETCHED_PER_SLICE = 1_000
-# Records of the cluster's metadata that are decided, decoded, applied, followed or written to a snapshot in one slice.
+# Records of the cluster's metadata that are decided, decoded, applied, propagated or written to a snapshot in one
+# slice.
 METADATA_RECORDS_PER_SLICE = 500
-# A snapshot of the cluster with more partitions than this is written piece by piece, of a copy: some 20 ms are no harm.
+# A metadata snapshot of more partitions than this is written in slices from a copy; a smaller one at once, in some 20
+# ms.
 SNAPSHOT_AT_ONCE_PARTITIONS = 5_000

@@ -1,56 +1,58 @@
-"""Schemas, and payloads that are checked by them."""
+"""Schemas, and the checks of payloads by schemas."""
 
 from ottla.model.limits.units import KIB, MIB
 
-# How old what is known of schemas may be where another node leads their topic; doubts about them that are remembered.
+# Maximum age of a broker's copy of the schemas if another node leads their topic.
 SCHEMAS_STALE_MS = 1_000
-# What is read of `_schemas` in one turn: some ten milliseconds' worth.
+# Bytes of `_schemas` that are read in one turn of the loop: some ten milliseconds' worth.
 SCHEMAS_SLICE_BYTES = 256 * KIB
-# Records of it that are taken in at once, and what one of its batches may unpack to: a registry's have one schema,
-# whose text is bounded.
+# Records of `_schemas` that are applied at once; the decompressed size of one of its batches (a registry writes one
+# schema per batch, whose text is bounded); and doubts about unknown schemas that are remembered.
 SCHEMAS_TAKEN_AT_ONCE = 200
 SCHEMAS_BATCH_BYTES_MAX = 8 * MIB
 SCHEMA_DOUBTS_MAX = 10_000
-# Doubts that one batch may add to them.
+# Doubts that one batch may add.
 DOUBTS_PER_BATCH_MAX = 100
-# How deeply a schema's JSON nests: what walks it recurses.
+# Nesting depth of a schema's JSON: the functions that walk it are recursive.
 SCHEMA_DEPTH_MAX = 100
-# The full name of a type, and the names in it: every type of a namespace is known by all of it.
+# Characters of a type's full name, and its dot-separated parts: every type of a namespace repeats the namespace.
 SCHEMA_NAME_CHARS_MAX = 1_024
 SCHEMA_NAME_PARTS_MAX = 100
-# Digits of a number in a schema, before or behind the point: Python writes no more than 4,300.
+# Digits of a number in a schema, before or after the point: Python converts no more than 4,300.
 SCHEMA_NUMBER_DIGITS_MAX = 4_000
-# Pairs of types that one comparison looks at (a second or two), and differences that it reports.
+# Pairs of types that one comparison examines (a second or two), and differences that it reports.
 SCHEMA_PAIRS_MAX = 50_000
 SCHEMA_DIFFERENCES_MAX = 1_000
-# What is wrong with a record, as a header or in an answer (some hundred thousand fit one batch), and how many of a
-# refused batch are told.
+# Characters of a record's error, in a header or in an answer (some hundred thousand fit one batch), and records of a
+# refused batch whose errors are reported.
 RECORD_FAULT_CHARS_MAX = 300
 RECORD_FAULTS_TOLD_MAX = 1_000
-# Payloads that the broker checks by their schemas; a few bytes must not keep it busy. Avro: how deep one nests, and how
-# many fields are looked at per byte (there may be some without any).
+# Bounds on payloads that the broker checks by their schemas, so that a few bytes cannot keep it busy. Avro: the nesting
+# depth, and the fields examined per byte (some fields take no bytes).
 AVRO_DEPTH_MAX = 500
 AVRO_STEPS_PER_BYTE_MAX = 100
-# JSON: keywords that are applied per byte, and to the smallest payload (a keyword takes some microseconds).
+# JSON: schema keywords applied per byte, and for the smallest payload (a keyword takes some microseconds).
 JSON_STEPS_PER_BYTE_MAX = 10
 JSON_STEPS_MIN = 1_000
-# How deep values nest in a JSON payload, for the broker and for readers alike (Java's Jackson: 1,000).
+# Nesting depth of values in a JSON payload, for the broker and for readers alike (Java's Jackson: 1,000).
 JSON_DEPTH_MAX = 500
-# The text of a .proto file (or its base64 form): protoc's own descriptor.proto has 60 KB.
+# Characters of a .proto file (or of its base64 form): protoc's own descriptor.proto has 60 KB.
 PROTOBUF_TEXT_CHARS_MAX = 4 * MIB
-# Messages in messages, and values in values of options: protoc's bound. Also what message indexes of a frame may have.
+# Nesting depth of message types, and of values in options: protoc's bound. Also the length of a frame's message
+# indexes.
 PROTOBUF_DEPTH_MAX = 32
-# Messages and groups in each other in a payload: the library's bound, and Java's.
+# Nesting depth of messages and groups in a payload: the bound of the Protobuf library, in Python and in Java.
 PROTOBUF_PAYLOAD_DEPTH_MAX = 100
 # The largest number of a field: a tag has 3 bits for the wire type, and 29 for the field.
 PROTOBUF_FIELD_NUMBER_MAX = 2**29 - 1
-# Columns that one schema may become: types used in many places multiply, and every column takes its part of the arena.
+# Columns that one schema may become: types that are used in many places multiply, and every column takes its part of
+# the memory.
 COLUMNS_MAX = 4_096
-# Entries that the messages of one Protobuf value may take in all columns (8 bytes each, as a rule): a repeated message
-# of two bytes has one in every column below it.
+# Entries of one Protobuf value in all columns together (mostly 8 bytes each): a repeated message of two bytes has an
+# entry in every column below it.
 COLUMN_CELLS_PER_VALUE_MAX = 2**24
-# Items that take no bytes (nulls, empty records) in all arrays of one value: without a bound ten bytes could ask for
-# memory without end.
+# Items that take no bytes (nulls, empty records) in all arrays of one value: without a bound ten bytes could demand
+# unlimited memory.
 ITEMS_OF_NO_SIZE_MAX = 65_536
-# Decoders of different schemas that a task keeps ready, for keys and for values.
+# Decoders of different schemas that a task caches, for keys and for values.
 DECODERS_KEPT_MAX = 500

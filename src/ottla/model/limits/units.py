@@ -1,4 +1,4 @@
-"""Units, and the largest numbers of the wire's types."""
+"""Units, and the largest values of the wire's types."""
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -1,7 +1,7 @@
-"""Chars: classes of characters. They are never spelt out; a character is asked whether it belongs.
+"""Chars: character classes. A class is never expanded; it tests whether a character belongs to it.
 
-Without regard to case, a character belongs if one that differs only in case does, by Unicode's simple folding: `k` is
-alike to `K` and to the sign for Kelvin, `ß` to its capital but never to `ss`.
+When case is ignored, a character belongs to a class if any character that differs from it only in case does, by
+Unicode's simple folding: `k` equals `K` and the Kelvin sign, `ß` equals its capital but never `ss`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class CharClass:
-    """Characters that have something in common, or all others."""
+    """A test for characters, or for all characters that fail the test."""
 
     test: Test
     negated: bool = False
@@ -45,7 +45,7 @@ class CharClass:
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """The characters of any of the kinds, or those of none."""
+    """The characters in any of the classes `kinds`; with `negated`, those in none of them."""
 
     kinds: tuple[CharClass, ...]
     fold: bool = False
@@ -62,7 +62,7 @@ def only(char: str, fold: bool) -> Chars:
 
 @cache
 def _alike() -> dict[str, tuple[str, ...]]:
-    """Characters with those that differ from them only in case, themselves among them."""
+    """Return, for each character with case variants, all variants including itself."""
     groups: dict[str, dict[str, None]] = {}
     for code in range(_CASED_MAX + 1):
         char = chr(code)
@@ -73,7 +73,7 @@ def _alike() -> dict[str, tuple[str, ...]]:
 
 
 def _folded(char: str) -> str:
-    """One character for one; what would become several only if that is a matter of case at all."""
+    """Return the simple case folding of a character; if its full folding has several characters, its lower case."""
     folded = char.casefold()
     if len(folded) > 1:
         folded = char.lower()

@@ -1,4 +1,4 @@
-"""Classes of characters by name, and single escaped characters, as RE2 reads them."""
+"""Named character classes and escaped characters, in RE2's syntax."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _POSIX = {
 _CATEGORIES = frozenset(
     "Cc Cf Co Cs Ll Lm Lo Lt Lu Mc Me Mn Nd Nl No Pc Pd Pe Pf Pi Po Ps Sc Sk Sm So Zl Zp Zs".split()  # noqa: SIM905
 )
-_UNASSIGNED = "Cn"  # in no category, as far as RE2 is concerned
+_UNASSIGNED = "Cn"  # RE2 puts unassigned characters into no category
 _CONTROL = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _OCTAL = tuple("01234567")
 _MAX_RUNE = 0x10FFFF
@@ -51,7 +51,7 @@ def is_word(char: str) -> bool:
 
 
 def perl_class(reader: PatternReader) -> CharClass | None:
-    r"""`\d` and its like at the reader, or None."""
+    r"""Read a class like `\d` at the reader's position, or return None."""
     text = reader.peek(2)
     if len(text) < 2 or text[0] != "\\" or text[1].lower() not in _PERL:
         return None
@@ -60,7 +60,7 @@ def perl_class(reader: PatternReader) -> CharClass | None:
 
 
 def posix_class(reader: PatternReader) -> CharClass | None:
-    """`[:alpha:]` or `[:^alpha:]` at the reader (inside a class), or None."""
+    """Read `[:alpha:]` or `[:^alpha:]` at the reader's position (inside a class), or return None."""
     end = reader.text.find(":]", reader.at + 2)
     if not reader.starts("[:") or end < 0:
         return None
@@ -73,7 +73,7 @@ def posix_class(reader: PatternReader) -> CharClass | None:
 
 
 def unicode_class(reader: PatternReader) -> CharClass | None:
-    r"""`\pL`, `\p{Greek}`, `\P{^Lu}` at the reader, or None."""
+    r"""Read `\pL`, `\p{Greek}` or `\P{^Lu}` at the reader's position, or return None."""
     if not (reader.starts("\\p") or reader.starts("\\P")):
         return None
     negated = reader.text[reader.at + 1] == "P"
@@ -93,7 +93,7 @@ def unicode_class(reader: PatternReader) -> CharClass | None:
 
 @lru_cache(limits.REGEX_PATTERNS_MAX)
 def _unicode(name: str) -> Test:
-    """One and the same test for a name, so that a class that names it often asks once."""
+    """Return the test of a Unicode class; always the same object, so that a class that repeats a name tests it once."""
     if name == "Any":
         return Ranges([(0, _MAX_RUNE)])
     if name in _CATEGORIES or name in {each[0] for each in _CATEGORIES}:
@@ -105,13 +105,13 @@ def _unicode(name: str) -> Test:
 
 
 def escaped(reader: PatternReader) -> str:
-    """The character that an escape at the reader stands for."""
+    """Read an escape at the reader's position and return the character it stands for."""
     reader.skip(1)
     if not reader.more:
         raise RegexError(TRAILING_BACKSLASH)
     char = reader.take()
     if char in "1234567" and reader.peek(1) not in _OCTAL:
-        raise RegexError(BAD_ESCAPE)  # a reference to a group
+        raise RegexError(BAD_ESCAPE)  # a backreference
     if char in _OCTAL:
         digits = char
         while len(digits) < 3 and reader.peek(1) in _OCTAL:

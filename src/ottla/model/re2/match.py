@@ -1,7 +1,7 @@
-"""Pattern and Search: an expression as a program whose states are all followed at once, each step remembered.
+"""Pattern and Search: an expression as a program, all states of which are followed at once; each step is cached.
 
-There is no backtracking: a character takes at most as much work as the program has steps, and none if its step is
-remembered. The work counts against the search, which is given up when it has taken too much.
+There is no backtracking: a character takes at most as much work as the program has steps, and almost none if its step
+is cached. The work of a search is counted, and the search fails when it has taken too much.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from ottla.model.re2.parse import parse
 
 _TOO_BIG = "expression too large"
 _TOO_DEAR = "expression takes too much work"
-_CHARS_PER_WORK = 4  # characters whose step is remembered cost as much as one step that is looked at
-_OUTSIDE = ""  # before the first and after the last character
+_CHARS_PER_WORK = 4  # this many characters with cached steps count as one unit of work
+_OUTSIDE = ""  # stands for the position before the first or after the last character
 
 
 class _Step(NamedTuple):
-    """Where to go on: after one of `chars`, or (None) at once if `place` (None: anywhere) allows it."""
+    """An instruction of the program: go on at `to` after one of `chars`, or, if `chars` is None, without a character,
+    provided the position test `place` (if any) holds.
+    """
 
     chars: Chars | None
     place: PositionTest | None
@@ -31,7 +33,7 @@ class _Step(NamedTuple):
 
 
 class Stop:
-    """All states one can be in after some text, what kind of character that ended with, and where others lead."""
+    """The states that a program can be in after some text, the kind of its last character, and the cached stops."""
 
     __slots__ = ("accepts", "before", "states", "to")
 
@@ -43,18 +45,22 @@ class Stop:
 
 
 class Pattern:
-    """A regular expression, ready for use. Raises RegexError."""
+    """A compiled regular expression. Raises RegexError."""
 
     def __init__(self, text: str) -> None:
         self._steps: list[_Step] = []
         self._room = limits.REGEX_MEMORY_MAX
         self._work = 0
-        start = self._add(parse(text), self._step(_Step(None, None, ())))  # the first step that is made is the end
+        # the first step that is made is the accepting one
+        start = self._add(parse(text), self._step(_Step(None, None, ())))
         self._stops: dict[tuple[frozenset[int], str], Stop] = {}
         self.start = self._stop(frozenset((start,)), _OUTSIDE)
 
     def matches(self, text: str, work_max: int) -> tuple[bool, int]:
-        """Whether the whole text does, and the work it took. Raises RegexError if that would be too much."""
+        """Return whether the whole text matches, and the work it took.
+
+        Raises RegexError if it takes more than `work_max`.
+        """
         self._work = 0
         stop = self.start
         for char in text:
@@ -64,7 +70,7 @@ class Pattern:
         return stop.accepts, self._work
 
     def after(self, stop: Stop, char: str) -> tuple[Stop, int]:
-        """Where a character leads that is not remembered, and the work it took to find out."""
+        """Return the stop after a character that is not cached, and the work it took."""
         before = self._work
         return self._after(stop, char), self._work - before
 
@@ -95,7 +101,7 @@ class Pattern:
         return self._room > 0
 
     def _reach(self, states: frozenset[int], before: str, char: str) -> set[int]:
-        """All states that can be reached without a character."""
+        """Return all states that can be reached without reading a character."""
         found: set[int] = set()
         todo = list(states)
         while todo:
@@ -117,7 +123,10 @@ class Pattern:
         return len(self._steps) - 1
 
     def _add(self, node: Node, to: int) -> int:
-        """Steps that match the node and go on at `to`; gives the first. Even nothing is a step, so that they count."""
+        """Add the steps that match the node and go on at `to`; return the first.
+
+        An empty node is also a step, so that it counts.
+        """
         if isinstance(node, One):
             return self._step(_Step(node.chars, None, (to,)))
         if isinstance(node, At):
@@ -147,7 +156,7 @@ class Pattern:
 
 
 class Search:
-    """One use of a pattern on any number of texts, with an end to the work that all of them together may take."""
+    """One use of a pattern on any number of texts, with a bound on the work for all of them together."""
 
     __slots__ = ("_left", "_pattern")
 
@@ -156,13 +165,13 @@ class Search:
         self._left = work_max
 
     def matches(self, text: str) -> bool:
-        """Whether the whole text does. Raises RegexError."""
+        """Return whether the whole text matches. Raises RegexError."""
         found, work = self._pattern.matches(text, self._left)
         self._left -= work
         return found
 
     def matching(self, texts: Iterable[str]) -> Generator[None, None, frozenset[str]]:
-        """Those that do, in steps of some milliseconds. Raises RegexError."""
+        """Return the texts that match, in steps of some milliseconds. Raises RegexError."""
         found = []
         spent = 0
         for text in texts:
@@ -201,11 +210,11 @@ def _is_at(place: PositionTest, before: str, char: str) -> bool:
 
 
 def _kind(char: str) -> str:
-    """A character like this one, as far as places are concerned."""
+    """Return a character that stands for all characters that position tests treat alike."""
     return "_" if is_word(char) else "\n" if char == "\n" else " "
 
 
 @lru_cache(limits.REGEX_PATTERNS_MAX)
 def pattern_of(text: str) -> Pattern:
-    """The pattern, kept for the next time. Raises RegexError."""
+    """Return the compiled pattern, cached. Raises RegexError."""
     return Pattern(text)

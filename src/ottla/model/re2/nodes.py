@@ -1,4 +1,4 @@
-"""What an expression is parsed into."""
+"""The syntax tree of an expression."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ottla.model.re2.chars import Chars
 
 
 class PositionTest(Enum):
-    """Conditions on where in the text one is."""
+    """Conditions on a position in the text."""
 
     BEGIN = "begin"
     END = "end"
@@ -21,7 +21,7 @@ class PositionTest(Enum):
 
 @dataclass(frozen=True, slots=True)
 class One:
-    """One character of a class; a class may be empty and matches nothing then."""
+    """One character of a class; an empty class matches nothing."""
 
     chars: Chars
 
@@ -52,4 +52,4 @@ Node = One | At | Sequence | Choice | Repeat
 
 
 class RegexError(Exception):
-    """The expression is not one, or takes too much work; the text says which."""
+    """The expression is not valid, or takes too much work; the text says which."""

@@ -1,4 +1,4 @@
-"""RE2's syntax → nodes. The descriptions of what is wrong are those of RE2's own parsers."""
+"""Parses RE2's syntax into nodes. The error descriptions are those of RE2's own parsers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ottla.model.re2.nodes import At, Choice, Node, One, PositionTest, RegexErro
 from ottla.model.re2.reader import PatternReader
 
 _MISSING_PAREN = "missing closing )"
-_UNMATCHED = "regexp/syntax: internal error"  # so it says of a parenthesis that closes nothing
+_UNMATCHED = "regexp/syntax: internal error"  # RE2's message for a closing parenthesis that closes nothing
 _MISSING_BRACKET = "missing closing ]"
 _NO_ARGUMENT = "missing argument to repetition operator"
 _NESTED_REPEAT = "invalid nested repetition operator"
@@ -36,14 +36,14 @@ _NO_NEWLINE = Chars((CharClass("\n".__eq__),), negated=True)
 
 
 def parse(text: str) -> Node:
-    """Raises RegexError."""
+    """Parse an expression. Raises RegexError."""
     return _Parser(text).whole()
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
         self._reader = PatternReader(text)
-        self._flags = frozenset[str]()  # i: without regard to case; m: lines begin and end; s: a dot is any character
+        self._flags = frozenset[str]()  # i: ignore case; m: ^ and $ match at lines; s: . matches newlines
         self._names: set[str] = set()
         self._depth = 0
 
@@ -72,7 +72,7 @@ class _Parser:
                 items[-1] = Repeat(items[-1], *repeat)
                 repeated = True
                 continue
-            repeated = self._reader.starts("{")  # taken as itself here, but not to be repeated
+            repeated = self._reader.starts("{")  # RE2 takes it literally here, but it cannot be repeated
             items += self._atoms()
         return items[0] if len(items) == 1 else Sequence(tuple(items))
 
@@ -91,11 +91,11 @@ class _Parser:
             reader.at = counted.end()
             if found[0] > _REPEAT_MAX or (found[1] is not None and not found[0] <= found[1] <= _REPEAT_MAX):
                 raise RegexError(_BAD_REPEAT)
-        reader.accept("?")  # which of several ways to match does not matter
+        reader.accept("?")  # a non-greedy match accepts the same texts
         return found
 
     def _atoms(self) -> list[Node]:
-        """The next item, or several (a quoted text), or none (a change of flags)."""
+        """Parse the next item, or several (a quoted text), or none (a change of flags)."""
         reader = self._reader
         char = reader.peek(1)
         if char == "(":

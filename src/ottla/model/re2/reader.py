@@ -1,4 +1,4 @@
-"""PatternReader: a text and how far it has been read."""
+"""PatternReader: the text of a pattern and the position of its parser."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PatternReader:
         self.at += count
 
     def accept(self, prefix: str) -> bool:
-        """Skips the prefix if it is there."""
+        """Skip the prefix if the text goes on with it, and return whether it does."""
         if self.starts(prefix):
             self.at += len(prefix)
             return True

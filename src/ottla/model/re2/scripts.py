@@ -1,6 +1,6 @@
-"""The scripts of Unicode that RE2 knows by name, as ranges of code points; a range may run over what is not assigned.
+"""The Unicode scripts that RE2 knows by name, as ranges of code points; a range may contain unassigned code points.
 
-These are facts of the Unicode standard as of its version 6.0, to which RE2/J keeps.
+The ranges are those of Unicode 6.0, which RE2/J uses.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ Yi a000-a4c6
 
 @cache
 def script_ranges() -> dict[str, tuple[tuple[int, int], ...]]:
-    """First and last code points by the name of the script."""
+    """Return the ranges (first and last code points) by the name of the script."""
     found: dict[str, list[tuple[int, int]]] = {}
     name = ""
     for word in _TABLE.split():

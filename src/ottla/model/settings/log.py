@@ -1,4 +1,4 @@
-"""Log. Where partitions lie, how they are cut into segments, kept and flushed."""
+"""Log. Where partitions are stored, how they are split into segments, kept and flushed."""
 
 from ottla.model.limits import BATCH_BYTES_MAX, INT64_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, LOW, PER_BROKER, Section
@@ -7,7 +7,7 @@ from ottla.model.validators import GzipLevel, Items, OneOf, at_least, between
 
 log = Section("Log", "Where partitions lie, how they are cut into segments, kept and flushed.")
 
-# Names that mean the same thing, the one that wins first.
+# Names with the same meaning, in order of precedence.
 _RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _ROLL = ("log.roll.ms", "log.roll.hours")
 _JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")

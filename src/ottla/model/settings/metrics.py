@@ -1,4 +1,4 @@
-"""Metrics and quotas. What is measured and what is rationed."""
+"""Metrics and quotas."""
 
 from ottla.model.section import CLUSTER_WIDE, LOW, Section
 from ottla.model.setting import NOT_YET

@@ -1,4 +1,4 @@
-"""Node. Who this node is, what it does by itself, and the policies it asks."""
+"""Node. The identity and roles of this node, its automatic actions, and its policies."""
 
 from ottla.model.limits import DESCRIBE_PARTITIONS_MAX, FETCH_BYTES_MAX, FETCH_SESSIONS_MAX, INT64_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, LOW, Section

@@ -106,7 +106,7 @@ CONTROLLER_SOCKET_TIMEOUT_MS = replication.int32(
     "Socket timeout of requests from the controller to brokers.",
     no_effect=NOT_YET,
 )
-# Only ever set dynamically; None means no throttle.
+# Can only be set dynamically; None means no throttle.
 LEADER_REPLICATION_THROTTLED_RATE = replication.optional_int64(
     "leader.replication.throttled.rate",
     "Bytes a second leaders send for throttled replicas.",

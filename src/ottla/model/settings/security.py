@@ -1,4 +1,4 @@
-"""Security: TLS, principals and tokens. Who may connect, and how it is proven."""
+"""Security: TLS, principals and tokens. Which clients may connect, and how they authenticate."""
 
 from ottla.model.section import LOW, PER_BROKER, Section
 from ottla.model.setting import NOT_YET
