@@ -1,1 +1,3 @@
-"""Groups: who consumes what, and how far they have come. Pure: the machine of one partition of `__consumer_offsets`."""
+"""The group coordinator's machine for one partition of `__consumer_offsets`: membership, assignments, committed
+offsets. Pure.
+"""

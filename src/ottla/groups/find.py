@@ -1,4 +1,4 @@
-"""A group of one kind, by its id."""
+"""Find a group of a given kind by its id."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GroupT = TypeVar("GroupT", bound=Group)
 def find_group(
     view: GroupsView, group_id: str, of: type[GroupT], kind: GroupKind, missing: str = "Group {} not found."
 ) -> GroupT:
-    """Raises GROUP_ID_NOT_FOUND, also if the group is of another kind."""
+    """Return the group; raises GROUP_ID_NOT_FOUND, also if the group is of another kind."""
     group = view.state.groups.get(group_id)
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, missing.format(group_id))

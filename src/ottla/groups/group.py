@@ -1,4 +1,4 @@
-"""What every kind of group can be asked, whatever protocol its members speak."""
+"""Group: the interface of all kinds of groups, whatever protocol their members use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from ottla.machine.keyed import Entry
 from ottla.model.ids import TopicPartition
 
-# In place of a moment: the retention of an offset counts from its own commit.
+# In place of a time: the retention of each offset counts from its own commit.
 SINCE_COMMIT = -1
 
 
@@ -23,16 +23,18 @@ class GroupKind(Enum):
 
 
 class Committer(NamedTuple):
-    """Who commits offsets: as a member, or (epoch < 0, no member id) as an admin or a standalone consumer."""
+    """The sender of an offset commit: a member, or (epoch < 0, no member id) an admin client or a standalone
+    consumer.
+    """
 
     member_id: str
     instance_id: str | None
     epoch: int  # generation id or member epoch
     request_version: int
     transactional: bool = False
-    # What is committed, as topic id and partition; asked only when the epoch is an older one.
+    # The committed partitions as topic id and partition; called only if the epoch is an older one.
     partitions: Callable[[], Iterable[tuple[bytes, int]]] = tuple
-    # The same by names.
+    # The same by topic name.
     places: Callable[[], Iterable[TopicPartition]] = tuple
 
 
@@ -47,7 +49,7 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str:
-        """What ListGroups shows: `consumer`, `connect`, `share`, …"""
+        """The protocol type in ListGroups: `consumer`, `connect`, `share`, …"""
         ...
 
     @property
@@ -57,39 +59,40 @@ class Group(Protocol):
 
     @property
     def members(self) -> Sized:
-        """Of whatever sort they are."""
+        """The group's members, whose type depends on the kind."""
         ...
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """Whether the group has no members."""
         ...
 
     def check_commit(self, by: Committer) -> None:
-        """Raises the ApiError that refuses this committer."""
+        """Raise the ApiError for a commit that is not allowed."""
         ...
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raises the ApiError that refuses to tell committed offsets to this member."""
+        """Raise the ApiError for a member that may not read the committed offsets."""
         ...
 
     def check_delete(self) -> None:
-        """Raises NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND if the group may not be deleted now."""
+        """Raise NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND if the group may not be deleted now."""
         ...
 
     def check_delete_offsets(self) -> None:
-        """Raises the ApiError that refuses to delete single offsets now."""
+        """Raise the ApiError if single offsets may not be deleted now."""
         ...
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether any member reads the topic: then its offsets neither expire nor may be deleted."""
+        """Whether any member reads the topic: then its offsets neither expire nor may they be deleted."""
         ...
 
     def offsets_expire_since(self) -> int | None:
-        """The moment (ms) that the retention of its offsets counts from; SINCE_COMMIT: each from its own commit; None:
-        they do not expire now. Topics it is subscribed to are exempt in any case."""
+        """Return the time (ms) from which the retention of its offsets counts; SINCE_COMMIT: from each offset's commit;
+        None: they do not expire now. Offsets of topics it is subscribed to never expire.
+        """
         ...
 
     def tombstones(self) -> Sequence[Entry]:
-        """The entries that delete the group itself (its offsets are deleted apart)."""
+        """Return the entries that delete the group itself (its offsets are deleted separately)."""
         ...

@@ -1,4 +1,4 @@
-"""Which groups there are."""
+"""Listing of groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ottla.model.java import in_table_order
 
 
 class GroupListed(NamedTuple):
-    """A group as lists show it."""
+    """A group as ListGroups shows it."""
 
     group_id: str
     kind: GroupKind
@@ -25,7 +25,7 @@ class GroupListed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AllGroups:
-    """Replies with all groups there are, in the order in which they came."""
+    """Replies with all groups, in order of creation."""
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         return Result(reply=list(view.state.groups.values()))
@@ -45,7 +45,7 @@ class GroupFilter:
 
 
 def listed(groups: Sequence[Group], wanted: GroupFilter) -> Generator[None, None, list[GroupListed]]:
-    """Those that are wanted, in Kafka's order; there may be very many, so in steps."""
+    """Return the groups that match, in Kafka's order; in steps, because there may be very many."""
     found: list[GroupListed] = []
     ordered = yield from in_table_order(groups, lambda group: group.group_id, limits.GROUPS_LISTED_PER_SLICE)
     for position, group in enumerate(ordered, 1):

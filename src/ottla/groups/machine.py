@@ -1,7 +1,7 @@
 """The group coordinator's machine: commands decide on the state, entries and notes change it (see `machine/kit.py`).
 
-Each kind of group is a package of its own that says which entries and notes it applies (`APPLY`, `NOTE`) and what it
-has to do for groups whose journal was read (`LOADED`); this module only puts them together.
+Each kind of group is a package of its own that declares which entries and notes it applies (`APPLY`, `NOTE`) and what
+it does for its groups after loading (`LOADED`); this module only combines them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ottla.machine.keyed import Entry, Marker
 from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result
 from ottla.model import limits
 
-# How one type of entry (by the class of its key), marker or note changes the state.
+# Applies one type of entry (by the class of its key), marker or note to the state.
 Apply = Callable[[GroupsView, Any], None]
 OnLoaded = Callable[[GroupsView, Sequence[Group], int], Result[Entry]]
 
@@ -34,13 +34,13 @@ _LOADED: tuple[OnLoaded, ...] = tuple(part.LOADED for part in _PARTS)
 
 
 class GroupCommand(Protocol):
-    """Anything that a handler, a timer or an observer asks of the coordinator."""
+    """Any command that a handler, a timer or an observer submits to the coordinator."""
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]: ...
 
 
 class GroupsMachine(OneByOne):
-    """Runs on one partition of `__consumer_offsets`."""
+    """The machine of one partition of `__consumer_offsets`."""
 
     def __init__(self, view: GroupsView) -> None:
         self.view = view
@@ -76,5 +76,5 @@ class GroupsMachine(OneByOne):
         return ()
 
     def note(self, note: Any) -> None:
-        if not isinstance(note, ClockSet):  # timers measure all that must not end early or late
+        if not isinstance(note, ClockSet):  # timers follow the steady clock and need no change
             _NOTE[type(note)](self.view, note)

@@ -7,7 +7,7 @@ from ottla.groups.offsets.store import OffsetStore
 
 
 class GroupsState:
-    """Groups by id, and the offsets they committed."""
+    """Groups by id, and their committed offsets."""
 
     __slots__ = ("groups", "offsets")
 

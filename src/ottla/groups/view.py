@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class GroupTopic(NamedTuple):
-    """A topic as assignors see it; racks of partition i's replicas are `racks[i]`."""
+    """A topic as assignors see it; `racks[i]` are the racks of partition i's replicas."""
 
     name: str
     id: bytes
@@ -37,7 +37,7 @@ class GroupTopics(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupsView:
-    """The state, the topics, the settings as they are now, and a source of ids."""
+    """The state, the topics, the present settings, and a source of random ids."""
 
     state: GroupsState
     topics: GroupTopics

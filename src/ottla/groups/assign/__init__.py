@@ -1,1 +1,1 @@
-"""Assignors of the server: which member of a group shall read which partitions. Pure functions of a `GroupSpec`."""
+"""The server-side assignors: which member of a group shall read which partitions. Pure functions of a `GroupSpec`."""

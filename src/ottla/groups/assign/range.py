@@ -1,8 +1,8 @@
-"""Range: of each topic every reader gets one run of neighbouring partitions.
+"""Range: of each topic every subscribed member gets one run of neighbouring partitions.
 
-Topics with the same number of partitions and the same readers are cut at the same places, so that partition n of all of
-them goes to one member (joins rely on it). Readers stand in order of their instance ids, then of their member ids; the
-first ones get one partition more if it does not come out even.
+Topics with the same number of partitions and the same subscribers are divided at the same places, so that partition n
+of all of them goes to one member (joins rely on it). Members are ordered by instance id, then by member id; the first
+ones get one partition more if the division leaves a remainder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What an assignor is asked, and what it answers.
+"""The input and the output of an assignor.
 
-An assignor is a function of a `GroupSpec`: the same question always gets the same answer, so nothing in it may depend
-on the order of a set.
+An assignor is a function of a `GroupSpec`: the same input always gives the same output, so nothing in it may depend on
+the iteration order of a set.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NO_PARTITIONS: Partitions = MappingProxyType({})
 
 
 class MemberSpec(NamedTuple):
-    """A member: the topics it reads (those that exist), what it was to own so far, and where it stands."""
+    """A member: the topics it subscribes to (those that exist), its target so far, its instance id and rack."""
 
     topics: frozenset[bytes]
     owned: Partitions = NO_PARTITIONS
@@ -25,28 +25,28 @@ class MemberSpec(NamedTuple):
 
 
 class GroupSpec(NamedTuple):
-    """All members, and how many partitions each of the topics has that any of them reads."""
+    """All members, and the number of partitions of each topic that any of them subscribes to."""
 
     members: Mapping[str, MemberSpec]
     partitions: Mapping[bytes, int]
 
     @property
     def homogeneous(self) -> bool:
-        """Whether all members read the same topics."""
+        """Whether all members subscribe to the same topics."""
         members = iter(self.members.values())
         first = next(members, None)
         return first is None or all(member.topics == first.topics for member in members)
 
 
-# A member that gets nothing may be left out of the answer.
+# A member without partitions may be left out of the result.
 Assignor = Callable[[GroupSpec], dict[str, Partitions]]
 
 
 def frozen(partitions: Mapping[bytes, set[int]]) -> Partitions:
-    """The same without empty topics, in order of topic ids."""
+    """Return the partitions without empty topics, in order of topic ids."""
     return {topic: frozenset(partitions[topic]) for topic in sorted(partitions) if partitions[topic]}
 
 
 def size(partitions: Mapping[bytes, Collection[int]]) -> int:
-    """How many partitions there are in all."""
+    """Return the total number of partitions."""
     return sum(map(len, partitions.values()))

@@ -1,7 +1,8 @@
-"""Uniform: everybody gets equally many partitions, and moves as few as that allows. Balance goes before stickiness.
+"""Uniform: all members get equally many partitions, and as few partitions move as that allows. Balance goes before
+stickiness.
 
-Where all members read the same topics, counts differ by one at most. Where they do not, that may be impossible; then no
-single partition can be given to another of its readers such that the two get closer to each other.
+If all members subscribe to the same topics, counts differ by one at most. If they do not, that may be impossible; then
+no move of a single partition to another of its subscribers would bring the counts of the two members closer.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ def uniform(spec: GroupSpec) -> dict[str, Partitions]:
 
 
 def _alike(spec: GroupSpec) -> dict[str, Partitions]:
-    """All read the same topics: a quota for each, taken from what it has as far as possible."""
+    """Assign when all members subscribe to the same topics: each gets a quota, filled with its own partitions first."""
     topics = next(iter(spec.members.values())).topics
     kept = {member_id: _kept(spec, member_id) for member_id in sorted(spec.members)}
     counts = {member_id: size(owned) for member_id, owned in kept.items()}
     quota, extra = divmod(sum(spec.partitions[topic] for topic in topics), len(kept))
-    # Who has most already gets the extra ones, so that they stay.
+    # Members that have most already get the extra partitions, so that fewer move.
     ranked = sorted(kept, key=lambda member_id: (-counts[member_id], member_id))
     quotas = {member_id: quota + (rank < extra) for rank, member_id in enumerate(ranked)}
     free = deque(_free(spec, topics, kept))
@@ -42,7 +43,7 @@ def _alike(spec: GroupSpec) -> dict[str, Partitions]:
 
 
 def _kept(spec: GroupSpec, member_id: str) -> _Mutable:
-    """What a member has and may go on having."""
+    """Return the partitions that a member owns and may keep."""
     member = spec.members[member_id]
     return {
         topic: {partition for partition in partitions if partition < spec.partitions[topic]}
@@ -52,7 +53,9 @@ def _kept(spec: GroupSpec, member_id: str) -> _Mutable:
 
 
 def _free(spec: GroupSpec, topics: frozenset[bytes], kept: dict[str, _Mutable]) -> list[tuple[bytes, int]]:
-    """Partitions nobody keeps. One that two members claim (it cannot happen) stays with the first."""
+    """Return the partitions that no member keeps. A partition that two members claim (it cannot happen) stays with the
+    first.
+    """
     taken: set[tuple[bytes, int]] = set()
     for owned in kept.values():
         for topic, partitions in owned.items():
@@ -67,14 +70,14 @@ def _free(spec: GroupSpec, topics: frozenset[bytes], kept: dict[str, _Mutable]) 
 
 
 def _last(owned: _Mutable, count: int) -> list[tuple[bytes, int]]:
-    """The last `count` partitions, if it is positive."""
+    """Return the last `count` partitions; none if it is not positive."""
     if count <= 0:
         return []
     return [(topic, partition) for topic in sorted(owned) for partition in sorted(owned[topic])][-count:]
 
 
 class _Mixed:
-    """Members read different topics."""
+    """The assignment when members subscribe to different topics."""
 
     def __init__(self, spec: GroupSpec) -> None:
         self._spec = spec
@@ -82,7 +85,7 @@ class _Mixed:
             topic: [member_id for member_id in sorted(spec.members) if topic in spec.members[member_id].topics]
             for topic in spec.partitions
         }
-        # Topics with few readers for their partitions come first: they leave least choice.
+        # Topics with few subscribers for their partitions come first: they leave the least choice.
         self._topics = sorted(
             (topic for topic, readers in self._readers.items() if readers),
             key=lambda topic: (-spec.partitions[topic] / len(self._readers[topic]), len(self._readers[topic]), topic),
@@ -101,8 +104,10 @@ class _Mixed:
         return {member_id: frozen(owned) for member_id, owned in self._owned.items()}
 
     def _balance(self, topic: bytes) -> bool:
-        """Moves partitions of one topic from the richest of its owners to the poorest of its readers while that
-        brings the two closer. Each move lessens the sum of squares of all counts, so this comes to an end."""
+        """Move partitions of one topic from the owner with the most partitions to the subscriber with the fewest while
+        that brings the two closer; return whether any moved. Each move lowers the sum of squares of all counts, so this
+        ends.
+        """
         moved = False
         while True:
             poorest = self._poorest(topic)

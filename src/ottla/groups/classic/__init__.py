@@ -1,5 +1,5 @@
-"""Groups whose members assign partitions themselves: the leader does, the coordinator only gathers and hands out.
+"""Groups of the classic protocol: the leader assigns partitions; the coordinator only collects and distributes.
 
-The coordinator does not care what the members' metadata and assignments mean, so eager and cooperative consumers,
-Connect's workers and anything else that speaks JoinGroup and SyncGroup are the same to it.
+The coordinator does not interpret the members' metadata and assignments, so it treats eager and cooperative consumers,
+Connect's workers and any other clients of JoinGroup and SyncGroup alike.
 """

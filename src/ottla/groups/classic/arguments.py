@@ -1,7 +1,7 @@
-"""What members of classic groups send: the arguments of JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+"""The arguments of JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-The commands (`join`, `sync`, …) extend them by what a classic group does; a consumer group that has members of the
-classic protocol (`consumer/classic_members`) takes the same arguments.
+The commands (`join`, `sync`, …) extend them with the behaviour of a classic group; a consumer group that has members of
+the classic protocol (`consumer/classic_members`) takes the same arguments.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class HeartbeatArguments:
 
 
 class Leaver(NamedTuple):
-    """Without a member id: whoever is the static member of that instance id."""
+    """A member to remove. Without a member id: the static member with that instance id."""
 
     member_id: str
     instance_id: str | None

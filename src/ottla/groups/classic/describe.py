@@ -1,4 +1,4 @@
-"""What a classic group looks like from outside."""
+"""DescribeGroup: describe a classic group."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""ClassicGroup: one group of the classic protocol, at one moment. Immutable: every change makes another one.
+"""ClassicGroup: one group of the classic protocol, at one moment. Immutable: every change makes a new object.
 
     Empty ──join──▶ PreparingRebalance ──all (re)joined, or time is up──▶ CompletingRebalance ──leader synced──▶ Stable
       ▲                  │      ▲                                                │                                │
       └──nobody joined───┘      └──a member joins anew, leaves or expires────────┴────────────────────────────────┘
 
-What a record of the group holds (`classic/journal.py`) survives the process: generation, protocol, leader, and each
-member with its assignment. The rest is about a rebalance under way; it is lost with the process, and then the last
-generation that became Stable (or Empty) is the group again.
+The group's record (`classic/journal.py`) survives a restart: generation, protocol, leader, and each member with its
+assignment. The other fields are about a rebalance in progress; they are lost in a restart, and the group is again the
+last generation that became Stable (or Empty).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class ClassicState(Enum):
-    """Kafka's states, by the names its tools show. A group that was deleted is not there, so there is no Dead."""
+    """Kafka's states, by the names its tools show. A deleted group has no object, so there is no Dead."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -36,14 +36,16 @@ class ClassicState(Enum):
 
 
 class MemberProtocol(NamedTuple):
-    """A way of assigning that a member offers, with what the leader needs to know about the member for it."""
+    """An assignment protocol that a member offers, with the member's metadata for the leader."""
 
     name: str
     metadata: bytes
 
 
 class ClassicMember(NamedTuple):
-    """One member. `is_awaiting_join` and `is_awaiting_sync`: its request is parked until the group gets that far."""
+    """One member. `is_awaiting_join` and `is_awaiting_sync`: its JoinGroup or SyncGroup is parked until it can be
+    answered.
+    """
 
     member_id: str
     instance_id: str | None
@@ -53,7 +55,7 @@ class ClassicMember(NamedTuple):
     rebalance_timeout_ms: int
     protocols: tuple[MemberProtocol, ...]  # the preferred one first
     assignment: bytes = b""
-    is_new: bool = False  # never yet in a generation, so it cannot have sent heartbeats
+    is_new: bool = False  # in no generation yet, so it cannot have sent heartbeats
     is_awaiting_join: bool = False
     is_awaiting_sync: bool = False
 
@@ -62,7 +64,7 @@ class ClassicMember(NamedTuple):
         return self.instance_id is not None
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What it said about itself for this protocol."""
+        """Return the member's metadata for this protocol."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
@@ -71,27 +73,28 @@ class ClassicMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClassicGroup:
-    """Members are in the order in which they came."""
+    """One group; members are in the order in which they joined."""
 
     group_id: str
     state: ClassicState = ClassicState.EMPTY
     generation: int = 0
-    protocol_type: str = ""  # "" until the first member; it stays when the group becomes empty
+    protocol_type: str = ""  # "" until the first member joins; it stays when the group becomes empty
     protocol: str | None = None
     leader: str | None = None
     members: Mapping[str, ClassicMember] = field(default_factory=lambda: MappingProxyType({}))
     state_since_ms: int = -1
-    subscribed_topics: frozenset[str] | None = None  # None: not known, or not consumers
-    pending: tuple[str, ...] = ()  # ids given out with MEMBER_ID_REQUIRED, not yet joined
+    subscribed_topics: frozenset[str] | None = None  # None: not known, or not a group of consumers
+    pending: tuple[str, ...] = ()  # member ids given out with MEMBER_ID_REQUIRED whose clients have not joined yet
     pending_sync: frozenset[str] = frozenset()  # members of the generation that have not synced
     is_initial: bool = False  # while preparing: the first rebalance, which waits for more members
-    has_newcomers: bool = False  # somebody joined since the initial rebalance was last extended
-    # Names of the protocols that every member offers, kept so that a join does not look at everybody. None: not known.
+    has_newcomers: bool = False  # a member joined since the initial rebalance was last extended
+    # Names of the protocols that every member offers, kept so that a join need not look at all members. None: not
+    # known.
     common: frozenset[str] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def empty(cls, group_id: str, now_ms: int) -> ClassicGroup:
-        """A group that nobody has joined."""
+        """Return a group without members."""
         return cls(group_id, state_since_ms=now_ms)
 
     # --- what any kind of group is asked (`groups/group.py`)
@@ -110,7 +113,7 @@ class ClassicGroup:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it only ever was a name for offsets, without members."""
+        """Whether it only stores offsets and never had members."""
         return not self.protocol_type and self.is_empty and not self.pending
 
     @property
@@ -119,31 +122,34 @@ class ClassicGroup:
 
     def check_commit(self, by: Committer) -> None:
         if by.epoch < 0 and self.is_empty:
-            return  # an admin, or a consumer that assigns its partitions itself
+            return  # an admin client, or a consumer that assigns its own partitions
         if by.epoch >= 0 or by.member_id or by.instance_id is not None:
             self.check_member(by.member_id, by.instance_id)
             if by.epoch != self.generation:
                 raise ApiError(ErrorCode.ILLEGAL_GENERATION)
         elif not by.transactional and not self.is_empty:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-        # Its partitions may already be promised to others. Transactional commits are fenced by the producer's epoch.
+        # The member's partitions may already be assigned to others. Transactional commits are fenced by the producer's
+        # epoch.
         if not by.transactional and self.state is ClassicState.COMPLETING:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may know."""
+        """Anyone may read the committed offsets."""
 
     def check_delete(self) -> None:
         if not self.is_empty:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
 
     def check_delete_offsets(self) -> None:
-        """Of other protocols nobody can tell which topics their members read."""
+        """Raises NON_EMPTY_GROUP for other protocols with members: which topics these read is unknown."""
         if not self.is_empty and not self.uses_consumer_protocol:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
 
     def is_subscribed(self, topic: str) -> bool:
-        """Consumers whose subscriptions cannot be read are taken to read everything."""
+        """Whether a member may read the topic; consumers with unreadable subscriptions count as subscribed to all
+        topics.
+        """
         return self.uses_consumer_protocol if self.subscribed_topics is None else topic in self.subscribed_topics
 
     def offsets_expire_since(self) -> int | None:
@@ -161,7 +167,7 @@ class ClassicGroup:
     # --- members
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
-        """Raises unless it is a member now, and no twin has taken over its instance id."""
+        """Raise unless it is a member now; FENCED_INSTANCE_ID if another member has taken over its instance id."""
         if instance_id is not None:
             owner = self.static_member_id(instance_id)
             if owner is None:
@@ -176,7 +182,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The most that any member may take to rejoin."""
+        """The longest rebalance timeout of all members."""
         return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
 
     @property
@@ -188,7 +194,7 @@ class ClassicGroup:
         return not self.pending and all(each.is_awaiting_join for each in self.members.values())
 
     def with_member(self, member: ClassicMember) -> ClassicGroup:
-        """Adds a member or replaces it."""
+        """Add or replace a member."""
         former = self.members.get(member.member_id)
         names = _names(member.protocols)
         common = self.common
@@ -204,7 +210,7 @@ class ClassicGroup:
         )
 
     def with_successor(self, former_id: str, member: ClassicMember) -> ClassicGroup:
-        """A member with another id takes the place of a former one, whatever that was in the group."""
+        """Replace a member by one with another id, which takes over its position, and its leadership if it led."""
         members = [member if each.member_id == former_id else each for each in self.members.values()]
         pending_sync = self.pending_sync
         if former_id in pending_sync:
@@ -213,7 +219,9 @@ class ClassicGroup:
         return replace(self.with_members(members), leader=leader, pending_sync=pending_sync, common=None)
 
     def without(self, gone: Iterable[str]) -> ClassicGroup:
-        """Members or pending members leave; if the leader is among them, the one who has been here longest leads."""
+        """Remove members or pending members; if the leader is among them, the member that joined first becomes
+        leader.
+        """
         absent = frozenset(gone)
         members = {key: value for key, value in self.members.items() if key not in absent}
         return replace(
@@ -226,13 +234,13 @@ class ClassicGroup:
         )
 
     def with_members(self, members: Iterable[ClassicMember]) -> ClassicGroup:
-        """The same members, with the same protocols, changed otherwise."""
+        """Replace all members by changed versions of themselves, whose protocols are unchanged."""
         return replace(self, members=MappingProxyType({each.member_id: each for each in members}))
 
     # --- protocols
 
     def supports(self, protocol_type: str, protocols: Sequence[MemberProtocol]) -> bool:
-        """Whether somebody who offers these could be a member: all must have one protocol in common."""
+        """Whether a member that offers these protocols could join: all members must have one protocol in common."""
         if self.is_empty:
             return bool(protocol_type and protocols)
         if self.protocol_type != protocol_type:
@@ -240,7 +248,7 @@ class ClassicGroup:
         return bool(self._offered_by_all(_names(protocols)))
 
     def _offered_by_all(self, names: frozenset[str]) -> frozenset[str]:
-        """Those of the protocols that every member offers."""
+        """Return those of the protocols that every member offers."""
         if self.common is not None:
             return names & self.common
         for member in self.members.values():
@@ -250,7 +258,9 @@ class ClassicGroup:
         return names
 
     def elected_protocol(self) -> str:
-        """Each member votes for the common protocol it prefers; the earliest of those with most votes wins."""
+        """Each member votes for the common protocol it prefers; of those with most votes, the one voted for first
+        wins.
+        """
         votes: dict[str, int] = {}
         first = next(iter(self.members.values()))
         common = self._offered_by_all(_names(first.protocols))
@@ -263,7 +273,7 @@ class ClassicGroup:
             yield next(each.name for each in member.protocols if each.name in common)
 
     def with_subscriptions(self) -> ClassicGroup:
-        """Reads which topics the members subscribe to, if they are consumers and their metadata can be read."""
+        """Update the topics that the members subscribe to, if they are consumers and their metadata can be read."""
         return replace(self, subscribed_topics=self._subscriptions())
 
     def _subscriptions(self) -> frozenset[str] | None:

@@ -1,4 +1,4 @@
-"""ClassicHeartbeat: a member is alive; the answer tells it when it has to rejoin."""
+"""ClassicHeartbeat: a member reports that it is alive; the answer tells it when it has to rejoin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ottla.model.errors import ApiError, ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class ClassicHeartbeat(HeartbeatArguments):
-    """The reply is an ErrorCode: REBALANCE_IN_PROGRESS counts as a heartbeat all the same."""
+    """Replies with an ErrorCode; a heartbeat that is answered with REBALANCE_IN_PROGRESS extends the session, too."""
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)

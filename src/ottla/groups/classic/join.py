@@ -1,8 +1,8 @@
-"""Join: somebody wants to be a member, or to be one anew. The answer comes when the next generation has formed.
+"""Join: a client joins a group, or a member rejoins. The answer comes when the next generation has formed.
 
-A new dynamic member is first given an id to come back with (JoinGroup v4+), so that one whose connection breaks while
-it waits does not leave a ghost behind. A static member that comes back without an id takes the place of its former
-self: while the group is Stable and the protocol stays, that is no reason for a rebalance.
+A new dynamic member is first given a member id to join with (JoinGroup v4+), so that a client whose connection breaks
+while it waits does not leave a member without a client behind. A static member that joins without a member id replaces
+its former member: if the group is Stable and the protocol stays the same, that causes no rebalance.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import BitSource, random_uuid
 from ottla.model.settings.groups import GROUP_MAX_SIZE
 
-# An empty group of these kinds gives way to a classic one.
+# An empty group of these kinds may be replaced by a classic group of the same id.
 _GIVES_WAY = (GroupKind.CONSUMER, GroupKind.STREAMS)
 
 
@@ -72,12 +72,15 @@ class Join(JoinArguments):
 
     def _fits(self, group: ClassicGroup) -> bool:
         member = group.members.get(self.member_id)
-        if member is not None and member.protocols == self.protocols:  # nothing new, so no need to look at everybody
+        # nothing changed, so the other members need not be looked at
+        if member is not None and member.protocols == self.protocols:
             return self.protocol_type == group.protocol_type
         return group.supports(self.protocol_type, self.protocols)
 
     def _has_room(self, turn: Turn) -> bool:
-        """While members rejoin, those who have count, so that a group that is too big shrinks to its size."""
+        """Whether the group is not full. While members rejoin, only rejoined ones count, so that a too large group
+        shrinks.
+        """
         group = turn.group
         most = turn.view.broker()[GROUP_MAX_SIZE]
         member = group.members.get(self.member_id)
@@ -132,7 +135,7 @@ class Join(JoinArguments):
         rebalance_or_complete(turn)
 
     def _replace_static(self, turn: Turn, former: ClassicMember, member_id: str) -> None:
-        """A static member restarted: whoever still acts under its former id is fenced."""
+        """A static member restarted: replace its former member, whose member id is fenced from now on."""
         leader = turn.group.leader
         if former.is_awaiting_join:
             turn.answer_join(former.member_id, JoinReply(ErrorCode.FENCED_INSTANCE_ID, former.member_id))
@@ -151,7 +154,7 @@ class Join(JoinArguments):
             self._carry_on(turn, member, leader)
 
     def _carry_on(self, turn: Turn, member: ClassicMember, former_leader: str | None) -> None:
-        """No rebalance: the new member id is written down, and the member gets the assignment of the former one."""
+        """Go on without a rebalance: write the new member id, and give the member the assignment of the former one."""
         turn.set_member(member._replace(is_awaiting_join=False))
         group = turn.group
         turn.records.append(entry_of(group))
@@ -159,7 +162,7 @@ class Join(JoinArguments):
         if self.can_skip_assignment:
             turn.reply = reply._replace(skip_assignment=group.leader == member.member_id)
         else:
-            # One that cannot be told not to assign must not know that it leads.
+            # A client of an old version would assign if it knew that it leads: it is not told so.
             turn.reply = reply._replace(leader=former_leader or "", members=())
 
     # --- members with an id
@@ -180,12 +183,12 @@ class Join(JoinArguments):
         is_same = member.protocols == self.protocols
         is_leader = group.leader == self.member_id
         if group.state is ClassicState.PREPARING or not is_same or (group.state is ClassicState.STABLE and is_leader):
-            # A leader that joins again wants a rebalance: it has seen something change that the group cannot see.
+            # A leader that joins again asks for a rebalance: it has noticed a change that the coordinator cannot see.
             self._rejoin(turn, member)
         elif group.state is ClassicState.STABLE:
             turn.reply = generation_reply(group, self.member_id)._replace(members=())
         else:
-            turn.reply = generation_reply(group, self.member_id)  # it missed the answer
+            turn.reply = generation_reply(group, self.member_id)  # it missed the answer to its first JoinGroup
 
     def _rejoin(self, turn: Turn, member: ClassicMember) -> None:
         if member.is_awaiting_join:
@@ -208,7 +211,7 @@ def _gives_way(group: Group) -> bool:
 
 
 def new_member_id(prefix: str, rng: BitSource) -> str:
-    """`prefix-uuid`: of the client id, or of the instance id."""
+    """Return a new member id `prefix-uuid`; the prefix is the client id or the instance id."""
     digits = random_uuid(rng).hex()
     uuid = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
     return f"{prefix}-{uuid}"

@@ -1,8 +1,8 @@
-"""A classic group as its record in `__consumer_offsets`, and back.
+"""Conversion of a classic group to and from its record in `__consumer_offsets`.
 
-The record is written when a generation becomes Stable (with everybody's assignment), when a group becomes Empty, when
-it is first heard of, and when a static member comes back under another member id. Of a member's protocols only the
-chosen one is kept: the group has no use for the others until members join anew.
+The record is written when a generation becomes Stable (with all assignments), when a group becomes Empty, when it is
+created, and when a static member rejoins under another member id. Of a member's protocols only the chosen one is
+stored: the others are not needed until members join again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ottla.wire.journal.consumer_offsets import GroupMetadataKey, GroupMetadataV
 Member = GroupMetadataValue.MemberMetadata
 
 VERSION = 3  # of the value, as Kafka 4.3 writes it
-_PROTOCOL_OF_OLD = "range"  # for records of a time when the protocol was not written
+_PROTOCOL_OF_OLD = "range"  # for old records, which lack the protocol
 
 
 def entry_of(group: ClassicGroup) -> Entry:
@@ -73,7 +73,9 @@ def _member_of(member: Member, protocol: str, version: int) -> ClassicMember:
 
 
 def apply_group(view: GroupsView, entry: Entry) -> None:
-    """A tombstone only ends a classic group: one of another kind may have taken the name before it is compacted."""
+    """Apply a group's record. A tombstone removes only a classic group: a group of another kind may have taken the id
+    before the tombstone is compacted away.
+    """
     groups = view.state.groups
     group_id = entry.key.group
     if entry.value is not None:

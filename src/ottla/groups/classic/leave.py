@@ -1,4 +1,4 @@
-"""ClassicLeave: members go at once, by themselves or (static ones, by instance id) because an operator says so."""
+"""ClassicLeave: remove members at once, at their own request or (static ones, by instance id) at an operator's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ottla.model.errors import ApiError, ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class ClassicLeave:
-    """The reply is one ErrorCode for each leaver."""
+    """Replies with one ErrorCode for each leaver."""
 
     group_id: str
     leavers: tuple[Leaver, ...]

@@ -1,10 +1,10 @@
-"""The course of a rebalance, as steps of a Turn, and the timers that push it on.
+"""The phases of a rebalance, as steps of a Turn, and the timers that end them.
 
-Preparing: members (re)join; it ends when all have, or after the longest rebalance timeout, without those that did not.
-The first rebalance of an empty group waits `group.initial.rebalance.delay.ms` instead, and again as long as members
-keep coming, up to the rebalance timeout. Completing: the leader has the list of members and sends the assignment;
-members that do not ask for theirs within the rebalance timeout are removed, which begins the next rebalance.
-Static members that did not rejoin stay: only their session timeout removes them.
+Preparing: members (re)join. The phase ends when all have joined, or after the longest rebalance timeout, without those
+that did not. The first rebalance of an empty group instead waits for `group.initial.rebalance.delay.ms`, and again as
+long as more members join, up to the rebalance timeout. Completing: the leader has the list of members and sends the
+assignment; members that do not ask for theirs within the rebalance timeout are removed, which starts the next
+rebalance. Static members that did not rejoin stay: only their session timeout removes them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _NOTHING: Result[Entry] = Result()
 
 
 def keep_session(turn: Turn, member: ClassicMember, timeout_ms: int | None = None) -> None:
-    """The member was heard of now."""
+    """Restart the session timer of a member that was just heard from."""
     delay_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     turn.after(turn.session_key(member.member_id), delay_ms, ClassicSessionEnded(turn.group.group_id, member.member_id))
 
 
 def rebalance_or_complete(turn: Turn) -> None:
-    """Something changed that needs a rebalance: begin one, or see whether the one under way is ripe."""
+    """Start a rebalance after a change, or complete the one in progress if all members have joined."""
     if turn.group.state is ClassicState.PREPARING:
         complete_if_ripe(turn)
     else:
@@ -45,7 +45,7 @@ def complete_if_ripe(turn: Turn) -> None:
 
 
 def prepare(turn: Turn) -> None:
-    """Begin a rebalance. Whoever waits for an assignment of this generation will not get one."""
+    """Start a rebalance. Members that wait for an assignment of this generation are answered with an error."""
     if turn.group.state is ClassicState.COMPLETING:
         turn.group = turn.group.with_members(each._replace(assignment=b"") for each in turn.group.members.values())
         answer_syncs(turn, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -63,13 +63,14 @@ def prepare(turn: Turn) -> None:
 
 
 def complete_join(turn: Turn) -> None:
-    """Who has joined makes up the next generation; dynamic members who have not are gone."""
+    """Form the next generation of the members that have joined; dynamic members that have not are removed."""
     turn.cancel(turn.join_key())
     members = turn.group.members.values()
     turn.remove(*(each.member_id for each in members if not each.is_awaiting_join and not each.is_static))
     leader = _joined_leader(turn.group)
     if leader is None and turn.group.members:
-        _schedule_join_end(turn, limits.ABSENT_MEMBERS_WAIT_MS_MIN)  # only static ones are left: their sessions decide
+        # only static members are left: their sessions decide
+        _schedule_join_end(turn, limits.ABSENT_MEMBERS_WAIT_MS_MIN)
     elif leader is None:
         _become_empty(turn)
     else:
@@ -82,7 +83,7 @@ def _schedule_join_end(turn: Turn, shortest_ms: int = 0) -> None:
 
 
 def _joined_leader(group: ClassicGroup) -> str | None:
-    """The leader stays if it has joined, else the first who has takes over."""
+    """Return the leader if it has joined, else the first member that has."""
     if group.leader is not None and group.members[group.leader].is_awaiting_join:
         return group.leader
     return next((each.member_id for each in group.members.values() if each.is_awaiting_join), None)
@@ -126,7 +127,7 @@ def _begin_generation(turn: Turn, leader: str) -> None:
 
 
 def generation_reply(group: ClassicGroup, member_id: str) -> JoinReply:
-    """The present generation, as one of its members is told of it."""
+    """Return the answer that tells a member about the present generation."""
     return JoinReply(
         member_id=member_id,
         generation=group.generation,
@@ -138,13 +139,13 @@ def generation_reply(group: ClassicGroup, member_id: str) -> JoinReply:
 
 
 def listed_members(group: ClassicGroup) -> tuple[tuple[str, str | None, bytes], ...]:
-    """For the leader, who assigns."""
+    """Return the list of members for the leader, which assigns partitions to them."""
     members = group.members.values()
     return tuple((each.member_id, each.instance_id, each.metadata(group.protocol)) for each in members)
 
 
 def answer_syncs(turn: Turn, error: ErrorCode = ErrorCode.NONE) -> None:
-    """Everybody who waits for an assignment gets it, or the error instead."""
+    """Answer all members that wait for an assignment, with it or with the error."""
     group = turn.group
     for member in group.members.values():
         if member.is_awaiting_sync:
@@ -158,7 +159,7 @@ def sync_reply(group: ClassicGroup, member: ClassicMember) -> SyncReply:
 
 
 def remove_pending_sync(turn: Turn, member_id: str) -> None:
-    """The member has asked for its assignment; when all have, nobody need be waited for."""
+    """Note that the member has asked for its assignment; cancel the timer when all have."""
     turn.group = replace(turn.group, pending_sync=turn.group.pending_sync - {member_id})
     if not turn.group.pending_sync:
         turn.cancel(turn.sync_key())
@@ -169,7 +170,7 @@ def remove_pending_sync(turn: Turn, member_id: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClassicSessionEnded:
-    """Nothing was heard of a member (or of somebody who was given a member id) for its session timeout."""
+    """Remove a member, or a pending one, that was not heard from for its session timeout."""
 
     group_id: str
     member_id: str
@@ -182,8 +183,8 @@ class ClassicSessionEnded:
         member = group.members.get(self.member_id)
         if member is None and self.member_id not in group.pending:
             return _NOTHING
-        # Who waits for a rebalance to go on is not expected to send heartbeats; a new member cannot send any, and its
-        # connection may be long gone.
+        # A member whose request is parked is not expected to send heartbeats. A new member cannot send any, and its
+        # connection may have been closed long ago.
         if member is not None and not member.is_new and (member.is_awaiting_join or member.is_awaiting_sync):
             return _NOTHING
         turn.remove(self.member_id)
@@ -197,7 +198,7 @@ class ClassicSessionEnded:
 
 @dataclass(frozen=True, slots=True)
 class JoinPhaseEnded:
-    """The rebalance timeout: go on with those who are here."""
+    """The rebalance timeout has passed: go on with the members that have joined."""
 
     group_id: str
 
@@ -212,7 +213,7 @@ class JoinPhaseEnded:
 
 @dataclass(frozen=True, slots=True)
 class InitialDelayEnded:
-    """The first rebalance has waited; it waits again if that brought more members and there is time left."""
+    """The delay of the first rebalance has passed; wait again if more members joined and there is time left."""
 
     group_id: str
     delay_ms: int
@@ -235,7 +236,7 @@ class InitialDelayEnded:
 
 @dataclass(frozen=True, slots=True)
 class SyncPhaseEnded:
-    """Members that joined this generation but never asked for their assignment are removed."""
+    """Remove members that joined this generation but did not ask for their assignment in time."""
 
     group_id: str
     generation: int

@@ -1,4 +1,4 @@
-"""What the group coordinator's machine is told of classic groups (see `groups/machine.py`)."""
+"""The classic groups' part of the group coordinator's machine (see `groups/machine.py`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _note(view: GroupsView, note: Became) -> None:
 
 
 def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
-    """Members go on as if nothing had happened: the same generation, sessions that begin now."""
+    """After loading, groups keep their generation, and the members' sessions start now."""
     timers: list[Timer] = []
     notes: list[Became] = []
     for group in groups:

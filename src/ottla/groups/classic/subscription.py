@@ -1,4 +1,4 @@
-"""What the coordinator reads of a consumer's metadata: the topics, with which every version of it begins."""
+"""Reads the topics from a consumer's subscription metadata; every version of it starts with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VERSION = Struct(">h")
 
 
 def topics_of(metadata: bytes) -> list[str] | None:
-    """None if the bytes are something else."""
+    """Return the topics; None if the bytes are no subscription."""
     if len(metadata) < _VERSION.size or _VERSION.unpack_from(metadata)[0] < 0:
         return None
     try:

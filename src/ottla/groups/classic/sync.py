@@ -1,4 +1,6 @@
-"""Sync: a member asks for its assignment; the leader brings everybody's. The answer comes when it is written down."""
+"""Sync: a member asks for its assignment, and the leader sends everyone's. The answers wait until the group's record is
+written.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from ottla.model.errors import ApiError, ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class AssignmentRefused:
-    """What the leader brought could not be written down: nobody gets anything, and all begin anew."""
+    """The leader's assignment could not be written: answer all waiting members with an error, and start another
+    rebalance.
+    """
 
     group_id: str
     generation: int
@@ -38,7 +42,7 @@ class AssignmentRefused:
 
 @dataclass(frozen=True, slots=True)
 class Sync(SyncArguments):
-    """`assignments` (by member id) counts if the leader sends it."""
+    """A SyncGroup request; `assignments` (by member id) counts only from the leader."""
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
@@ -76,7 +80,9 @@ class Sync(SyncArguments):
         turn.wait(SYNC, self.member_id)
 
     def _assign(self, turn: Turn) -> None:
-        """The generation is Stable. A member that the leader forgot gets nothing."""
+        """Store the assignments and make the group Stable. A member without an assignment from the leader gets an empty
+        one.
+        """
         members = turn.group.members.values()
         turn.group = turn.group.with_members(
             each._replace(assignment=self.assignments.get(each.member_id, b"")) for each in members

@@ -1,10 +1,10 @@
-"""Turn: what one command makes of one group, gathered step by step into a Result.
+"""Turn: the effects of one command on one group, collected step by step into a Result.
 
 A command reads the group as it is and then takes steps that each replace `turn.group`, set timers and answer parked
-requests; nothing of it has happened until the runner carries the Result out.
+requests; nothing takes effect until the runner carries out the Result.
 
-The requests of a member that wait are parked under ("join" | "sync", group, member). A member that asks again while its
-first request still waits (its connection broke) replaces it: the first is told to try again, if anybody reads that.
+A member's waiting request is parked under ("join" | "sync", group, member). If the member sends it again while the
+first one waits (after its connection broke), the new request replaces the first, which is answered with an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Token = tuple[str, str, str]
 
 
 class JoinReply(NamedTuple):
-    """What JoinGroup is answered; the leader of a generation is told of all members, the others of none."""
+    """The answer to JoinGroup; the leader of a generation gets the list of all members, the others none."""
 
     error: ErrorCode = ErrorCode.NONE
     member_id: str = ""
@@ -37,7 +37,7 @@ class JoinReply(NamedTuple):
 
 
 class SyncReply(NamedTuple):
-    """What SyncGroup is answered."""
+    """The answer to SyncGroup."""
 
     error: ErrorCode = ErrorCode.NONE
     protocol_type: str | None = None
@@ -46,13 +46,13 @@ class SyncReply(NamedTuple):
 
 
 class Became(NamedTuple):
-    """The note that a group is another now."""
+    """A note: this is the group's new state."""
 
     group: ClassicGroup
 
 
 class Turn:
-    """`reply` may be set at any step; the last one counts."""
+    """One command's turn. `reply` may be set at any step; the last value counts."""
 
     def __init__(self, view: GroupsView, group: ClassicGroup, now_ms: int) -> None:
         self.view = view
@@ -61,7 +61,7 @@ class Turn:
         self.records: list[Entry] = []
         self._before = group
         self.reply: Any = None
-        self._waits: Token | None = None  # of the request being decided, while it is parked
+        self._waits: Token | None = None  # the token of the request being decided, while it is parked
         self._answers: list[Answer] = []
         self._timers: list[Timer] = []
 
@@ -74,7 +74,7 @@ class Turn:
         self.group = self.group.with_member(member)
 
     def remove(self, *gone: str) -> None:
-        """Members leave for whatever reason; requests of theirs that wait are told so."""
+        """Remove members for whatever reason; answer their waiting requests with UNKNOWN_MEMBER_ID."""
         for member_id in gone:
             member = self.group.members.get(member_id)
             if member is not None:
@@ -88,7 +88,7 @@ class Turn:
     # --- replies
 
     def wait(self, kind: str, member_id: str) -> None:
-        """The request being decided is parked, unless a later step answers it."""
+        """Park the request being decided, unless a later step answers it."""
         self._waits = (kind, self.group.group_id, member_id)
         self.reply = Parked(self._waits)
 

@@ -1,4 +1,4 @@
-"""Consumer groups (KIP-848): the coordinator assigns, members reconcile step by step, nobody stops for the others.
+"""Consumer groups (KIP-848): the coordinator assigns, members reconcile step by step, without stopping each other.
 
-Start reading at `heartbeat.py`; what a member goes through is in `reconcile.py`.
+Start reading at `heartbeat.py`; the states of a member are in `reconcile.py`.
 """

@@ -1,4 +1,4 @@
-"""How records change a consumer group, when they are written and when they are read back alike."""
+"""How records change a consumer group: the same when they are written and when they are loaded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STATES = frozenset(MemberState)
 
 
 def apply_to(group: ConsumerGroup, entry: Entry) -> None:
-    """One entry of this group that does not end it."""
+    """Apply an entry of this group that is not the tombstone of the group itself."""
     _APPLIERS[type(entry.key)](group, entry)
 
 

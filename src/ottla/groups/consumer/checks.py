@@ -1,4 +1,4 @@
-"""Which heartbeats are refused for what they say, whatever the state of the group."""
+"""Checks of a heartbeat's fields that do not depend on the state of the group."""
 
 from __future__ import annotations
 

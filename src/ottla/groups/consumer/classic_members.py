@@ -1,8 +1,9 @@
-"""Members of the classic kind in a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup of theirs.
+"""Members of the classic protocol in a consumer group: their JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-Such a member learns from its heartbeats that it has to rejoin: when the group's epoch grew, when it has to give
-partitions back, or when what it waits for is free. It joins (which is answered at once), lists what it owns, and its
-SyncGroup brings what the coordinator assigned: reconciliation as for others, in the steps of the other protocol.
+Such a member learns from its heartbeats that it has to rejoin: when the group's epoch grew, when it has to revoke
+partitions, or when partitions it waits for are free. Its JoinGroup is answered at once and lists the partitions it
+owns; its SyncGroup returns what the coordinator assigned. This is the reconciliation of other members in the steps of
+the classic protocol.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ottla.wire.types import WireError
 
 
 class Rejoining(NamedTuple):
-    """A note: the member was told to rejoin and has a timer for it, or no longer."""
+    """A note: the member was told to rejoin and has a timer for it (`expected`), or no longer."""
 
     group_id: str
     member_id: str
@@ -49,7 +50,7 @@ def note_rejoining(view: GroupsView, note: Rejoining) -> None:
 
 
 def join(command: JoinArguments, group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry]:
-    """Replies with a JoinReply."""
+    """Handle a JoinGroup; replies with a JoinReply."""
     if migration_policy(view) == "disabled":
         return Result(reply=JoinReply(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, command.member_id))
     draft = ConsumerDraft(view, group, now_ms)
@@ -66,7 +67,7 @@ def join(command: JoinArguments, group: ConsumerGroup, view: GroupsView, now_ms:
 
 
 def _supports(group: ConsumerGroup, command: JoinArguments) -> bool:
-    """All members of the classic kind must have one protocol in common."""
+    """Whether all members of the classic protocol, with this one, have one protocol in common."""
     if command.protocol_type != PROTOCOL_TYPE:
         return False
     others = [{each.name for each in member.classic.protocols} for member in group.members.values() if member.classic]
@@ -109,7 +110,9 @@ def _take_in(draft: ConsumerDraft, command: JoinArguments, member_id: str) -> Re
 
 
 def may_downgrade_with(draft: ConsumerDraft, former: ConsumerMember) -> bool:
-    """Whether a static member of the new kind, the last of them, comes back as one of the classic kind."""
+    """Whether the group's last member of the new protocol, a static one, is being replaced by one of the classic
+    protocol.
+    """
     return former.classic is None and may_downgrade(draft, [former.member_id], coming=1)
 
 
@@ -127,7 +130,7 @@ def _member(
 def _downgrade(
     draft: ConsumerDraft, member: ConsumerMember, members: dict[str, ConsumerMember], *, changed: bool
 ) -> Result[Entry]:
-    """The group goes on as a classic one; without a rebalance if the member reads what it has always read."""
+    """Continue as a classic group; without a rebalance if the member's subscription has not changed."""
     draft.group = draft.group.scratch()
     for each in members.values():
         draft.group.put_member(each)
@@ -162,7 +165,7 @@ def _reply(member: ConsumerMember) -> JoinReply:
 
 
 def sync(command: SyncArguments, group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry]:
-    """Replies with a SyncReply."""
+    """Handle a SyncGroup; replies with a SyncReply."""
     member = _checked(group, command.member_id, command.instance_id, command.generation)
     assert member.classic is not None
     protocol = member.classic.protocols[0]
@@ -180,7 +183,7 @@ def sync(command: SyncArguments, group: ConsumerGroup, view: GroupsView, now_ms:
 
 
 def heartbeat(command: HeartbeatArguments, group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry]:
-    """Replies with an ErrorCode."""
+    """Handle a Heartbeat; replies with an ErrorCode."""
     member = _checked(group, command.member_id, command.instance_id, command.generation)
     assert member.classic is not None
     draft = ConsumerDraft(view, group, now_ms)
@@ -205,7 +208,7 @@ def _checked(group: ConsumerGroup, member_id: str, instance_id: str | None, gene
 
 
 def _expect_rejoin(draft: ConsumerDraft, member: ConsumerMember) -> None:
-    """It has its rebalance timeout for that, from when it was first told."""
+    """Start the rejoin timer (the member's rebalance timeout) when the member is first told to rejoin."""
     group_id, member_id = draft.group.group_id, member.member_id
     if member_id not in draft.group.rejoining:
         draft.notes.append(Rejoining(group_id, member_id, expected=True))
@@ -214,7 +217,7 @@ def _expect_rejoin(draft: ConsumerDraft, member: ConsumerMember) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RejoinEnded:
-    """A member was told to rejoin and did not."""
+    """Remove a member that was told to rejoin and did not."""
 
     group_id: str
     member_id: str
@@ -227,7 +230,7 @@ class RejoinEnded:
 
 
 def leave(leavers: Sequence[Leaver], group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry]:
-    """Replies with an ErrorCode for each."""
+    """Handle a LeaveGroup; replies with an ErrorCode for each leaver."""
     outcomes: list[ErrorCode] = []
     gone: dict[str, ConsumerMember] = {}
     for member_id, instance_id in leavers:
@@ -244,7 +247,7 @@ def leave(leavers: Sequence[Leaver], group: ConsumerGroup, view: GroupsView, now
 
 
 def _leaver(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
-    """Without a member id an operator removes the static member of that instance id."""
+    """Return the member to remove. An operator gives no member id, only the instance id of a static member."""
     if instance_id is None:
         member = group.member(member_id)
     else:

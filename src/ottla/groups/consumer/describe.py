@@ -1,4 +1,4 @@
-"""What a consumer group looks like from outside."""
+"""DescribeConsumerGroup: describe a consumer group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ottla.model.settings.groups import GROUP_CONSUMER_ASSIGNORS
 
 
 class ConsumerMemberDescription(NamedTuple):
-    """With what it owns, also what it is giving back, and what it shall own."""
+    """A member with the partitions it owns (including those it is revoking) and its target."""
 
     member: ConsumerMember
     owned: Partitions
@@ -24,7 +24,7 @@ class ConsumerMemberDescription(NamedTuple):
 
 
 class ConsumerGroupDescription(NamedTuple):
-    """One moment of a group."""
+    """A snapshot of a group."""
 
     state: str
     epoch: int

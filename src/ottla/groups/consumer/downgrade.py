@@ -1,6 +1,6 @@
-"""A consumer group becomes a classic group while it runs: when the last member of the new protocol leaves.
+"""Downgrade of a live consumer group to a classic group, when the last member of the new protocol leaves.
 
-Generations continue where epochs were.
+Generations continue from the epochs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def migration_policy(view: GroupsView) -> str:
 
 
 def may_downgrade(draft: ConsumerDraft, gone: Sequence[str], *, coming: int = 0) -> bool:
-    """Whether only members of the classic kind stay (and come), and the settings let the group become a classic one."""
+    """Whether only members of the classic protocol remain (or join), and the settings allow the downgrade."""
     left = [member for member_id, member in draft.group.members.items() if member_id not in gone]
     return (
         bool(left or coming)
@@ -42,7 +42,7 @@ def may_downgrade(draft: ConsumerDraft, gone: Sequence[str], *, coming: int = 0)
 
 
 def downgrade(draft: ConsumerDraft, gone: Sequence[str], reply: Any) -> Result[Entry]:
-    """The group goes on as a classic one, with a rebalance among those who stay."""
+    """Continue as a classic group, with a rebalance of the remaining members."""
     draft.records += draft.group.tombstones()
     turn = classic_turn(draft, gone)
     prepare(turn)
@@ -50,7 +50,7 @@ def downgrade(draft: ConsumerDraft, gone: Sequence[str], reply: Any) -> Result[E
 
 
 def classic_turn(draft: ConsumerDraft, gone: Sequence[str]) -> Turn:
-    """The classic group, as if its members had just synced; its record is written."""
+    """Return a turn with the classic group, as if its members had just synced; it writes the group's record."""
     group = draft.group
     members = {
         member_id: _classic_member(draft, member)
@@ -92,7 +92,7 @@ def _classic_member(draft: ConsumerDraft, member: ConsumerMember) -> ClassicMemb
 
 
 def merged(draft: ConsumerDraft, turn: Turn, reply: Any) -> Result[Entry]:
-    """Both in one Result: the consumer group ends, the classic one begins."""
+    """Combine both in one Result: the end of the consumer group and the start of the classic group."""
     result = turn.result()
     return Result(
         records=[*draft.records, *result.records],

@@ -1,8 +1,8 @@
-"""ConsumerDraft: what one command makes of one consumer group, gathered step by step into a Result.
+"""ConsumerDraft: the effects of one command on one consumer group, collected step by step into a Result.
 
-Nothing has happened until the runner carries the Result out, so later steps must not read the group for what earlier
-ones decided: the draft holds the new epoch. Where too much changes first (a static member comes back under another id,
-a classic group becomes a consumer group), the entries are tried on a scratch copy and the steps go on with that.
+Nothing takes effect until the runner carries out the Result, so later steps cannot see in the group what earlier ones
+decided: the draft holds the new epoch. If too much changes first (a static member returns under another id, a classic
+group becomes a consumer group), the entries are applied to a scratch copy and the later steps use that.
 """
 
 from __future__ import annotations
@@ -43,34 +43,34 @@ _NAMES: Mapping[Assignor, str] = {uniform: "uniform", range_: "range"}
 
 
 def assignor_names(configured: Iterable[str]) -> list[str]:
-    """The assignors of `group.consumer.assignors` as members name them; the first is the default."""
+    """Return the assignors of `group.consumer.assignors` by the names that members use; the first is the default."""
     return [_NAMES[ASSIGNORS[each]] for each in configured if each in ASSIGNORS]
 
 
 class ConsumerDraft(GroupDraft[ConsumerGroup]):
-    """`group` is as it was before the command, or a scratch copy."""
+    """One command's draft. `group` is the group before the command, or a scratch copy."""
 
     def __init__(self, view: GroupsView, group: ConsumerGroup, now_ms: int) -> None:
         super().__init__(view, group, now_ms)
         self.epoch = group.epoch
-        self.must_bump = False  # the targets are not an answer to the group's epoch, whatever the numbers say
+        self.must_bump = False  # the targets do not belong to the group's epoch, even if the numbers are equal
 
     def anticipate(self, entries: list[Entry]) -> None:
-        """Entries that later steps build upon."""
+        """Write entries that later steps build upon, and apply them to a scratch copy."""
         self.records += entries
         self.group = self.group.scratch()
         for entry in entries:
             apply_to(self.group, entry)
 
     def describe(self, old: ConsumerMember, new: ConsumerMember) -> bool:
-        """Writes down what a member says about itself, if that is new; True if it reads other topics."""
+        """Write a member's own description if it changed; return whether it subscribes to other topics."""
         if new is old or (old.member_id in self.group.members and new.describes_itself_as(old)):
             return False
         self.records.append(member_entry(self.group.group_id, new.member_id, new))
         return new.subscribed_topics != old.subscribed_topics
 
     def refresh(self, members: Mapping[str, ConsumerMember], *, bump: bool) -> None:
-        """Looks at the topics again that these members read; the epoch grows if they changed, or anyway."""
+        """Recompute the hash of the topics that these members read; bump the epoch if it changed, or if `bump`."""
         names = self.group.names_with(members)
         digest = self.group.metadata_hash
         if self.group.metadata_stale or names != self.group.subscribed_names():
@@ -86,7 +86,9 @@ class ConsumerDraft(GroupDraft[ConsumerGroup]):
             self.records.append(partition_metadata_tombstone(self.group.group_id))
 
     def assign(self, member: ConsumerMember, members: Mapping[str, ConsumerMember]) -> tuple[int, Partitions]:
-        """The target of `member`, and its epoch: a new one if the group's epoch asks for it and it is time."""
+        """Return the epoch and the target of `member`; compute new targets if the epoch requires it and the assignment
+        interval has passed.
+        """
         group = self.group
         if self.epoch <= group.assignment_epoch or not self._is_time():
             return group.assignment_epoch, group.target_of(member.member_id)
@@ -113,7 +115,7 @@ class ConsumerDraft(GroupDraft[ConsumerGroup]):
     def reconcile(
         self, member: ConsumerMember, target_epoch: int, target: Partitions, *, changed: bool, reported: Reported
     ) -> ConsumerMember:
-        """Takes the member as far towards its target as it can go now."""
+        """Move the member as far towards its target as possible now."""
         if not changed and member.is_reconciled_to(target_epoch):
             return member
         group = self.group

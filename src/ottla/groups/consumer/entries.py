@@ -1,4 +1,4 @@
-"""The records of a consumer group, as Kafka writes them; None instead of a content makes a tombstone."""
+"""The records of a consumer group, as Kafka writes them; None in place of the content makes a tombstone."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _Target = journal.ConsumerGroupTargetAssignmentMemberValue.TopicPartition
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics a regular expression stands for, as of a moment."""
+    """The topics that a regular expression matched at some time."""
 
     topics: frozenset[str]
     resolved_ms: int
-    version: int = 0  # of Kafka's metadata; here a flag tells what is out of date
+    version: int = 0  # of Kafka's metadata; here a flag marks what is out of date
 
 
 def epoch_entry(group_id: str, epoch: int | None, metadata_hash: int) -> Entry:
@@ -93,7 +93,7 @@ def regex_entry(group_id: str, regex: str, resolved: ResolvedRegex | None) -> En
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Entry]:
-    """In the order in which a coordinator that reads them expects them."""
+    """Return a member's tombstones in the order in which a coordinator expects to read them."""
     return [
         current_entry(group_id, member_id, None),
         target_entry(group_id, member_id, None),
@@ -101,7 +101,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[Entry]:
     ]
 
 
-# --- back
+# --- from records
 
 
 def classic_of(value: _Classic | None) -> ClassicSide | None:
@@ -112,7 +112,9 @@ def classic_of(value: _Classic | None) -> ClassicSide | None:
 
 
 def owned_of(listed: Iterable[_Assigned], epoch: int) -> Owned:
-    """Records of before the epochs of single partitions were kept do not have them: the member's stands in."""
+    """Return owned partitions with their epochs. Older records lack the epochs of single partitions: the member's is
+    used.
+    """
     found: dict[bytes, dict[int, int]] = {}
     for each in listed:
         epochs = each.assignment_epochs or []

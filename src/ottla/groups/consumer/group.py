@@ -1,4 +1,4 @@
-"""ConsumerGroup: members, what they own now and what they shall own; only `apply` and `note` change it."""
+"""ConsumerGroup: members, their present and target assignments; only `apply` and `note` change it."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from ottla.machine.keyed import Entry
 from ottla.model.errors import ApiError, ErrorCode
 
 PROTOCOL_TYPE = "consumer"
-_OFFSET_COMMIT_BY_EPOCH = 9  # the first version of OffsetCommit whose answers know stale epochs
+_OFFSET_COMMIT_BY_EPOCH = 9  # the first version of OffsetCommit whose clients know STALE_MEMBER_EPOCH
 
 
 @dataclass(slots=True)
 class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
-    """`owners` counts a partition as owned until its owner has confirmed that it gave it back."""
+    """One group. In `owners` a partition stays owned until its owner has confirmed the revocation."""
 
     instances: dict[str, str] = field(default_factory=dict)  # instance id → member id
     owners: dict[bytes, dict[int, str]] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
-    has_partition_metadata: bool = False  # a record that older coordinators wrote, to be removed
-    # Soft: topics came or went that a regular expression may mean.
+    has_partition_metadata: bool = False  # whether it has a record that older coordinators wrote; it is to be removed
+    # Soft state: topics that a regular expression may match were created or deleted.
     regexes_stale: bool = True
-    regexes_matching: bool = False  # it is being found out what they mean
-    # Soft: members of the classic kind that were told to rejoin and have a timer running.
+    regexes_matching: bool = False  # whether they are being matched against the topics
+    # Soft state: members of the classic protocol that were told to rejoin and have a timer running.
     rejoining: frozenset[str] = frozenset()
 
     # --- what any kind of group is asked (`groups/group.py`)
@@ -57,7 +57,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         return reconciliation_state(self)
 
     def check_commit(self, by: Committer) -> None:
-        """A commit with an older epoch is good for partitions that the member has owned since then."""
+        """Accept a commit with an older epoch for partitions that the member has owned since that epoch."""
         if commits_from_outside(self, by):
             return
         member = self.member(by.member_id)
@@ -89,7 +89,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
 
     def check_delete_offsets(self) -> None:
-        """It knows what its members read."""
+        """Always allowed: the group knows which topics its members read."""
 
     def offsets_expire_since(self) -> int | None:
         return SINCE_COMMIT
@@ -108,7 +108,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
     # --- members
 
     def member(self, member_id: str) -> ConsumerMember:
-        """Raises UNKNOWN_MEMBER_ID."""
+        """Return the member; raises UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
@@ -127,20 +127,20 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         return frozenset().union(*names)
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """All names that it reads; a regular expression that is not resolved yet stands for none."""
+        """Return the names of all topics it reads; an unresolved regular expression counts as none."""
         resolved = self.regexes.get(member.subscribed_regex)
         return member.subscribed_topics if resolved is None else member.subscribed_topics | resolved.topics
 
     def subscribed_regexes(self) -> dict[str, int]:
-        """With the number of members of each, in a stable order."""
+        """Return the regular expressions with the number of their members, in a stable order."""
         return dict(Counter(_regexes(self.members)))
 
     def is_free_for(self, member_id: str, topic_id: bytes, partition: int) -> bool:
-        """Whether nobody else owns the partition."""
+        """Whether no other member owns the partition."""
         return self.owners.get(topic_id, {}).get(partition, member_id) == member_id
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether something of its target is still owned by another member."""
+        """Whether another member still owns a partition of its target."""
         return any(
             not self.is_free_for(member.member_id, topic_id, partition)
             for topic_id, partitions in self.target_of(member.member_id).items()
@@ -148,7 +148,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         )
 
     def preferred_assignor(self, members: Mapping[str, ConsumerMember]) -> str | None:
-        """The one that most of these members name."""
+        """Return the assignor that most of these members name."""
         votes = Counter(each.server_assignor for each in members.values() if each.server_assignor is not None)
         return max(sorted(votes), key=lambda name: votes[name], default=None)
 
@@ -194,7 +194,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         self._names = None
 
     def scratch(self) -> ConsumerGroup:
-        """A copy to try entries on."""
+        """Return a copy to which entries can be applied."""
         other = copy(self)
         other.members = dict(self.members)
         other.targets = dict(self.targets)

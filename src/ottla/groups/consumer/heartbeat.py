@@ -1,6 +1,6 @@
-"""ConsumerGroupHeartbeat: how members join, stay, tell what they read and own, and learn what they shall own.
+"""ConsumerGroupHeartbeat: members join, stay, report what they subscribe to and own, and learn their assignment.
 
-A heartbeat that brings nothing new to a group in which nothing changed writes nothing and computes nothing.
+A heartbeat without news, in a group in which nothing changed, writes nothing and computes nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ottla.model.settings.groups import GROUP_CONSUMER_MAX_SIZE
 
 
 class ConsumerHeartbeatReply(NamedTuple):
-    """What a heartbeat is answered; without an assignment the member keeps what it has."""
+    """The answer to a heartbeat; without an assignment the member keeps the one it has."""
 
     member_id: str
     epoch: int
@@ -44,7 +44,7 @@ class ConsumerHeartbeatReply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeat:
-    """None, and -1 for the timeout: as it was. Checked before (`checks.py`)."""
+    """A heartbeat whose fields were checked (`checks.py`). None, or -1 for the timeout, means unchanged."""
 
     group_id: str
     member_id: str
@@ -61,7 +61,9 @@ class ConsumerHeartbeat:
 
     @property
     def is_full(self) -> bool:
-        """Whether it tells everything: then it does not know what the last answer was."""
+        """Whether it reports all fields: then the member may not know the last answer, and gets its assignment
+        again.
+        """
         subscribes = self.subscribed_topics is not None or self.subscribed_regex is not None
         return self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None
 
@@ -88,7 +90,7 @@ class ConsumerHeartbeat:
     def _advance(
         self, draft: ConsumerDraft, old: ConsumerMember, new: ConsumerMember, members: Mapping[str, ConsumerMember]
     ) -> ConsumerMember:
-        """Subscription, then target, then what the member owns."""
+        """Update subscription, target and current assignment, in this order."""
         topics_changed = draft.describe(old, new)
         regex = update_regexes(draft, old, new)
         bump = topics_changed or regex.resolved or draft.must_bump
@@ -125,7 +127,7 @@ class ConsumerHeartbeat:
         return replace_static(draft, existing, member_id)
 
     def _updated(self, member: ConsumerMember) -> ConsumerMember:
-        """The same object if the heartbeat brings nothing new."""
+        """Return the member with the heartbeat's changes; the same object if there are none."""
         new = member
         told = (self.instance_id, self.rack_id, self.subscribed_topics, self.subscribed_regex, self.server_assignor)
         if any(each is not None for each in told) or self.rebalance_timeout_ms != -1 or member.classic is not None:
@@ -149,7 +151,9 @@ class ConsumerHeartbeat:
 
 
 def draft_to_join(view: GroupsView, group_id: str, now_ms: int, *, create: bool) -> ConsumerDraft:
-    """The group as it is, a new one, or one that a classic group becomes; GROUP_ID_NOT_FOUND."""
+    """Return a draft of the existing group, of a new one, or of one that a classic group is upgraded to;
+    GROUP_ID_NOT_FOUND.
+    """
     found = view.state.groups.get(group_id)
     if isinstance(found, ConsumerGroup):
         return ConsumerDraft(view, found, now_ms)
@@ -172,7 +176,9 @@ def check_full(draft: ConsumerDraft, member_id: str) -> None:
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: Reported) -> None:
-    """Who missed the last answer comes with the epoch before it; that is fine if it owns nothing that it must not."""
+    """Check the member's epoch. A member that missed the last answer sends the epoch before it, which is accepted if it
+    owns only partitions that are still assigned to it.
+    """
     if epoch in (JOIN_EPOCH, member.epoch):
         return
     if epoch == member.previous_epoch and epoch < member.epoch and _is_within(owned, member):
@@ -186,7 +192,7 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Reported) -> None:
 
 
 def replace_static(draft: ConsumerDraft, existing: ConsumerMember, member_id: str) -> ConsumerMember:
-    """A static member is back under another id: it takes over everything."""
+    """Replace a static member that rejoins under another member id; the new one takes over its assignment."""
     group_id = draft.group.group_id
     member = replace(existing, member_id=member_id, epoch=0, previous_epoch=0)
     draft.anticipate(

@@ -1,4 +1,4 @@
-"""How members leave a consumer group: by themselves, for a while, or because nothing was heard of them in time."""
+"""How members leave a consumer group: for good, temporarily (static members), or after a timeout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TIMERS = ("session", "revocation", "rejoin", "sync")
 
 
 def remove(draft: ConsumerDraft, members: Sequence[ConsumerMember], reply: Any = None) -> Result[Entry]:
-    """Members are gone for good. If only members of the classic kind stay, the group becomes a classic one."""
+    """Remove members for good. If only members of the classic protocol remain, the group may be downgraded."""
     group = draft.group
     gone = [member.member_id for member in members]
     for member_id in gone:
@@ -65,7 +65,7 @@ class ConsumerLeave:
         member = check_instance(group.static_member(self.instance_id), self.member_id, self.instance_id)
         if self.epoch != STATIC_LEAVE_EPOCH:
             return remove(draft, [member], self.member_id)
-        # The instance that comes back in its place begins with low epochs and must be able to commit.
+        # The instance that returns in its place starts with low epochs and must be able to commit.
         assigned = with_epoch(without_epochs(member.assigned), 0)
         away = replace(member, epoch=STATIC_LEAVE_EPOCH, assigned=assigned, pending_revocation=NO_OWNED)
         draft.records.append(current_entry(group.group_id, member.member_id, away))
@@ -81,18 +81,20 @@ TIMEOUTS = MemberTimeouts(
 
 
 def watch_revocation(draft: ConsumerDraft, old: ConsumerMember, new: ConsumerMember) -> None:
-    """Members of the classic kind give back what they own when they rejoin, which has a timeout of its own."""
+    """Watch the revocations of a member; those of the classic protocol revoke when they rejoin, which has its own
+    timeout.
+    """
     if new.classic is None:
         TIMEOUTS.watch_revocation(draft, old, new)
 
 
 def consumer_group(view: GroupsView, group_id: str) -> ConsumerGroup:
-    """Raises GROUP_ID_NOT_FOUND."""
+    """Return the consumer group; raises GROUP_ID_NOT_FOUND."""
     return find_group(view, group_id, ConsumerGroup, GroupKind.CONSUMER)
 
 
 def check_instance(member: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:
-    """The member of that instance id, which must be this one."""
+    """Return the member of that instance id; raises unless it has this member id."""
     if member is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if member.member_id != member_id:

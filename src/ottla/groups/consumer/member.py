@@ -16,19 +16,19 @@ NO_OWNED: Owned = MappingProxyType({})
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
-STATIC_LEAVE_EPOCH = -2  # gone, but expected back within the session timeout
+STATIC_LEAVE_EPOCH = -2  # a static member has left, but is expected back within the session timeout
 NO_EPOCH = -1
 
 
 class ClassicProtocol(NamedTuple):
-    """A protocol that a member of the classic kind offers, with its metadata for it."""
+    """A protocol that a member of the classic protocol offers, with its metadata."""
 
     name: str
     metadata: bytes
 
 
 class ClassicSide(NamedTuple):
-    """What is kept of a member that speaks JoinGroup and SyncGroup; its preferred protocol comes first."""
+    """The classic part of a member that uses JoinGroup and SyncGroup; its preferred protocol comes first."""
 
     session_timeout_ms: int
     protocols: tuple[ClassicProtocol, ...]
@@ -36,7 +36,7 @@ class ClassicSide(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """The first part is what it says about itself, the second how far it has come."""
+    """A member: first its own description, then the state of its reconciliation."""
 
     member_id: str
     instance_id: str | None = None
@@ -47,7 +47,7 @@ class ConsumerMember:
     subscribed_regex: str = ""
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
-    classic: ClassicSide | None = None  # None: it speaks the new protocol
+    classic: ClassicSide | None = None  # None: it uses the new protocol
 
     epoch: int = 0
     previous_epoch: int = NO_EPOCH
@@ -59,7 +59,7 @@ class ConsumerMember:
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     def describes_itself_as(self, other: ConsumerMember) -> bool:
-        """Whether the first part is the same."""
+        """Whether both have the same description, that is, everything but the state of the reconciliation."""
         return (
             self.subscribed_topics == other.subscribed_topics
             and self.subscribed_regex == other.subscribed_regex

@@ -1,4 +1,4 @@
-"""What classic consumers put into the bytes of JoinGroup and SyncGroup, read and written by the coordinator."""
+"""Encoding and decoding of the consumer protocol's bytes (subscription, assignment) in JoinGroup and SyncGroup."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _VERSION = Struct(">h")
 
 
 def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """Raises WireError."""
+    """Decode a subscription; raises WireError."""
     subscription: ConsumerProtocolSubscription = _read(ConsumerProtocolSubscription, metadata)
     return subscription
 
 
 def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
-    """No bytes are no partitions. Raises WireError."""
+    """Decode an assignment, which is empty if there are no bytes; raises WireError."""
     if not assignment:
         return ConsumerProtocolAssignment(assigned_partitions=[])
     read: ConsumerProtocolAssignment = _read(ConsumerProtocolAssignment, assignment)
@@ -30,7 +30,7 @@ def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
 
 
 def write_assignment(partitions: Partitions, topics: GroupTopics, like: bytes) -> bytes:
-    """In the version of the member's metadata `like`; topics that are gone are left out."""
+    """Encode an assignment in the version of the member's metadata `like`; deleted topics are left out."""
     listed = [
         ConsumerProtocolAssignment.TopicPartition(topic=info.name, partitions=sorted(partitions[topic_id]))
         for topic_id in sorted(partitions)
@@ -44,7 +44,7 @@ def write_assignment(partitions: Partitions, topics: GroupTopics, like: bytes) -
 
 
 def by_ids(listed: Iterable[Any], topics: GroupTopics) -> Partitions:
-    """Partitions under the names of topics, by ids; topics that are gone are left out."""
+    """Return partitions, given by topic name, by topic id; deleted topics are left out."""
     found: dict[bytes, frozenset[int]] = {}
     for each in listed:
         info = topics.by_name(each.topic)

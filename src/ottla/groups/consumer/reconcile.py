@@ -1,13 +1,13 @@
-"""How a member gets from what it owns to what it shall own, without two members ever owning the same partition.
+"""How a member moves from its current assignment to its target, without two members ever owning the same partition.
 
     Stable ──a new target takes something away──▶ UnrevokedPartitions ──the member confirmed──┐
       ▲  └──────────────takes nothing away────────────────────────────────┐                   │
       │                                                                   ▼                   ▼
       └──────────────all of the target is free──────────────── UnreleasedPartitions ◀── others still own some of it
 
-A member keeps its epoch until it has given back what it must; the confirmation is that it lists its partitions in a
-heartbeat and those are not among them. Then it moves to the epoch of the target and gets what is free of it, the rest
-as others give it back.
+A member keeps its epoch until it has revoked what it must; it confirms that by a heartbeat whose list of owned
+partitions lacks them. Then it moves to the epoch of the target and gets the partitions of it that are free, the others
+when their owners have revoked them.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from ottla.groups.consumer.member import NO_OWNED, ConsumerMember, Owned
 from ottla.groups.modern.group import MemberState
 from ottla.model.errors import ApiError, ErrorCode
 
-# What a member says it owns: topic id → partitions; None: it did not say.
+# The partitions that a member reports as owned: topic id → partitions; None: not reported.
 Reported = Mapping[bytes, frozenset[int]] | None
 
 
 class ConsumerGoal(NamedTuple):
-    """Where a member shall get to."""
+    """What a member is being reconciled to."""
 
     epoch: int
     target: Partitions
-    subscribed: Callable[[], frozenset[bytes]]  # ids of all topics it reads now; the target may be of before
+    subscribed: Callable[[], frozenset[bytes]]  # ids of all topics it reads now; the target may be older
     subscription_changed: bool
-    is_free: Callable[[bytes, int], bool]  # whether nobody else owns the partition
+    is_free: Callable[[bytes, int], bool]  # whether no other member owns the partition
 
 
 def reconcile(member: ConsumerMember, goal: ConsumerGoal, reported: Reported) -> ConsumerMember:
-    """The next state; the same object if there is none."""
+    """Return the member's next state; the same object if nothing changes."""
     if member.state is MemberState.STABLE and member.epoch == goal.epoch:
         return _without_unsubscribed(member, goal, reported) if goal.subscription_changed else member
     if member.state is MemberState.UNREVOKED_PARTITIONS and _owns_any(reported, member.pending_revocation):
@@ -53,14 +53,14 @@ def reconcile(member: ConsumerMember, goal: ConsumerGoal, reported: Reported) ->
 
 
 def _owns_any(reported: Reported, partitions: Owned) -> bool:
-    """Who does not say what it owns may own anything."""
+    """Whether the member may still own some of these; one that does not report its partitions may own any."""
     if reported is None:
         return True
     return any(not each.isdisjoint(partitions.get(topic_id, ())) for topic_id, each in reported.items())
 
 
 def _without_unsubscribed(member: ConsumerMember, goal: ConsumerGoal, reported: Reported) -> ConsumerMember:
-    """Takes away what it no longer subscribes to, at once: the target that says so may be a while."""
+    """Revoke partitions of topics that it no longer subscribes to at once, since a new target may take a while."""
     subscribed = goal.subscribed()
     gone = {topic_id: each for topic_id, each in member.assigned.items() if topic_id not in subscribed}
     if not gone:

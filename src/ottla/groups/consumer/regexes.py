@@ -1,9 +1,9 @@
-"""Subscriptions by regular expression: when they are matched against the topics, and what follows.
+"""Subscriptions by regular expression: when they are matched against the topics, and the consequences.
 
-Matching is left to a command of its own, right after the heartbeat that asks for it; it covers all expressions of the
-group, so that several changes lead to one new epoch. It is done for expressions that are new, when topics came or went,
-and once in a while; at most every ten seconds. Where it takes long, it goes on with the next turn of the coordinator's
-timers, and what came of it is written down at the end.
+Matching is done by a separate command right after the heartbeat that requires it; it covers all expressions of the
+group, so that several changes lead to one new epoch. It is done for new expressions, when topics were created or
+deleted, and periodically; at most every ten seconds. If it takes long it continues in the next turn of the
+coordinator's timers, and the result is written at the end.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _REFRESH_MS_MIN = 10_000
 
 
 class RegexesSeen(NamedTuple):
-    """A note: the group's regular expressions are being matched against the topics as they are, or were so."""
+    """A note: matching the group's regular expressions against the present topics has begun or ended."""
 
     group_id: str
-    begun: bool  # what changes from now on is not seen
+    begun: bool  # topics that change from now on are not considered
     ended: bool
 
 
 class RegexChange(NamedTuple):
-    """Whether a member subscribes to another expression, and whether it is known what that one means."""
+    """Whether a member subscribes to another expression, and whether that one is resolved already."""
 
     updated: bool
     resolved: bool
@@ -48,7 +48,7 @@ _NO_CHANGE = RegexChange(updated=False, resolved=False)
 
 
 def update_regexes(draft: ConsumerDraft, old: ConsumerMember, new: ConsumerMember) -> RegexChange:
-    """A member's heartbeat: takes up a changed expression, and has the group's matched if that is due."""
+    """Handle a heartbeat's change of expression, and schedule matching for the group if it is due."""
     group = draft.group
     counts = group.subscribed_regexes() if group.regexes or new.subscribed_regex or old.subscribed_regex else {}
     change, is_new = _NO_CHANGE, False
@@ -76,7 +76,7 @@ def check_regex(regex: str) -> None:
 
 
 def _wanted(counts: dict[str, int], old: ConsumerMember, new: ConsumerMember) -> list[str]:
-    """All expressions of the group with this member's change."""
+    """Return all expressions of the group after this member's change."""
     after = dict(counts)
     if new.subscribed_regex != old.subscribed_regex:
         after[old.subscribed_regex] = after.get(old.subscribed_regex, 0) - 1
@@ -89,7 +89,7 @@ def _refresh_if_due(draft: ConsumerDraft, wanted: list[str], *, is_new: bool) ->
     if group.regexes_matching:
         return
     last_ms = next((each.resolved_ms for each in group.regexes.values()), None)
-    # As with the assignments: a time that is yet to come says nothing, the clock was set back since.
+    # As with assignments: a time in the future means that the clock was set back since, so it is ignored.
     if last_ms is not None and last_ms <= draft.now_ms <= last_ms + _REFRESH_MS_MIN:
         return
     interval_ms = draft.view.setting(GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS)
@@ -102,14 +102,14 @@ Found = dict[str, frozenset[str]]
 
 
 class Matching:
-    """Expressions that are matched against names, some milliseconds' worth at a time."""
+    """Matches expressions against names in steps of some milliseconds."""
 
     def __init__(self, regexes: list[str], names: list[str]) -> None:
         self._steps = _match(regexes, names)
         self._found: Found | None = None
 
     def go_on(self) -> Found | None:
-        """What was found, when all of it was."""
+        """Take one step; return the matches when all are found."""
         if self._found is None:
             try:
                 next(self._steps)
@@ -120,10 +120,10 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class ResolveRegexes:
-    """Matches all expressions of the group against all topics; the group's epoch grows if that brings news."""
+    """Matches all expressions of the group against all topics; bumps the group's epoch if the result changed."""
 
     group_id: str
-    matching: Matching | None = None  # what has begun, and is not done
+    matching: Matching | None = None  # the matching that has begun, if this is not its first step
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
@@ -140,7 +140,7 @@ class ResolveRegexes:
         return draft.result()
 
     def _write(self, draft: ConsumerDraft, found: Found) -> None:
-        """Of the expressions that there are now; one that is new is matched after the next heartbeat."""
+        """Write the matches of the present expressions; one that is new since is matched after the next heartbeat."""
         group, view = draft.group, draft.view
         after = group.scratch()
         for regex in group.subscribed_regexes():
@@ -156,7 +156,9 @@ class ResolveRegexes:
 
 
 def _match(regexes: list[str], names: list[str]) -> Generator[None, None, Found]:
-    """None at all of an expression that takes too much work, so that one group does not hold up all."""
+    """Match in steps. An expression that takes too much work matches nothing, so that one group does not delay
+    others.
+    """
     found: Found = {}
     for regex in regexes:
         try:
@@ -172,7 +174,9 @@ def _topics(group: ConsumerGroup, regex: str) -> frozenset[str]:
 
 
 def _has_too_much(group: ConsumerGroup, member: ConsumerMember, view: GroupsView) -> bool:
-    """Whether its target is of an expression of before; what that one meant and this one does not is for others."""
+    """Whether the member's target has topics that its present expression does not match: they must go to other
+    members.
+    """
     if member.subscribed_regex not in group.regexes:
         return False
     target = group.target_of(member.member_id)

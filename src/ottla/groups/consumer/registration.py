@@ -1,4 +1,4 @@
-"""What the group coordinator's machine is told of consumer groups (see `groups/machine.py`)."""
+"""The consumer groups' part of the group coordinator's machine (see `groups/machine.py`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ottla.model.group_settings import CONSUMER_SESSION_TIMEOUT_MS
 
 
 def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
-    """Members go on as if nothing had happened: sessions, and the time to give partitions back, begin now."""
+    """After loading, start the members' session and revocation timers anew."""
     timers: list[Timer] = []
     for group in groups:
         if isinstance(group, ConsumerGroup):

@@ -1,7 +1,7 @@
-"""A classic group becomes a consumer group while it runs: when the first member of the new protocol joins.
+"""Upgrade of a live classic group to a consumer group, when the first member of the new protocol joins.
 
-Epochs continue where generations were, so nobody's commits are refused for it. The members of before go on with
-JoinGroup and SyncGroup (`classic_members.py`) until they are replaced one by one.
+Epochs continue from the generations, so members' commits are not refused. The existing members go on with JoinGroup and
+SyncGroup (`classic_members.py`) until they are replaced one by one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UPGRADES = ("upgrade", "bidirectional")
 
 
 def upgrade(view: GroupsView, classic: ClassicGroup, now_ms: int) -> ConsumerDraft:
-    """A draft of the consumer group that a classic group becomes; GROUP_ID_NOT_FOUND if it may not."""
+    """Return a draft of the consumer group that replaces a classic group; GROUP_ID_NOT_FOUND if that is not allowed."""
     if classic.is_empty:
         draft = ConsumerDraft(view, ConsumerGroup(classic.group_id), now_ms)
         draft.records += classic.tombstones()
@@ -46,7 +46,8 @@ def upgrade(view: GroupsView, classic: ClassicGroup, now_ms: int) -> ConsumerDra
         apply_to(group, entry)
     draft = ConsumerDraft(view, group, now_ms)
     draft.records += [*classic.tombstones(), *entries]
-    draft.must_bump = classic.state is not ClassicState.STABLE  # what members hold may be of another generation
+    # the members' assignments may belong to another generation
+    draft.must_bump = classic.state is not ClassicState.STABLE
     _release_waiting(draft, classic)
     return draft
 
@@ -104,7 +105,7 @@ def _entries(view: GroupsView, classic: ClassicGroup, members: Sequence[Consumer
 
 
 def _release_waiting(draft: ConsumerDraft, classic: ClassicGroup) -> None:
-    """Who waits in a rebalance of the classic group is to join anew; sessions go on."""
+    """Tell members that wait in a rebalance of the classic group to join again; their sessions go on."""
     for member in classic.members.values():
         if member.is_awaiting_join:
             reply = JoinReply(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)

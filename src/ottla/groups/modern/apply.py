@@ -1,4 +1,4 @@
-"""How entries find the group they change; what they change in it is each kind's own business."""
+"""Finds the group that an entry changes; each kind of group has its own appliers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from ottla.machine.keyed import Entry
 def apply_to_group(
     view: GroupsView, entry: Entry, kind: type[Any], ends: type, appliers: Mapping[type, Callable[[Any, Entry], None]]
 ) -> None:
-    """Any entry of a group makes it exist: compaction may have left out the others. A tombstone with a key of type
-    `ends` ends it; one of a group that is now of another kind, or gone, says nothing new."""
+    """Apply an entry to its group. Any entry creates a missing group, because compaction may have removed the entries
+    before it. A tombstone with a key of type `ends` ends the group; tombstones of a group that is gone or of another
+    kind now are ignored.
+    """
     groups, group_id = view.state.groups, entry.key.group_id
     found = groups.get(group_id)
     group = found if isinstance(found, kind) else None
@@ -29,7 +31,7 @@ def apply_to_group(
 
 
 def apply_target_epoch(group: ModernGroup[Any, Any], entry: Entry) -> None:
-    """Which epoch the targets are for, and when they were found."""
+    """Set the epoch of the targets, and the time when they were computed."""
     if entry.value is not None:
         group.assignment_epoch = entry.value.assignment_epoch
         group.assigned_ms = entry.value.assignment_timestamp

@@ -1,6 +1,6 @@
-"""GroupDraft: what one command makes of one group, gathered step by step into a Result.
+"""GroupDraft: the effects of one command on one group, collected step by step into a Result.
 
-Nothing has happened until the runner carries the Result out. Each kind of group has steps of its own.
+Nothing takes effect until the runner carries out the Result. Each kind of group adds its own steps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GroupT = TypeVar("GroupT", bound=ModernGroup[Any, Any])
 
 
 class GroupDraft(Generic[GroupT]):
-    """`group` is as it was before the command."""
+    """One command's draft. `group` is the group before the command."""
 
     def __init__(self, view: GroupsView, group: GroupT, now_ms: int) -> None:
         self.view = view

@@ -1,4 +1,4 @@
-"""ModernGroup: the state that consumer, share and streams groups have alike; only `apply` and `note` change it."""
+"""ModernGroup: the common state of consumer, share and streams groups; only `apply` and `note` change it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ottla.groups.group import Committer
 
 
 class MemberState(IntEnum):
-    """How far a member has come on the way to its target, by the numbers of Kafka's records."""
+    """How far a member's reconciliation has come, by the numbers in Kafka's records."""
 
     STABLE = 0
-    UNREVOKED_PARTITIONS = 1  # it was told to give partitions back and has not said yet that it did
-    UNRELEASED_PARTITIONS = 2  # others still own what it shall get
+    UNREVOKED_PARTITIONS = 1  # it has to revoke partitions and has not confirmed it yet
+    UNRELEASED_PARTITIONS = 2  # other members still own partitions of its target
     UNKNOWN = 127
 
 
 class ModernMember(Protocol):
-    """What is asked of a member of any kind of group. Members are immutable; `apply` replaces them."""
+    """The common properties of members of all kinds. Members are immutable; `apply` replaces them."""
 
     @property
     def member_id(self) -> str: ...
@@ -41,7 +41,7 @@ class ModernMember(Protocol):
 
 
 class ReconciledMember(ModernMember, Protocol):
-    """A member of a kind of group whose members give back before others get."""
+    """A member of a kind of group in which partitions are revoked from one member before another gets them."""
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool: ...
 
@@ -53,45 +53,45 @@ TargetT = TypeVar("TargetT")
 
 @dataclass(slots=True)
 class ModernGroup(Generic[MemberT, TargetT]):
-    """One group. `epoch` is the question, `assignment_epoch` the question that `targets` answers."""
+    """One group. `epoch` is the present one, `assignment_epoch` the one that `targets` were computed for."""
 
     group_id: str
     epoch: int = 1
     metadata_hash: int = 0
     assignment_epoch: int = 1
-    assigned_ms: int = 0  # when the targets were computed; 0: never, or by a coordinator that did not say
+    assigned_ms: int = 0  # when the targets were computed; 0: never, or by a coordinator that does not store it
     members: dict[str, MemberT] = field(default_factory=dict)
     targets: dict[str, TargetT] = field(default_factory=dict)
-    # Soft: the topics may have changed since `metadata_hash` was computed. So after loading, too.
+    # Soft state: the topics may have changed since `metadata_hash` was computed; also True after loading.
     metadata_stale: bool = True
-    _names: frozenset[str] | None = None  # what `subscribed_names` found last
+    _names: frozenset[str] | None = None  # the last result of `subscribed_names`
 
     @property
     def is_empty(self) -> bool:
         return not self.members
 
     def subscribed_names(self) -> frozenset[str]:
-        """All topics that any member reads."""
+        """Return all topics that any member reads."""
         if self._names is None:
             self._names = self.names_with(self.members)
         return self._names
 
     def names_with(self, members: Mapping[str, MemberT]) -> frozenset[str]:
-        """The topics that these members would read together."""
-        # Most members read the same topics: few of the sets are different ones.
+        """Return the topics that these members would read together."""
+        # Most members read the same topics, so few of these sets differ.
         return frozenset().union(*{member.subscribed_topics for member in members.values()})
 
     def is_subscribed(self, topic: str) -> bool:
         return topic in self.subscribed_names()
 
     def heeds(self, names: frozenset[str]) -> bool:
-        """Whether changes of these topics may concern it."""
+        """Whether changes of these topics may affect the group."""
         return not names.isdisjoint(self.subscribed_names())
 
     # --- for `apply` and `note`
 
     def mark_stale(self) -> None:
-        """Topics that it heeds changed."""
+        """Note that topics which affect the group have changed."""
         self.metadata_stale = True
 
     def put_member(self, member: MemberT) -> None:
@@ -104,7 +104,7 @@ class ModernGroup(Generic[MemberT, TargetT]):
 
 
 def reconciliation_state(group: ModernGroup[ReconciledMemberT, TargetT]) -> str:
-    """The name of the state of a consumer or streams group, as Kafka has it."""
+    """Return the name of the state of a consumer or streams group, as in Kafka."""
     if not group.members:
         return "Empty"
     if group.epoch > group.assignment_epoch:
@@ -115,7 +115,7 @@ def reconciliation_state(group: ModernGroup[ReconciledMemberT, TargetT]) -> str:
 
 
 def commits_from_outside(group: ModernGroup[MemberT, TargetT], by: Committer) -> bool:
-    """Whether a commit is that of nobody in the group, which is allowed if nobody is in it, and in transactions."""
+    """Whether a commit comes from outside the group: allowed while the group has no members, and in transactions."""
     if by.epoch < 0 and not group.members:
         return True
     return by.transactional and by.epoch == -1 and not by.member_id and by.instance_id is None

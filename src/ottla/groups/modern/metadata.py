@@ -1,4 +1,4 @@
-"""The hash of the topics a group reads: it changes exactly when an assignor might answer differently."""
+"""The hash of the topics that a group reads: it changes exactly when an assignor might assign differently."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ottla.groups.modern.xxh3 import xxh3_64
 from ottla.groups.view import GroupTopic, GroupTopics
 from ottla.model import limits
 
-_LAYOUT = b"\0"  # which fields of a topic are hashed, and how
+_LAYOUT = b"\0"  # the version of the hashed fields and their encoding
 NO_TOPICS = 0
 
 
 def metadata_hash(names: Iterable[str], topics: GroupTopics) -> int:
-    """Of all topics of these names that exist; the order of the names does not matter."""
+    """Return the hash of those of these topics that exist; the order of the names does not matter."""
     found = [info for name in sorted(names) if (info := topics.by_name(name)) is not None]
     if not found:
         return NO_TOPICS
@@ -38,7 +38,7 @@ def _text(text: str) -> bytes:
 
 
 def _units(text: str) -> int:
-    """Java's length of the string."""
+    """Return the length of the string in Java, in UTF-16 units."""
     return len(text.encode("utf-16-le")) // 2
 
 

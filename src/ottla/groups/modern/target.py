@@ -1,4 +1,4 @@
-"""The target assignment: when it is computed again, from what, and which of it is new."""
+"""The target assignment: when it is computed again, how, and which members' targets changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.groups.view import GroupTopics
 
 
 class TargetMember(NamedTuple):
-    """A member as it will be, with the names of all topics it reads and the target it has so far."""
+    """A member after the command, with the names of all topics it reads and its target so far."""
 
     topics: frozenset[str]
     target: Partitions = NO_PARTITIONS
@@ -19,19 +19,19 @@ class TargetMember(NamedTuple):
 
 
 class TargetChange(NamedTuple):
-    """A member whose target is another one than before."""
+    """A member whose target changed."""
 
     member_id: str
     target: Partitions
 
 
 def may_assign(assigned_ms: int, interval_ms: int, now_ms: int) -> bool:
-    """Whether the last assignment is long enough ago for the next one; a clock that was set back does not tell."""
+    """Whether the assignment interval has passed; a last time in the future (the clock was set back) is ignored."""
     return assigned_ms == 0 or not assigned_ms <= now_ms < assigned_ms + interval_ms
 
 
 def new_targets(readers: Mapping[str, TargetMember], topics: GroupTopics, assign: Assignor) -> dict[str, Partitions]:
-    """What every member shall own; nobody is left out."""
+    """Return the targets of all members; those without partitions are included."""
     subscriptions = dict.fromkeys(reader.topics for reader in readers.values())
     names = sorted(frozenset().union(*subscriptions))
     known = {name: info for name in names if (info := topics.by_name(name)) is not None}
@@ -46,7 +46,7 @@ def new_targets(readers: Mapping[str, TargetMember], topics: GroupTopics, assign
 
 
 def changes(old: Mapping[str, Partitions], new: Mapping[str, Partitions]) -> Iterable[TargetChange]:
-    """Whose target has to be written down, in a stable order."""
+    """Return the members whose targets must be written, in a stable order."""
     return [
         TargetChange(member_id, new[member_id]) for member_id in sorted(new) if old.get(member_id) != new[member_id]
     ]

@@ -1,7 +1,7 @@
-"""MemberTimeouts: members that are removed because nothing was heard of them in time.
+"""MemberTimeouts: the removal of members that are not heard from in time.
 
-Consumer and streams groups have the same two timeouts: that of a member's session, and that of a member which was told
-to give partitions (tasks) back and has not confirmed it, while others wait for them.
+Consumer and streams groups have the same two timeouts: the session timeout of a member, and the timeout of a member
+that was told to revoke partitions (tasks) and has not confirmed it, while others wait for them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GroupT = TypeVar("GroupT", bound=ModernGroup[Any, Any])
 
 
 class ReconcilingMember(ModernMember, Protocol):
-    """A member that has to confirm what it gives back."""
+    """A member that has to confirm revocations."""
 
     @property
     def state(self) -> MemberState: ...
@@ -31,7 +31,9 @@ class ReconcilingMember(ModernMember, Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberTimeouts(Generic[GroupT]):
-    """The timeouts of one kind of group. `session` and `revocation` name its timers, `remove` removes a member."""
+    """The timeouts of one kind of group. `session` and `revocation` are the names of its timers, `remove` removes a
+    member.
+    """
 
     group_type: type[GroupT]
     session: str
@@ -39,11 +41,13 @@ class MemberTimeouts(Generic[GroupT]):
     remove: Callable[[GroupsView, GroupT, Any, int], Result[Entry]]
 
     def keep_session(self, draft: GroupDraft[GroupT], member_id: str, timeout_ms: int) -> None:
-        """The member was heard of now."""
+        """Restart the session timer of a member that was just heard from."""
         draft.after((self.session, draft.group.group_id, member_id), timeout_ms, self.end_of(draft, member_id))
 
     def watch_revocation(self, draft: GroupDraft[GroupT], old: ReconcilingMember, new: ReconcilingMember) -> None:
-        """A member that must give something back has its rebalance timeout for it."""
+        """Start the revocation timer (the rebalance timeout) if the member must revoke something; cancel it when it
+        has.
+        """
         if new == old:
             return
         key = (self.revocation, draft.group.group_id, new.member_id)
@@ -53,13 +57,13 @@ class MemberTimeouts(Generic[GroupT]):
             draft.cancel(key)
 
     def end_of(self, draft: GroupDraft[GroupT], member_id: str, epoch: int | None = None) -> MemberTimedOut:
-        """What a timer of the member leads to."""
+        """Return the command of a member's timer."""
         return MemberTimedOut(self, draft.group.group_id, member_id, epoch)
 
 
 @dataclass(frozen=True, slots=True)
 class MemberTimedOut:
-    """The member is removed, if it is still there and, where an `epoch` is given, has come no further."""
+    """Remove the member, if it is still there and, if an `epoch` is given, has not moved on to another epoch."""
 
     timeouts: MemberTimeouts[Any]
     group_id: str

@@ -1,7 +1,8 @@
-"""Topics came, went or grew: groups that read them look at them again with the next heartbeat.
+"""TopicsChanged: topics were created, deleted or got partitions, so groups that read them check them at the next
+heartbeat.
 
-The node submits `TopicsChanged` to every machine of groups. It costs a flag per group; the work is left to the next
-member that calls, so a group without members does none, and many changes in a row lead to one assignment.
+The node submits `TopicsChanged` to every group machine. It only sets a flag per group; the next heartbeat of a member
+does the work, so a group without members does none, and many changes in a row lead to one assignment.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ class MetadataStale(NamedTuple):
 
 
 class MetadataSeen(NamedTuple):
-    """A note: the group's hash of its topics is up to date."""
+    """A note: the group's hash of its topics was just recomputed."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsChanged:
-    """From the node: topics of these names were created, deleted or got more partitions."""
+    """Submitted by the node: topics of these names were created, deleted or got more partitions."""
 
     names: frozenset[str]
 

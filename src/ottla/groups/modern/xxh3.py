@@ -1,7 +1,7 @@
-"""XXH3 with 64 bits and the default secret: the hash that Kafka keeps of the topics a group reads.
+"""XXH3 with 64 bits and the default secret: the hash that Kafka stores of the topics a group reads.
 
-A group's records hold it, so a coordinator that loads them (ours, or a Kafka that is given our directory) can tell
-whether the topics changed in the meantime; both must compute the same.
+A group's records contain it, so a coordinator that loads them (Ottla, or a Kafka on Ottla's directory) can tell whether
+the topics changed in the meantime; both must compute the same hash.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MIDSIZE_MAX = 240
 
 
 def xxh3_64(data: bytes) -> int:
-    """The hash as an unsigned number."""
+    """Return the hash as an unsigned number."""
     length = len(data)
     if length <= 16:
         return _short(data, length)
@@ -52,7 +52,7 @@ def _u64(data: bytes, at: int) -> int:
 
 
 def _fold(one: int, other: int) -> int:
-    """The halves of the product, mixed."""
+    """Multiply, and XOR the two halves of the product."""
     product = one * other
     return (product & _MASK) ^ (product >> 64)
 

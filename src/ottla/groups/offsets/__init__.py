@@ -1,1 +1,1 @@
-"""Offsets: how far each group has come, and what makes them come and go."""
+"""Committed offsets of groups: commit, fetch, deletion and expiry."""

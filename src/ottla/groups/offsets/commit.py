@@ -1,4 +1,4 @@
-"""Committing offsets: by members, by outsiders of an empty group, and as part of a transaction."""
+"""Committing offsets: by members, by clients outside an empty group, and as part of a transaction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_FOUND_SINCE = 9
 
 
 class NewOffset(NamedTuple):
-    """What somebody wants to commit for one partition."""
+    """An offset to commit for one partition."""
 
     partition: TopicPartition
     offset: int
@@ -33,12 +33,14 @@ class NewOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsets:
-    """Replies with an ErrorCode for each of `offsets`, in their order. The whole is refused if the committer is."""
+    """Replies with an ErrorCode for each of `offsets`, in their order. Refuses all of them if the committer may not
+    commit.
+    """
 
     group_id: str
     by: Committer
     offsets: tuple[NewOffset, ...]
-    retention_ms: int = DEFAULT_RETENTION  # asked for by old clients; the broker's setting otherwise
+    retention_ms: int = DEFAULT_RETENTION  # only old clients set it; otherwise the broker's setting counts
     producer_id: ProducerId = NO_PRODUCER_ID
     producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
 
@@ -80,7 +82,9 @@ class CommitOffsets:
             raise
 
     def _partitions(self, view: GroupsView) -> list[tuple[bytes, int]]:
-        """By topic ids, which a request names or not; a topic that is gone meanwhile is nobody's."""
+        """Return the partitions by topic id, looked up if the request has none. A deleted topic gets NO_ID, which no
+        member owns.
+        """
         found: list[tuple[bytes, int]] = []
         for new in self.offsets:
             topic_id = new.topic_id

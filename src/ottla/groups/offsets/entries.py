@@ -1,4 +1,4 @@
-"""Committed offsets in the journal: what is written, and how it changes the state when read."""
+"""Committed offsets in the journal: their records, and how a record changes the state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from ottla.machine.keyed import Entry, Marker
 from ottla.model.ids import NO_ID, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId, TopicPartition
 from ottla.wire.journal.consumer_offsets import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
 
-# As Kafka 4.3 writes them: a topic id needs version 4, an expiry of its own version 1, everything else is version 3.
+# The record versions that Kafka 4.3 writes: a topic id needs version 4, an expiry of its own version 1, everything else
+# is version 3.
 _PLAIN, _WITH_EXPIRY, _WITH_TOPIC_ID = 3, 1, 4
 
 
@@ -47,7 +48,7 @@ def apply_commit(view: GroupsView, entry: Entry) -> None:
         view.state.offsets.remove(key.group, partition)
         return
     if key.group not in view.state.groups:
-        # Whoever commits without having joined makes a group that has offsets and nothing else.
+        # A commit by a client that has not joined creates a group that has only offsets.
         view.state.groups[key.group] = ClassicGroup.empty(key.group, value.commit_timestamp)
     legacy = isinstance(key, LegacyOffsetCommitKey)
     committed = CommittedOffset(

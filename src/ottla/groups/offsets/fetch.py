@@ -1,4 +1,4 @@
-"""Asking how far a group has come."""
+"""FetchOffsets: read the committed offsets of a group."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class FetchedOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FetchedOffsets:
-    """A group's offsets at one moment."""
+    """A snapshot of a group's offsets."""
 
     kept: Mapping[TopicPartition, CommittedOffset]
-    unstable: frozenset[TopicPartition]  # a transaction that is under way commits these
+    unstable: frozenset[TopicPartition]  # partitions that a transaction in progress commits offsets for
 
     def of(self, partition: TopicPartition) -> FetchedOffset:
         if partition in self.unstable:
@@ -42,7 +42,7 @@ class FetchedOffsets:
 
 @dataclass(frozen=True, slots=True)
 class FetchOffsets:
-    """Replies with the FetchedOffsets of `partitions`, which are few; None: with all there are."""
+    """Replies with the FetchedOffsets of `partitions`, which are few; None: of all partitions."""
 
     group_id: str
     partitions: tuple[TopicPartition, ...] | None

@@ -1,4 +1,4 @@
-"""Offsets that go: deleted by somebody, with their group, with their topic, or because nobody wanted them for long."""
+"""Removal of offsets: on request, with their group, with their topic, or after their retention."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class DeleteOffsets:
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroup:
-    """The group with all its offsets; only without members.
+    """Delete a group with all its offsets; refused while it has members.
 
-    If it has too many offsets for one batch the group goes first, and nobody sees the offsets any more. Then they are
-    deleted from the journal bit by bit; the reply waits for the last of them.
+    If it has too many offsets for one batch, the group is deleted first, which hides the offsets. Then their tombstones
+    are written portion by portion; the reply waits for the last one.
     """
 
     group_id: str
@@ -77,14 +77,14 @@ class DeleteGroup:
 
 
 class Forgotten(NamedTuple):
-    """The note that nobody is to see the offsets of a group any more."""
+    """A note: the offsets of a deleted group are no longer visible."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteForgotten:
-    """The next of the offsets of a group that was deleted, but not those that somebody has committed since."""
+    """Write tombstones for the next portion of a deleted group's offsets, except those committed again since."""
 
     group_id: str
     partitions: tuple[TopicPartition, ...]
@@ -93,7 +93,7 @@ class DeleteForgotten:
 
     @property
     def next_at(self) -> int:
-        """Where the portion ends that is deleted at once."""
+        """The end of the portion that is deleted at once."""
         size_bytes = 0
         most = min(self.at + limits.OFFSETS_DELETED_AT_ONCE, len(self.partitions))
         for at in range(self.at, most):
@@ -118,7 +118,7 @@ class DeleteForgotten:
 
 @dataclass(frozen=True, slots=True)
 class ForgetTopics:
-    """Topics were deleted: nobody can go on reading them from where they were."""
+    """Remove all offsets of deleted topics."""
 
     topics: frozenset[str]
     place: WalkPosition | None = None  # None: the beginning
@@ -136,7 +136,7 @@ class ForgetTopics:
 
 @dataclass(frozen=True, slots=True)
 class ExpireOffsets:
-    """Offsets that outlived their retention, and groups of which nothing is left then."""
+    """Remove offsets whose retention has passed, and empty groups that have no offsets left."""
 
     place: WalkPosition | None = None  # None: the beginning
 
@@ -156,7 +156,9 @@ class ExpireOffsets:
 
 
 def _outlived(view: GroupsView, group: Group | None, now_ms: int, retention_ms: int) -> IsGone | None:
-    """Which offsets of a group are too old. A share group stays: what it has accomplished is not among them."""
+    """Return the rule by which a group's offsets are too old; None to skip the group. Share groups are skipped: their
+    progress is not stored here.
+    """
     if group is None or group.kind is GroupKind.SHARE:
         return None
     since_ms = group.offsets_expire_since()
@@ -182,5 +184,5 @@ def _is_expired(committed: CommittedOffset, since_ms: int, now_ms: int, retentio
 
 
 def expiry_timer(view: GroupsView, now_ms: int) -> Timer:
-    """When to look for expired offsets next."""
+    """Return the timer of the next search for expired offsets."""
     return Timer(_EXPIRY_TIMER, now_ms + view.setting(OFFSETS_RETENTION_CHECK_INTERVAL_MS), ExpireOffsets())

@@ -1,9 +1,9 @@
-"""How far groups have come: committed offsets, and those that wait for the end of a transaction.
+"""OffsetStore: the committed offsets of groups, and those that wait for the end of a transaction.
 
 Rules (Kafka's):
-- A transactional commit counts when its producer's marker says so, and then only if nobody committed that partition
-  after it.
-- A tombstone takes an offset back, pending ones included.
+- A transactional commit takes effect with its producer's COMMIT marker, and only if no later commit for the same
+  partition exists.
+- A tombstone removes an offset, including pending ones.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class OffsetStore:
     def __init__(self) -> None:
         self._committed: dict[str, Of] = {}
         self._pending: dict[ProducerId, dict[str, Of]] = {}  # producer id → group → offsets
-        self._producers: dict[str, dict[ProducerId, None]] = {}  # group → producers with something pending for it
+        self._producers: dict[str, dict[ProducerId, None]] = {}  # group → producers with pending offsets for it
         self._order = 0
 
     # --- reading
 
     def of(self, group_id: str) -> Of:
-        """All offsets of a group, in the order of their first commit."""
+        """Return all offsets of a group, in the order of their first commit."""
         return self._committed.get(group_id, {})
 
     def groups(self) -> tuple[str, ...]:
-        """Groups with anything committed or pending."""
+        """Return the groups with committed or pending offsets."""
         return (*self._committed, *(group_id for group_id in self._producers if group_id not in self._committed))
 
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
-        """Whether a transaction under way commits this offset."""
+        """Whether a transaction in progress commits an offset for this partition."""
         producers = self._producers.get(group_id)
         return bool(producers) and any(partition in self._pending[id][group_id] for id in producers or ())
 
@@ -58,7 +58,7 @@ class OffsetStore:
         return group_id in self._producers
 
     def pending(self, group_id: str) -> list[TopicPartition]:
-        """Partitions that transactions under way commit for the group."""
+        """Return the partitions that transactions in progress commit offsets for."""
         found: dict[TopicPartition, None] = {}
         for producer_id in self._producers.get(group_id, ()):
             found.update(dict.fromkeys(self._pending[producer_id][group_id]))
@@ -72,14 +72,14 @@ class OffsetStore:
     # --- changing, by `apply` and `note` only
 
     def next_order(self) -> int:
-        """The `order` of the next commit."""
+        """Return the `order` of the next commit."""
         self._order += 1
         return self._order
 
     def commit(
         self, group_id: str, partition: TopicPartition, committed: CommittedOffset, producer_id: ProducerId
     ) -> None:
-        """Take down a commit; of a transaction if `producer_id` is not negative."""
+        """Store a commit; it is pending if `producer_id` is not negative."""
         if producer_id < 0:
             self._committed.setdefault(group_id, {})[partition] = committed
             return
@@ -97,7 +97,7 @@ class OffsetStore:
                 self._forget(producer_id, group_id)
 
     def forget(self, group_id: str) -> None:
-        """All offsets of a group, pending ones included."""
+        """Forget all offsets of a group, including pending ones."""
         self._committed.pop(group_id, None)
         for producer_id in tuple(self._producers.get(group_id, ())):
             self._forget(producer_id, group_id)

@@ -1,7 +1,8 @@
-"""Walk: all offsets of all groups are looked at, some at a time; between two steps others change them.
+"""Walk: look at all offsets of all groups in steps; other commands may change them in between.
 
-A step ends when it has looked at so many, or has found so many that have to go. What is found is gone when the next
-step begins (its tombstones were applied), so a `WalkPosition` tells how many offsets of a group were seen and stay.
+A step ends when it has looked at a number of offsets, or has found a number of offsets to remove. The offsets found are
+gone when the next step begins (their tombstones were applied), so a `WalkPosition` counts the offsets of a group that
+were seen and kept.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ from ottla.machine.keyed import Entry
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 
-_TOMBSTONE_WORK = 10  # as much as looking at so many
+_TOMBSTONE_WORK = 10  # writing a tombstone costs as much as looking at so many offsets
 _GROUP_WORK = 5
 _RECORD_OVERHEAD_BYTES = 20
 _UTF8_BYTES_MAX = 4
 
-IsGone = Callable[[TopicPartition, CommittedOffset | None], bool]  # None: a transaction that is under way commits it
+IsGone = Callable[[TopicPartition, CommittedOffset | None], bool]  # None: only a transaction in progress commits it
 
 
 class WalkPosition(NamedTuple):
-    """The groups of a walk, at which of them it is, and how many of its offsets, pending ones too, stay so far."""
+    """The groups of a walk, the index of the current one, and how many of its offsets, including pending ones, were
+    kept so far.
+    """
 
     groups: tuple[str, ...]
     at: int = 0
@@ -34,7 +37,9 @@ class WalkPosition(NamedTuple):
 
 
 class WalkStep:
-    """One step: what goes, and where the next one begins (None: nowhere)."""
+    """One step of a walk: the tombstones of the offsets to remove, and the position of the next step (None: the
+    end).
+    """
 
     def __init__(self, view: GroupsView, place: WalkPosition) -> None:
         self.gone: list[Entry] = []
@@ -47,8 +52,9 @@ class WalkStep:
         return self._place if self._place.at < len(self._place.groups) else None
 
     def take(self, rule_of: Callable[[str], IsGone | None], rest_of: Callable[[str], Iterable[Entry]]) -> None:
-        """`rule_of` a group says which of its offsets go (None: the group is passed over); when all have been looked
-        at and none of them stays, `rest_of` the group goes, too."""
+        """Take the step. `rule_of` a group says which of its offsets to remove (None: skip the group); if all its
+        offsets were seen and none is kept, the entries of `rest_of` the group are added.
+        """
         groups = self._place.groups
         while self._place.at < len(groups):
             if self._is_enough():
@@ -64,7 +70,7 @@ class WalkStep:
             self._work += _GROUP_WORK
 
     def _look(self, group_id: str, is_gone: IsGone) -> bool:
-        """Whether the group has been looked at to its end."""
+        """Look at the offsets of one group; return whether all were seen."""
         offsets = self._view.state.offsets
         kept = offsets.of(group_id)
         found: set[TopicPartition] = set()
@@ -73,7 +79,7 @@ class WalkStep:
             if self._is_enough():
                 break
             self._work += 1
-            if partition in found:  # committed, and by a transaction under way once more
+            if partition in found:  # committed, and pending in a transaction as well
                 continue
             if is_gone(partition, kept.get(partition)):
                 found.add(partition)
@@ -93,5 +99,5 @@ class WalkStep:
 
 
 def tombstone_bytes(group_id: str, partition: TopicPartition) -> int:
-    """What a tombstone takes at most."""
+    """Return the largest size of a tombstone."""
     return _RECORD_OVERHEAD_BYTES + _UTF8_BYTES_MAX * (len(group_id) + len(partition.topic))

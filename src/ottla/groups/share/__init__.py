@@ -1,6 +1,6 @@
 """Share groups (KIP-932): members that read the same partitions together, record by record.
 
-Who reads which partition is decided as in other modern groups, only that a partition may have many readers, so nobody
-has to give anything back before others get it: a member is always stable. Before a partition is handed to anyone, its
-state is initialised at the share coordinator; `StatePartitionMetadata` is the group's book of that.
+Partitions are assigned as in other modern groups, except that a partition may have many readers. So no revocation is
+needed before another member gets it, and a member is always stable. Before a partition is assigned, its state is
+initialised at the share coordinator; the group's `StatePartitionMetadata` record keeps track of that.
 """

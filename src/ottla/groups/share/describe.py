@@ -1,4 +1,4 @@
-"""ShareGroupDescribe: a group and its members at one moment."""
+"""ShareGroupDescribe: describe a group and its members."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ottla.machine.kit import Result
 
 
 class ShareGroupDescription(NamedTuple):
-    """A copy: the group itself may go on while the reply waits to be committed."""
+    """A copy of the group's state: the group itself may change while the reply waits for its commit."""
 
     state_name: str
     epoch: int

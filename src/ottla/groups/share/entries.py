@@ -13,7 +13,7 @@ BookValue = journal.ShareGroupStatePartitionMetadataValue
 TargetValue = journal.ShareGroupTargetAssignmentMemberValue
 CurrentValue = journal.ShareGroupCurrentMemberAssignmentValue
 
-UNKNOWN_TOPIC = "<UNKNOWN>"  # the name of a topic that is gone; Kafka's spelling
+UNKNOWN_TOPIC = "<UNKNOWN>"  # in place of the name of a deleted topic, as in Kafka
 
 
 def group(group_id: str, epoch: int, metadata_hash: int) -> Entry:
@@ -80,7 +80,7 @@ def no_current(group_id: str, member_id: str) -> Entry:
 
 
 def book(group_id: str, book: StatePartitions, name_of: Callable[[bytes], str | None]) -> Entry:
-    """Topics that are being deleted are kept by id only; `name_of` finds their names."""
+    """Return the record of state partitions. It stores deleting topics by id only; `name_of` finds their names."""
     value = BookValue(
         initializing_topics=_side(book.initializing),
         initialized_topics=_side(book.initialized),

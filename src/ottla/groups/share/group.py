@@ -18,7 +18,9 @@ from ottla.model.errors import ApiError, ErrorCode
 
 @dataclass(slots=True)
 class ShareGroup(ModernGroup[ShareMember, Partitions]):
-    """One group. `initializing_since` is soft: after loading, what is still being initialised is asked for anew."""
+    """One group. `initializing_since` is soft state: after loading, initialisations that have not finished are
+    requested again.
+    """
 
     book: StatePartitions | None = None
     initializing_since: dict[bytes, int] = field(default_factory=dict)
@@ -39,7 +41,7 @@ class ShareGroup(ModernGroup[ShareMember, Partitions]):
         raise self._no_offsets()
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may find that there are none."""
+        """Always allowed: there are no offsets to read."""
 
     def check_delete_offsets(self) -> None:
         raise self._no_offsets()
@@ -70,10 +72,10 @@ class ShareGroup(ModernGroup[ShareMember, Partitions]):
 
 
 def find(view: GroupsView, group_id: str) -> ShareGroup:
-    """The group; refuses others than share groups."""
+    """Return the share group; raises GROUP_ID_NOT_FOUND for other kinds."""
     return find_group(view, group_id, ShareGroup, GroupKind.SHARE)
 
 
 def find_or_begin(view: GroupsView, group_id: str) -> ShareGroup:
-    """The group, or a new one that exists once a record says so."""
+    """Return the share group, or a new one that exists once its first record is applied."""
     return find(view, group_id) if group_id in view.state.groups else ShareGroup(group_id)

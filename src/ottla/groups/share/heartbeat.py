@@ -1,9 +1,9 @@
 """ShareGroupHeartbeat: members join (epoch 0), stay, and leave (epoch -1).
 
-One heartbeat does everything that is due for the group: it writes down what the member says, raises the group's epoch
-if that or the topics changed, computes the targets anew for a new epoch, brings this member to its target, and asks for
-the state of partitions that have none yet. Those are given out only when their state is initialised, so a first
-heartbeat gets nothing; a later one finds initialised partitions that nobody has, which raises the epoch again.
+One heartbeat does everything that is due for the group: it writes the member's description, bumps the group's epoch if
+the description or the topics changed, computes the targets for a new epoch, moves this member to its target, and
+requests the state of partitions that have none yet. Partitions are assigned only when their state is initialised, so a
+first heartbeat gets none; a later one finds initialised partitions without a reader, which bumps the epoch again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Members = Mapping[str, ShareMember]
 
 
 class ShareHeartbeatReply(NamedTuple):
-    """The reply; `assigned` None: as you were."""
+    """The answer to a heartbeat; `assigned` None: unchanged."""
 
     member_id: str
     epoch: int
@@ -55,7 +55,7 @@ class Epoch(NamedTuple):
 
 
 class ShareTarget(NamedTuple):
-    """What a member shall have, and the epoch that was found for."""
+    """The target of a member, and the epoch it was computed for."""
 
     epoch: int
     partitions: Partitions
@@ -63,7 +63,7 @@ class ShareTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShareHeartbeat:
-    """`topics` and `rack_id` None: as before."""
+    """A heartbeat; `topics` and `rack_id` None: unchanged."""
 
     group_id: str
     member_id: str
@@ -130,7 +130,7 @@ class ShareHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class ShareSessionEnded:
-    """Nothing was heard of a member for too long."""
+    """Remove a member that was not heard from for its session timeout."""
 
     group_id: str
     member_id: str
@@ -159,7 +159,9 @@ def _member(group: ShareGroup, member_id: str) -> ShareMember:
 
 
 def _check_epoch(member: ShareMember, epoch: int) -> None:
-    """A member that did not get the last answer comes with the epoch before; others have lost their place."""
+    """Check the member's epoch: a member that missed the last answer sends the epoch before; other epochs are
+    fenced.
+    """
     if epoch in (JOINING, member.epoch) or (epoch < member.epoch and epoch == member.previous_epoch):
         return
     known = f"({epoch}) than the one known by the group coordinator ({member.epoch})"
@@ -175,7 +177,7 @@ def _check_epoch(member: ShareMember, epoch: int) -> None:
 
 
 def _epoch(view: GroupsView, group: ShareGroup, members: Members, subscribed: bool, records: list[Entry]) -> Epoch:
-    """A new epoch if the members' topics, the topics themselves, or what may be given out changed."""
+    """Bump the epoch if the members' subscriptions, their topics, or the assignable partitions changed."""
     is_new = subscribed or (group.assignment_epoch >= group.epoch and _has_unassigned(group))
     if not is_new and not group.metadata_stale:
         return Epoch(group.epoch, False, group.subscribed_names())
@@ -188,7 +190,7 @@ def _epoch(view: GroupsView, group: ShareGroup, members: Members, subscribed: bo
 
 
 def _has_unassigned(group: ShareGroup) -> bool:
-    """Whether initialised partitions of topics that the group reads are nobody's target (or others than those are)."""
+    """Whether the assigned partitions of some subscribed topic differ from its initialised ones."""
     if group.book is None:
         return False
     given: dict[bytes, set[int]] = {}
@@ -205,7 +207,7 @@ def _has_unassigned(group: ShareGroup) -> bool:
 def _target(
     view: GroupsView, group: ShareGroup, epoch: int, members: Members, member_id: str, now_ms: int, records: list[Entry]
 ) -> ShareTarget:
-    """The member's target, after computing those of all for a new epoch, unless that was done a moment ago."""
+    """Return the member's target; compute all targets for a new epoch first, if the assignment interval has passed."""
     interval_ms = view.group(group.group_id)[SHARE_ASSIGNMENT_INTERVAL_MS]
     if group.assignment_epoch >= epoch or not may_assign(group.assigned_ms, interval_ms, now_ms):
         return ShareTarget(group.assignment_epoch, group.target_of(member_id))
@@ -224,7 +226,7 @@ def _target(
 
 
 def _reconciled(view: GroupsView, member: ShareMember, target: ShareTarget, is_new: bool) -> ShareMember:
-    """The member at its target; there is nothing to wait for, since partitions may be shared."""
+    """Return the member at its target; it need not wait, since partitions may be shared."""
     if member.epoch == target.epoch and not is_new:
         return member
     ids = {topic.id for name in member.subscribed_topics if (topic := view.topics.by_name(name)) is not None}
@@ -237,7 +239,7 @@ def _reconciled(view: GroupsView, member: ShareMember, target: ShareTarget, is_n
 def _removal(
     view: GroupsView, group: ShareGroup, member: ShareMember, reply: ShareHeartbeatReply | None
 ) -> Result[Entry]:
-    """The member goes; who gets its partitions is left to the next heartbeat of another one."""
+    """Remove the member; the next heartbeat of another member computes new targets."""
     left = {member_id: each for member_id, each in group.members.items() if member_id != member.member_id}
     return Result(
         [

@@ -1,4 +1,4 @@
-"""ShareMember, and which partitions' states a share group has the share coordinator keep."""
+"""ShareMember, and StatePartitions: the partitions whose state the share coordinator keeps for a group."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import NamedTuple
 from ottla.groups.assign.spec import NO_PARTITIONS, Partitions
 from ottla.groups.modern.group import MemberState
 
-JOINING = 0  # the epoch a member begins with
+JOINING = 0  # the epoch of a joining member
 LEAVING = -1
 NO_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ShareMember:
-    """`epoch` is that of the target it has; a heartbeat with the one before is a repetition, others are fenced."""
+    """A member. `epoch` is that of its target; a heartbeat with `previous_epoch` is a repetition, others are fenced."""
 
     member_id: str
     rack_id: str | None = None
@@ -31,7 +31,7 @@ class ShareMember:
 
     @property
     def instance_id(self) -> str | None:
-        """Share groups know no static members."""
+        """Always None: share groups have no static members."""
         return None
 
 
@@ -48,7 +48,7 @@ NO_TOPICS: SharedTopics = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class StatePartitions:
-    """Of which partitions the share coordinator is being asked to begin, has begun, or shall forget the state."""
+    """Partitions whose state is being initialised, is initialised, or is being deleted at the share coordinator."""
 
     initializing: SharedTopics = field(default_factory=lambda: NO_TOPICS)
     initialized: SharedTopics = field(default_factory=lambda: NO_TOPICS)

@@ -1,6 +1,7 @@
-"""Admins move and delete the start offsets of a share group without members.
+"""Alter and delete the start offsets of a share group without members, for an admin client.
 
-The offsets are the share coordinator's; here it is decided whether that may be, and written down that it is going on.
+The share coordinator stores the offsets; these commands decide whether the change is allowed and record that it is in
+progress.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from ottla.model.errors import ApiError, ErrorCode
 
 
 class ShareOffsetsAlteration(NamedTuple):
-    """The reply to AlterOffsets: what to ask of the share coordinator."""
+    """The reply to AlterOffsets: the changes to request from the share coordinator."""
 
     state_epoch: int
     offsets: Mapping[bytes, Mapping[int, int]]  # start offsets by topic id and partition
 
 
 class ShareOffsetsDeletion(NamedTuple):
-    """The reply to DeleteShareOffsets: whose state to delete, and the topics with nothing to delete."""
+    """The reply to DeleteShareOffsets: the partitions whose state to delete, and errors of topics with nothing to
+    delete.
+    """
 
     partitions: PartitionsById
     errors: Mapping[str, ApiError]
@@ -34,7 +37,9 @@ class ShareOffsetsDeletion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlterOffsets:
-    """`topics`: start offsets by name and partition. Partitions that do not exist are left out of the reply."""
+    """Alter start offsets, given by topic name and partition. Partitions that do not exist are left out of the
+    reply.
+    """
 
     group_id: str
     topics: Mapping[str, Mapping[int, int]]
@@ -57,7 +62,7 @@ class AlterOffsets:
 
 @dataclass(frozen=True, slots=True)
 class DeleteShareOffsets:
-    """Begins to forget topics; `OffsetsDeleted` ends it. Replies with a ShareOffsetsDeletion."""
+    """Start the deletion of topics' offsets; `OffsetsDeleted` ends it. Replies with a ShareOffsetsDeletion."""
 
     group_id: str
     topics: tuple[str, ...]
@@ -91,7 +96,7 @@ class DeleteShareOffsets:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsDeleted:
-    """The share coordinator has forgotten these topics."""
+    """The share coordinator has deleted the state of these topics."""
 
     group_id: str
     topic_ids: frozenset[bytes]

@@ -1,4 +1,4 @@
-"""The share groups' part of the group coordinator's machine: what their entries and notes change."""
+"""The share groups' part of the group coordinator's machine: how their entries and notes change the state."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _side(topics: Iterable[Any]) -> SharedTopics:
 
 
 def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
-    """Members that are still there have a session's time to say so; topics may have gone while nobody looked."""
+    """After loading, start the members' session timers, and forget topics that were deleted meanwhile."""
     found = [group for group in groups if isinstance(group, ShareGroup)]
     return Result(
         forgetting(view, found, lambda topic_id: view.topics.by_id(topic_id) is None),

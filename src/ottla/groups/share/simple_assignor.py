@@ -1,8 +1,8 @@
 """The simple assignor of share groups: every partition gets about equally many readers, and keeps those it has.
 
-If all members read the same topics, the partitions of all topics are shared out together, else topic by topic among
-those who read it. With more members than partitions, partitions are shared by several members; with fewer, members have
-several. The number of readers of a partition is the same everywhere, rounded up so that no member is left without work.
+If all members read the same topics, the partitions of all topics are assigned together, else topic by topic among its
+readers. With more members than partitions, several members share a partition; with fewer, members get several
+partitions. All partitions have the same number of readers, rounded up so that every member gets a partition.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Named = tuple[bytes, int]  # a topic's id and a partition
 
 
 def simple(spec: GroupSpec, assignable: Partitions) -> dict[str, Partitions]:
-    """Only partitions in `assignable` (those with initialised state) are given out."""
+    """Assign only the partitions in `assignable` (those with initialised state)."""
     pools: list[tuple[list[str], list[bytes]]]
     members = sorted(spec.members)
     topics = sorted(spec.partitions)
@@ -46,18 +46,18 @@ def _owns(spec: GroupSpec, reader: str, named: Named) -> bool:
 def _share_out(
     readers: Sequence[str], shared: Sequence[Named], owned: Mapping[str, list[Named]]
 ) -> dict[str, list[Named]]:
-    """Who gets what of `shared`, as near as possible to who owns what."""
+    """Return the partitions of `shared` for each reader, with as few changes to the owned ones as possible."""
     if not readers or not shared:
         return {}
     sharing = -(-len(readers) // len(shared))  # readers per partition
     total = sharing * len(shared)
-    # Shares of `total` that differ by one at most; which of the readers get the larger ones is spread evenly.
+    # Quotas that add up to `total` and differ by one at most; the larger ones are spread evenly over the readers.
     bounds = [-(-total * at // len(readers)) for at in range(len(readers) + 1)]
     quota = {reader: bounds[at + 1] - bounds[at] for at, reader in enumerate(readers)}
     kept: dict[str, list[Named]] = {}
     readers_of: dict[Named, list[str]] = {named: [] for named in shared}
     for reader in readers:
-        # Members with too much give up their first ones, partitions with too many readers their last ones.
+        # Members with too many partitions give up their first ones, partitions with too many readers their last ones.
         mine = owned[reader][max(0, len(owned[reader]) - quota[reader]) :]
         kept[reader] = [named for named in mine if len(readers_of[named]) < sharing]
         for named in kept[reader]:
@@ -69,5 +69,5 @@ def _share_out(
             kept[reader].append(named)
             hungry.remove(reader)
             if len(kept[reader]) < quota[reader]:
-                hungry.append(reader)  # in turn: whoever got something goes to the end of the queue
+                hungry.append(reader)  # round robin: a reader that got a partition goes to the end of the queue
     return kept

@@ -1,7 +1,7 @@
-"""The group's book of its partitions' states: what is being initialised, is initialised, or is being deleted.
+"""The group's record of its partitions' states at the share coordinator: initialising, initialised, or deleting.
 
-Every change of the book is written down before the share coordinator is asked, and again when it has answered. So a
-crash in between leaves a group that knows whom to ask again, and deleting a group finds everything there may be.
+Every change is written before the share coordinator is asked, and again when it has answered. So after a crash in
+between, the group knows what to request again, and deleting a group finds all state that may exist.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ PartitionsById = Mapping[bytes, frozenset[int]]  # partitions by the topic's id
 
 @dataclass(frozen=True, slots=True)
 class InitializeShares:
-    """An effect: the share coordinator shall begin the state of these partitions. Ends in SharesInitialized or …Not."""
+    """An effect: the share coordinator shall initialise the state of these partitions. Ends in SharesInitialized or
+    SharesNotInitialized.
+    """
 
     group_id: str
     state_epoch: int
@@ -32,7 +34,7 @@ class InitializeShares:
 
 
 class InitializationSent(NamedTuple):
-    """A note: an InitializeShares is on its way, so there is no need for another one for a while."""
+    """A note: an InitializeShares was sent, so no other is needed for a while."""
 
     group_id: str
     topic_ids: tuple[bytes, ...]
@@ -41,7 +43,7 @@ class InitializationSent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SharesInitialized:
-    """The share coordinator has begun the state of all of these partitions; topics that went meanwhile do not count."""
+    """The share coordinator has initialised the state of all these partitions; topics deleted meanwhile are ignored."""
 
     group_id: str
     partitions: PartitionsById
@@ -66,7 +68,7 @@ class SharesInitialized:
 
 @dataclass(frozen=True, slots=True)
 class SharesNotInitialized:
-    """It could not be done for all of these partitions: the next heartbeat asks again."""
+    """The initialisation failed for these partitions: the next heartbeat requests it again."""
 
     group_id: str
     partitions: PartitionsById
@@ -81,7 +83,7 @@ class SharesNotInitialized:
 
 @dataclass(frozen=True, slots=True)
 class ForgetShares:
-    """Topics were deleted: all groups forget them."""
+    """Topics were deleted: remove them from all groups' records."""
 
     topic_ids: frozenset[bytes]
 
@@ -91,7 +93,7 @@ class ForgetShares:
 
 @dataclass(frozen=True, slots=True)
 class ReadBook:
-    """Replies with the initialised partitions of a group, none if there is no such group."""
+    """Replies with the initialised partitions of a group; with none if there is no such group."""
 
     group_id: str
 
@@ -103,7 +105,9 @@ class ReadBook:
 
 @dataclass(frozen=True, slots=True)
 class BeginDeletingGroup:
-    """Replies with the partitions whose state has to be deleted before the group; none for other kinds of group."""
+    """Replies with the partitions whose state has to be deleted before the group; with none for other kinds of
+    groups.
+    """
 
     group_id: str
 
@@ -126,7 +130,7 @@ class BeginDeletingGroup:
 
 
 def forgetting(view: GroupsView, groups: Iterable[Group], is_gone: Callable[[bytes], bool]) -> list[Entry]:
-    """The books of these groups without these topics, where that makes a difference."""
+    """Return the changed records of these groups after removing deleted topics."""
     records: list[Entry] = []
     for group in groups:
         if isinstance(group, ShareGroup) and group.book is not None:
@@ -144,13 +148,13 @@ def forgetting(view: GroupsView, groups: Iterable[Group], is_gone: Callable[[byt
 def initialize_missing(
     view: GroupsView, group: ShareGroup, epoch: int, names: Iterable[str], now_ms: int
 ) -> Result[Entry] | None:
-    """Asks for the state of all partitions of these topics that have none and were not asked for just now."""
+    """Request the state of all partitions of these topics that have none and were not requested recently."""
     retry_ms = view.setting(GROUP_SHARE_INITIALIZE_RETRY_INTERVAL_MS)
     book = group.book or StatePartitions()
     asked = {
         topic_id: each
         for topic_id, each in book.initializing.items()
-        # Below 0 if the time of day was set back since: then nobody knows how long ago that was.
+        # Negative if the clock was set back since: then the time of the last request is unknown.
         if 0 <= now_ms - group.initializing_since.get(topic_id, now_ms - retry_ms) < retry_ms
     }
     there = joined(book.initialized, asked)
@@ -172,13 +176,13 @@ def initialize_missing(
 
 
 def initializing(book: StatePartitions, more: SharedTopics) -> StatePartitions:
-    """The book with these partitions being initialised; that ends a deletion under way."""
+    """Return the book with these partitions added to `initializing`; this cancels a deletion of their topics."""
     side = joined(book.initializing, more)
     return replace(book, initializing=side, deleting=book.deleting - frozenset(side))
 
 
 def joined(one: SharedTopics, other: SharedTopics) -> SharedTopics:
-    """All of both; names of the other, which is newer."""
+    """Return the union of both; names are those of `other`, which is newer."""
     result = dict(one)
     for topic_id, each in other.items():
         before = one[topic_id].partitions if topic_id in one else frozenset()
@@ -187,7 +191,7 @@ def joined(one: SharedTopics, other: SharedTopics) -> SharedTopics:
 
 
 def without(side: SharedTopics, gone: PartitionsById) -> SharedTopics:
-    """What is left; topics without partitions are left out."""
+    """Return what is left of `side`; topics without partitions are dropped."""
     left = {
         topic_id: each._replace(partitions=each.partitions - gone.get(topic_id, frozenset()))
         for topic_id, each in side.items()

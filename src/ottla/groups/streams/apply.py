@@ -1,4 +1,4 @@
-"""How records change a streams group, when they are written and when they are read back alike."""
+"""How records change a streams group: the same when they are written and when they are loaded."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The sticky assignor: who shall own which task.
+"""The sticky assignor: which member shall own which task.
 
-Active tasks stay where they are while their member is not over its share, then go where a standby copy already is, then
-to the least loaded process, and there to the least loaded member. Standby copies are dealt out likewise, never two of a
-task, nor one beside its active task, in the same process. A process is one instance of the application, its members are
-its threads.
+Active tasks stay with their member while it has not more than its share, then go to members with a standby copy, then
+to the least loaded member of the least loaded process. Standby copies are assigned likewise; a process never gets two
+copies of a task, active or standby. A process is one instance of the application; its members are its threads.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from ottla.groups.streams.tasks import NOTHING, TaskId, TaskSet, each, gathered
 
 
 class StreamsMemberSpec(NamedTuple):
-    """A member: in which process it runs, and what it was to own so far."""
+    """A member: its process, and its target so far."""
 
     process_id: str
     target: TaskSet = NOTHING
@@ -35,7 +34,7 @@ class _Member(NamedTuple):
 
 @dataclass(slots=True)
 class _Process:
-    """One instance of the application, with how many tasks each of its members has by now."""
+    """One instance of the application, with the number of tasks that each of its members has so far."""
 
     id: str
     counts: dict[str, int] = field(default_factory=dict)
@@ -51,7 +50,9 @@ class _Process:
 
 @dataclass(slots=True)
 class _Quota:
-    """How many tasks a member may have: an even share, of what the full members left to the others."""
+    """The most tasks that a member may have: an even share of the tasks not held by members that have reached the
+    share.
+    """
 
     tasks: int
     members: int
@@ -61,14 +62,14 @@ class _Quota:
         return -(-self.tasks // self.members) if self.members else 0
 
     def took(self, count: int) -> None:
-        """A member has this many now."""
+        """Note that a member has this many tasks now."""
         if count == self.share:
             self.members -= 1
             self.tasks -= count
 
 
 class _Deal:
-    """One assignment in the making."""
+    """One assignment while it is being made."""
 
     def __init__(self, members: Mapping[str, StreamsMemberSpec], tasks: int, copies: int) -> None:
         processes: dict[str, _Process] = {}
@@ -100,7 +101,7 @@ class _Deal:
     # --- active tasks
 
     def deal_active(self, tasks: list[TaskId]) -> None:
-        # Tasks of the same partition belong together in what was dealt before, so those are looked at in turn.
+        # Partition by partition, so that tasks of the same partition, which former assignments kept together, stay so.
         left = sorted(tasks, key=lambda task: (task.partition, task.subtopology))
         left = [task for task in left if not self._give_back(task, self.active_before.get(task))]
         left = [task for task in left if not self._give_back(task, _idlest(self.standby_before.get(task), None))]
@@ -141,7 +142,7 @@ class _Deal:
         return member if member is not None and member.held < self.quota.share else None
 
     def _place_copy(self, heap: list[tuple[float, int]], task: TaskId) -> bool:
-        """To the least loaded process that does not have the task yet."""
+        """Give a copy to the least loaded process that does not have the task yet; return whether there is one."""
         passed: list[tuple[float, int]] = []
         found = False
         while heap and not found:
@@ -162,13 +163,13 @@ class _Deal:
 
 
 def _settle(heap: list[tuple[float, int]], process: _Process) -> None:
-    """The process on top has more to do now."""
+    """Update the heap: the process on top has one task more."""
     _, place = heappop(heap)
     heappush(heap, (process.load, place))
 
 
 def _idlest(members: list[_Member] | None, new_copy: TaskId | None) -> _Member | None:
-    """Of those who had a copy; a process that has the task already cannot take another copy."""
+    """Return the least loaded member that had a copy; processes that have `new_copy` already are left out."""
     found: _Member | None = None
     for member in members or ():
         if new_copy is not None and new_copy in member.process.tasks:
@@ -181,7 +182,7 @@ def _idlest(members: list[_Member] | None, new_copy: TaskId | None) -> _Member |
 def assign(
     members: Mapping[str, StreamsMemberSpec], subtopologies: Mapping[str, ConfiguredSubtopology], copies: int
 ) -> dict[str, TaskSet]:
-    """What every member shall own; each active task has one owner, if there is any member."""
+    """Return the targets of all members; each active task has one owner, if there is any member."""
     if not members:
         return {}
     every: list[TaskId] = []

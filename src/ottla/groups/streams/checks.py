@@ -1,4 +1,4 @@
-"""Which heartbeats are refused for what they say, whatever the state of the group."""
+"""Checks of a heartbeat's fields that do not depend on the state of the group."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS, check_topic_name
 
 _ROLES = ("ActiveTasks", "StandbyTasks", "WarmupTasks")
-# The tasks of each role that a request lists; None: it does not.
+# The tasks of each role in a request; None: the request does not list the role.
 Roles = Sequence[Sequence[object] | None]
 
 
 def check_topology_names(topology: Topology) -> None:
-    """Raises STREAMS_INVALID_TOPOLOGY for topics that nobody may have."""
+    """Raise STREAMS_INVALID_TOPOLOGY for invalid topic names and internal topics of Kafka."""
     names: dict[str, None] = {}
     for each in topology.subtopologies:
         names.update(dict.fromkeys(each.source_topics))
@@ -32,7 +32,7 @@ def check_topology_names(topology: Topology) -> None:
 
 
 def check_heartbeat(heartbeat: StreamsHeartbeat, instance_id: str | None, roles: Roles) -> None:
-    """Raises INVALID_REQUEST or STREAMS_INVALID_TOPOLOGY."""
+    """Raise INVALID_REQUEST or STREAMS_INVALID_TOPOLOGY for an invalid heartbeat."""
     if heartbeat.topology is not None and any(each.source_regexes for each in heartbeat.topology.subtopologies):
         raise _invalid("Regular expressions for source topics are not supported yet.")
     _refuse_empty(heartbeat.member_id, "MemberId")

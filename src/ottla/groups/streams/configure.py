@@ -1,8 +1,8 @@
-"""A topology against the topics there are: how many tasks it has, and which internal topics are missing.
+"""Compares a topology with the existing topics: how many tasks it has, and which internal topics are missing.
 
-Partitions of repartition topics that the topology leaves open follow from the topics that feed them, as many as the
-largest has, round after round until nothing is open; copartitioned ones then get as many as the topics they are joined
-with. Changelogs have one partition per task.
+If the topology leaves the partition count of a repartition topic open, it becomes the largest count among the topics
+that feed it; this is repeated until no count is open. Copartitioned repartition topics then get the count of the topics
+they are joined with. Changelogs have one partition per task.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SUMMARY_MAX = 3
 
 
 class StreamsStatus(IntEnum):
-    """What members are told about their group, by the numbers of Kafka's protocol."""
+    """The statuses of a group that its members are told, by the numbers of Kafka's protocol."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -37,7 +37,7 @@ class Told(NamedTuple):
 
 
 class ConfiguredSubtopology(NamedTuple):
-    """With the partitions of all its internal topics."""
+    """A subtopology with the partition counts of all its internal topics."""
 
     tasks: int
     source_topics: frozenset[str]
@@ -55,7 +55,7 @@ class ConfiguredSubtopology(NamedTuple):
 
 
 class Configured(NamedTuple):
-    """Without a problem it can run. `missing` topics are to be created."""
+    """The result: a topology without a problem can run. `missing` topics are to be created."""
 
     subtopologies: Mapping[str, ConfiguredSubtopology]
     missing: tuple[InternalTopic, ...] = ()
@@ -67,7 +67,7 @@ class Configured(NamedTuple):
 
 
 class _TopicProblem(Exception):
-    """The topics there are do not fit the topology."""
+    """The existing topics do not fit the topology."""
 
     def __init__(self, status: StreamsStatus, detail: str) -> None:
         super().__init__(detail)
@@ -75,7 +75,7 @@ class _TopicProblem(Exception):
 
 
 def configure(topology: Topology, topics: GroupTopics) -> Configured:
-    """Raises STREAMS_INVALID_TOPOLOGY for one that no topics could satisfy."""
+    """Compare a topology with the topics; raises STREAMS_INVALID_TOPOLOGY if no topics could satisfy it."""
     counts = _Counts(topics)
     try:
         _check_sources(topology, counts)
@@ -94,7 +94,7 @@ def configure(topology: Topology, topics: GroupTopics) -> Configured:
 
 
 class _Counts:
-    """How many partitions topics have; what exists counts, then what was decided."""
+    """Partition counts of topics: the real count of existing ones, else the decided one."""
 
     def __init__(self, topics: GroupTopics) -> None:
         self._topics = topics
@@ -138,7 +138,7 @@ def _decide_repartitions(topology: Topology, counts: _Counts) -> None:
 
 
 def _decide_some(topology: Topology, counts: _Counts, decided: dict[str, int]) -> int:
-    """How many sinks stay open; negative if none of them was decided this time."""
+    """Decide the counts of sinks whose inputs are known; return how many stay open, negative if none was decided."""
     left = progress = 0
     for each in topology.subtopologies:
         for sink in each.repartition_sinks:
@@ -198,7 +198,7 @@ def _copartition_group(names: tuple[str, ...], fixed: set[str], flexible: set[st
 
 
 def _same(sizes: Mapping[str, int], shown: Mapping[str, int]) -> int:
-    """The number that all of them have."""
+    """Return the count that all topics have; raises if they differ."""
     first, *others = sizes.values()
     if any(count != first for count in others):
         text = ", ".join(f"{name}={shown[name]}" for name in sorted(shown))

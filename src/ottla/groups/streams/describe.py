@@ -1,4 +1,4 @@
-"""What a streams group looks like from outside."""
+"""DescribeStreamsGroup: describe a streams group."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ottla.machine.kit import Result
 
 
 class StreamsMemberDescription(NamedTuple):
-    """With what it shall own."""
+    """A member with its target."""
 
     member: StreamsMember
     target: TaskSet
 
 
 class StreamsGroupDescription(NamedTuple):
-    """One moment of a group; internal topics with their partitions as soon as those are known."""
+    """A snapshot of a group; internal topics have their partition counts once these are known."""
 
     state: str
     epoch: int

@@ -1,6 +1,6 @@
-"""StreamsDraft: what one command makes of one streams group, gathered step by step into a Result.
+"""StreamsDraft: the effects of one command on one streams group, collected step by step into a Result.
 
-Nothing has happened until the runner carries the Result out, so the steps hand on what they decided (the new topology,
+Nothing takes effect until the runner carries out the Result, so the steps pass on what they decided (the new topology,
 the new epoch) instead of reading it from the group.
 """
 
@@ -31,21 +31,21 @@ NOT_VALIDATED = -1
 
 
 class StreamsTarget(NamedTuple):
-    """What a member shall own, and the epoch that was found for."""
+    """The target of a member, and the epoch it was computed for."""
 
     epoch: int
     tasks: TaskSet
 
 
 class StreamsDraft(GroupDraft[StreamsGroup]):
-    """`group` is as it was before the command."""
+    """One command's draft. `group` is the group before the command."""
 
     def __init__(self, view: GroupsView, group: StreamsGroup, now_ms: int) -> None:
         super().__init__(view, group, now_ms)
-        self.told: list[Told] = []  # what the member is told about the group
+        self.told: list[Told] = []  # statuses for the member's answer
 
     def configure(self, topology: Topology) -> tuple[Configured, int]:
-        """The topology against the topics there are now, and their hash."""
+        """Return the topology's comparison with the present topics, and the hash of these topics."""
         group = self.group
         digest = group.metadata_hash
         configured = group.configured
@@ -58,7 +58,9 @@ class StreamsDraft(GroupDraft[StreamsGroup]):
         return configured, digest
 
     def raise_epoch(self, topology: Topology, configured: Configured, digest: int, *, changed: bool) -> int:
-        """The group's epoch: a new one if a member, the topics, what they amount to, or the settings changed."""
+        """Return the group's epoch: a new one if a member, the topics, the topology's validity or the settings
+        changed.
+        """
         group = self.group
         validated = topology.epoch if configured.is_ready else NOT_VALIDATED
         configs = self.assignment_configs()
@@ -78,7 +80,9 @@ class StreamsDraft(GroupDraft[StreamsGroup]):
     def assign(
         self, epoch: int, member_id: str, members: Mapping[str, StreamsMember], configured: Configured, *, wait: bool
     ) -> StreamsTarget:
-        """The member's target: a new one if the group's epoch asks for it and it is time."""
+        """Return the member's target; compute new targets if the epoch requires it and the assignment interval has
+        passed.
+        """
         group = self.group
         if wait:
             self.delayed("Assignment delayed due to the configured initial rebalance delay.")
@@ -104,7 +108,7 @@ class StreamsDraft(GroupDraft[StreamsGroup]):
         self.told.append(Told(StreamsStatus.ASSIGNMENT_DELAYED, text))
 
     def reconcile(self, member: StreamsMember, target: StreamsTarget, reported: TaskSet | None) -> StreamsMember:
-        """Takes the member as far towards its target as it can go now."""
+        """Move the member as far towards its target as possible now."""
         if member.is_reconciled_to(target.epoch):
             return member
         group, process_id = self.group, member.process_id

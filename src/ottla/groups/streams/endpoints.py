@@ -1,4 +1,4 @@
-"""Endpoints: where the state of which partitions can be queried."""
+"""Endpoints: which member's endpoint can be queried for the state of which partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TopicShare(NamedTuple):
 
 
 class EndpointShare(NamedTuple):
-    """What one endpoint knows about."""
+    """The partitions whose state one endpoint has."""
 
     endpoint: UserEndpoint
     active: tuple[TopicShare, ...]
@@ -29,7 +29,7 @@ class EndpointShare(NamedTuple):
 def endpoint_shares(
     members: Iterable[StreamsMember], configured: Configured, topics: GroupTopics
 ) -> tuple[EndpointShare, ...]:
-    """Of all members that have an endpoint."""
+    """Return the partitions of all members that have an endpoint."""
     found: list[EndpointShare] = []
     for member in members:
         if member.endpoint is not None:
@@ -40,7 +40,9 @@ def endpoint_shares(
 
 
 def _shares(tasks: Tasks, configured: Configured, topics: GroupTopics) -> tuple[TopicShare, ...]:
-    """A topic with fewer partitions than its subtopology has tasks is read by some of the tasks only."""
+    """Return the partitions of tasks. Of a topic with fewer partitions than the subtopology has tasks, only some tasks
+    read.
+    """
     found: list[TopicShare] = []
     for name in sorted(tasks):
         subtopology = configured.subtopologies.get(name)

@@ -1,4 +1,4 @@
-"""The records of a streams group, as Kafka writes them; None instead of a content makes a tombstone."""
+"""The records of a streams group, as Kafka writes them; None in place of the content makes a tombstone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Group = journal.StreamsGroupMetadataValue
 _Subtopology = journal.StreamsGroupTopologyValue.Subtopology
 
 AssignmentConfigs = Mapping[str, str]
-# Records of streams groups number the states otherwise than those of consumer groups.
+# Records of streams groups number the states differently from those of consumer groups.
 _STATE_NUMBERS = {
     MemberState.STABLE: 1,
     MemberState.UNREVOKED_PARTITIONS: 2,
@@ -30,7 +30,7 @@ _STATES = {number: state for state, number in _STATE_NUMBERS.items()}
 
 
 class GroupFacts(NamedTuple):
-    """What the record of a group says."""
+    """The content of the group's record."""
 
     epoch: int
     metadata_hash: int
@@ -143,7 +143,7 @@ def topology_entry(group_id: str, topology: Topology | None) -> Entry:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Entry]:
-    """In the order in which a coordinator that reads them expects them."""
+    """Return a member's tombstones in the order in which a coordinator expects to read them."""
     return [
         current_entry(group_id, member_id, None),
         target_entry(group_id, member_id, None),
@@ -151,7 +151,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[Entry]:
     ]
 
 
-# --- back; requests have the same shapes as records
+# --- from records, and from requests, which have the same shapes
 
 
 def topology_of(value: Any) -> Topology:
@@ -188,7 +188,7 @@ def pending_of(value: _Current) -> OwnedTasks:
 
 
 def _held_of(listed: Iterable[_Current.TaskIds], epoch: int) -> Held:
-    """Records of before the epochs of single tasks were kept do not have them: the member's stands in."""
+    """Return tasks with their epochs. Older records lack the epochs of single tasks: the member's is used."""
     found: dict[str, dict[int, int]] = {}
     for each in listed:
         epochs = each.assignment_epochs or []

@@ -1,8 +1,8 @@
-"""StreamsGroup: a topology, its members, what they own now and what they shall own; only `apply` and `note` change it.
+"""StreamsGroup: a topology, its members, their present and target tasks; only `apply` and `note` change it.
 
     Empty ──a member──▶ NotReady ──all topics are there──▶ Assigning ──▶ Reconciling ──▶ Stable
 
-Topics that go make it NotReady again; whatever changes otherwise leads back to Assigning.
+Deleted topics make it NotReady again; other changes lead back to Assigning.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.model.errors import ApiError, ErrorCode
 
-_OFFSET_COMMIT_BY_EPOCH = 9  # the first version of OffsetCommit whose answers know stale epochs
+_OFFSET_COMMIT_BY_EPOCH = 9  # the first version of OffsetCommit whose clients know STALE_MEMBER_EPOCH
 
 
 @dataclass(slots=True)
 class StreamsGroup(ModernGroup[StreamsMember, TaskSet]):
-    """Members count as owners of what they are giving back until they have confirmed that they did."""
+    """One group. A member counts as owner of the tasks it revokes until it has confirmed the revocation."""
 
     topology: Topology | None = None
     validated_topology_epoch: int = 0
     assignment_configs: AssignmentConfigs = field(default_factory=dict)
-    active_at: dict[TaskId, str] = field(default_factory=dict)  # the process of the owner
-    copies_at: dict[TaskId, dict[str, int]] = field(default_factory=dict)  # standby and warm-up, per process
-    # Soft, all of these.
+    active_at: dict[TaskId, str] = field(default_factory=dict)  # task → the process of its owner
+    # task → process → its standby and warm-up copies
+    copies_at: dict[TaskId, dict[str, int]] = field(default_factory=dict)
+    # Soft state, all of these.
     configured: Configured | None = None
-    is_waiting_for_members: bool = False  # the first assignment is put off until more have joined
-    shutdown_by: str | None = None  # the member that wants the whole application to end
-    endpoint_epoch: int = 0  # grows when what is known of the members' endpoints changes
-    creation_errors: dict[str, tuple[str, int]] = field(default_factory=dict)  # topic → why not, and until when to wait
+    is_waiting_for_members: bool = False  # the first assignment is delayed until more members have joined
+    shutdown_by: str | None = None  # the member that requested a shutdown of the whole application
+    endpoint_epoch: int = 0  # grows when the tasks of members with endpoints change
+    creation_errors: dict[str, tuple[str, int]] = field(default_factory=dict)  # topic → the error, and when to retry
 
     # --- what any kind of group is asked (`groups/group.py`)
 
@@ -66,7 +67,7 @@ class StreamsGroup(ModernGroup[StreamsMember, TaskSet]):
         return reconciliation_state(self) if is_ready or not self.members else "NotReady"
 
     def check_commit(self, by: Committer) -> None:
-        """A commit with an older epoch is good for tasks that the member has owned since then."""
+        """Accept a commit with an older epoch for tasks that the member has owned since that epoch."""
         if commits_from_outside(self, by):
             return
         member = self.member(by.member_id)
@@ -96,7 +97,7 @@ class StreamsGroup(ModernGroup[StreamsMember, TaskSet]):
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
 
     def check_delete_offsets(self) -> None:
-        """Its topology tells what is read."""
+        """Always allowed: the topology says which topics are read."""
 
     def is_subscribed(self, topic: str) -> bool:
         return bool(self.members) and self.topology is not None and self.topology.reader_of(topic) is not None
@@ -117,7 +118,7 @@ class StreamsGroup(ModernGroup[StreamsMember, TaskSet]):
     # --- members and tasks
 
     def member(self, member_id: str) -> StreamsMember:
-        """Raises UNKNOWN_MEMBER_ID."""
+        """Return the member; raises UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
@@ -130,11 +131,13 @@ class StreamsGroup(ModernGroup[StreamsMember, TaskSet]):
         return GroupFacts(self.epoch, self.metadata_hash, self.validated_topology_epoch, self.assignment_configs)
 
     def is_active_free_for(self, process_id: str, task: TaskId) -> bool:
-        """Whether nobody owns the task and the process has no copy of it, whose state would be in the way."""
+        """Whether no member owns the task, and the process has no copy of it (both would use the same state
+        directory).
+        """
         return task not in self.active_at and process_id not in self.copies_at.get(task, {})
 
     def is_copy_free_for(self, process_id: str, task: TaskId) -> bool:
-        """Whether the process has nothing of the task."""
+        """Whether the process has neither the task nor a copy of it."""
         return self.active_at.get(task) != process_id and process_id not in self.copies_at.get(task, {})
 
     def names_with(self, members: Mapping[str, StreamsMember]) -> frozenset[str]:
@@ -186,5 +189,5 @@ def _held_since(member: StreamsMember, subtopology: str, partition: int) -> int 
 
 
 def streams_group(view: GroupsView, group_id: str, missing: str = "Group {} not found.") -> StreamsGroup:
-    """Raises GROUP_ID_NOT_FOUND."""
+    """Return the streams group; raises GROUP_ID_NOT_FOUND."""
     return find_group(view, group_id, StreamsGroup, GroupKind.STREAMS, missing)

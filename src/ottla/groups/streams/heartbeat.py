@@ -1,8 +1,8 @@
-"""StreamsGroupHeartbeat: how members join, bring the topology, tell which tasks they own, and learn which they shall.
+"""StreamsGroupHeartbeat: members join, send the topology, report the tasks they own, and learn their target.
 
-One heartbeat does everything that is due for the group: it writes down what the member says, compares the topology with
-the topics there are, raises the group's epoch if anything changed, deals out the tasks anew for a new epoch, and takes
-this member a step towards its target.
+One heartbeat does everything that is due for the group: it writes the member's description, compares the topology with
+the existing topics, bumps the group's epoch if anything changed, assigns the tasks for a new epoch, and moves this
+member a step towards its target.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ottla.model.settings.groups import GROUP_STREAMS_MAX_SIZE
 
 
 class StreamsHeartbeatReply(NamedTuple):
-    """What a heartbeat is answered; without tasks the member keeps what it has, likewise without endpoints."""
+    """The answer to a heartbeat; without tasks or endpoints the member keeps those it has."""
 
     member_id: str
     epoch: int
@@ -44,7 +44,7 @@ class StreamsHeartbeatReply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamsHeartbeat:
-    """None, and -1 for the timeout: as it was. Checked before (`checks.py`)."""
+    """A heartbeat whose fields were checked (`checks.py`). None, or -1 for the timeout, means unchanged."""
 
     group_id: str
     member_id: str
@@ -79,7 +79,9 @@ class StreamsHeartbeat:
         return draft.result(self._heard(draft, old, after, configured))
 
     def _draft(self, view: GroupsView, now_ms: int) -> StreamsDraft:
-        """The group as it is, or a new one, also in place of an empty classic one; GROUP_ID_NOT_FOUND."""
+        """Return a draft of the existing group, or of a new one that may replace an empty classic one;
+        GROUP_ID_NOT_FOUND.
+        """
         found = view.state.groups.get(self.group_id)
         if self.epoch != JOIN_EPOCH:
             return StreamsDraft(view, streams_group(view, self.group_id, "Streams group {} not found."), now_ms)
@@ -120,7 +122,7 @@ class StreamsHeartbeat:
         )
 
     def _topology(self, draft: StreamsDraft, member: StreamsMember) -> Topology:
-        """The group's; the first one to join brings it, and others must have the same."""
+        """Return the group's topology; the first member sets it, and others must send the same."""
         known = draft.group.topology
         if known is None:
             if self.topology is None:
@@ -164,13 +166,13 @@ class StreamsHeartbeat:
     def _endpoints(
         self, draft: StreamsDraft, member: StreamsMember, configured: Configured, *, changed: bool
     ) -> tuple[int, tuple[EndpointShare, ...] | None]:
-        """The epoch of what is known of endpoints, and that itself, unless the member has seen it."""
+        """Return the epoch of the endpoints, and the endpoints unless the member has seen them."""
         group = draft.group
         epoch = group.endpoint_epoch
         is_seen = epoch == self.endpoint_epoch
         if changed and member.endpoint is not None:
             is_seen = epoch + 1 == self.endpoint_epoch
-            if draft.view.state.groups.get(self.group_id) is group:  # Kafka does not count yet when the group is new
+            if draft.view.state.groups.get(self.group_id) is group:  # Kafka does not count for a new group
                 epoch += 1
                 draft.notes.append(EndpointsChanged(self.group_id))
         if is_seen:
@@ -181,7 +183,7 @@ class StreamsHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class FirstAssignment:
-    """Members had time to join: deal out the tasks."""
+    """The initial rebalance delay has passed: assign the tasks."""
 
     group_id: str
 
@@ -197,7 +199,7 @@ class FirstAssignment:
 
 
 def _waits(draft: StreamsDraft) -> bool:
-    """Whether the first assignment waits for more members; a member that finds the group empty starts the wait."""
+    """Whether the first assignment waits for more members; the first member of an empty group starts this delay."""
     group = draft.group
     delay_ms = draft.setting(STREAMS_INITIAL_REBALANCE_DELAY_MS)
     if group.is_waiting_for_members:
@@ -210,7 +212,9 @@ def _waits(draft: StreamsDraft) -> bool:
 
 
 def _check_epoch(member: StreamsMember, epoch: int, owned: TaskSet | None) -> None:
-    """Who missed the last answer comes with the epoch before it; that is fine if it owns nothing that it must not."""
+    """Check the member's epoch. A member that missed the last answer sends the epoch before it, which is accepted if it
+    owns only tasks that are still assigned to it.
+    """
     is_repeated = epoch == member.previous_epoch and epoch < member.epoch
     if epoch in (JOIN_EPOCH, member.epoch) or (is_repeated and owned is not None and owned.is_within(member.assigned)):
         return

@@ -1,4 +1,4 @@
-"""Internal topics of a topology that do not exist yet: asked for with every heartbeat until they do."""
+"""Missing internal topics of a topology: requested with every heartbeat until they exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ottla.machine.kit import Result
 from ottla.model.group_settings import STREAMS_HEARTBEAT_INTERVAL_MS
 
 _ERRORS_SHOWN_MAX = 3
-_PAUSE_BEATS = 2  # heartbeats that a failure is remembered for
+_PAUSE_BEATS = 2  # how many heartbeat intervals a failure is remembered for
 
 
 class CreateInternalTopics(NamedTuple):
@@ -27,7 +27,7 @@ class CreateInternalTopics(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InternalTopicsFailed:
-    """From the node: what could not be created, and why."""
+    """Submitted by the node: the topics that could not be created, and why."""
 
     group_id: str
     errors: tuple[tuple[str, str], ...]
@@ -38,7 +38,7 @@ class InternalTopicsFailed:
 
 
 def ask_for_missing(draft: StreamsDraft, configured: Configured) -> None:
-    """Has what is missing created, and tells the member what is the matter."""
+    """Request the missing topics, and add the problem to the member's answer."""
     if configured.problem is None:
         return
     group = draft.group

@@ -1,4 +1,4 @@
-"""How members leave a streams group: by themselves, or because nothing was heard of them in time."""
+"""How members leave a streams group: at their own request, or after a timeout."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ TIMEOUTS = MemberTimeouts(
 
 
 def keep_session(draft: StreamsDraft, member_id: str) -> None:
-    """The member was heard of now."""
+    """Restart the session timer of a member that was just heard from."""
     TIMEOUTS.keep_session(draft, member_id, draft.setting(STREAMS_SESSION_TIMEOUT_MS))

@@ -15,7 +15,7 @@ NO_EPOCH = -1
 
 
 class UserEndpoint(NamedTuple):
-    """Where the member's process answers queries about its state."""
+    """The address at which the member's process answers queries about its state."""
 
     host: str
     port: int
@@ -23,7 +23,7 @@ class UserEndpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamsMember:
-    """The first part is what it says about itself, the second how far it has come."""
+    """A member: first its own description, then the state of its reconciliation."""
 
     member_id: str
     instance_id: str | None = None
@@ -44,7 +44,7 @@ class StreamsMember:
 
     @property
     def subscribed_topics(self) -> frozenset[str]:
-        """The group's topology says what is read, nobody by himself."""
+        """Always empty: the group's topology says which topics are read."""
         return frozenset()
 
     def is_reconciled_to(self, epoch: int) -> bool:

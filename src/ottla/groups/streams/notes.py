@@ -1,4 +1,4 @@
-"""What of a streams group is not written down: it is found again, or asked for again, after a restart."""
+"""Notes of streams groups: soft state that is computed or requested again after a restart."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ NoteT = TypeVar("NoteT")
 
 
 class ConfiguredNow(NamedTuple):
-    """The topology was compared with the topics there are."""
+    """The topology was compared with the existing topics."""
 
     group_id: str
     configured: Configured
 
 
 class Waiting(NamedTuple):
-    """The first assignment waits for more members, or no longer."""
+    """The first assignment waits for more members (`for_members`), or no longer."""
 
     group_id: str
     for_members: bool
 
 
 class ShutdownAsked(NamedTuple):
-    """A member wants the whole application to end."""
+    """A member requested a shutdown of the whole application."""
 
     group_id: str
     member_id: str
@@ -40,7 +40,7 @@ class EndpointsChanged(NamedTuple):
 
 
 class CreationFailed(NamedTuple):
-    """Internal topics could not be created, why, and until when it is not tried again."""
+    """Internal topics could not be created; the errors, and when to retry."""
 
     group_id: str
     errors: tuple[tuple[str, str], ...]
@@ -56,7 +56,7 @@ def _waiting(group: StreamsGroup, note: Waiting) -> None:
 
 
 def _shutdown(group: StreamsGroup, note: ShutdownAsked) -> None:
-    """The first who asked is named."""
+    """Remember the first member that requested it."""
     if group.members:
         group.shutdown_by = group.shutdown_by or note.member_id
 

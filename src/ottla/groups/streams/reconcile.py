@@ -1,12 +1,12 @@
-"""How a member gets from the tasks it owns to those it shall own, without an active task ever having two owners.
+"""How a member moves from its present tasks to its target, without an active task ever having two owners.
 
     Stable ──a new target takes something away──▶ UnrevokedTasks ──the member confirmed──┐
       ▲  └────────────takes nothing away────────────────────────────┐                    │
       │                                                             ▼                    ▼
       └──────────────all of the target is free──────────── UnreleasedTasks ◀── others still own some of it
 
-The member confirms by listing its tasks in a heartbeat without those it gives back. A process never has two copies of a
-task, active or standby: their local state would be the same directory.
+The member confirms a revocation by a heartbeat whose list of tasks lacks the revoked ones. A process never has two
+copies of a task, active or standby: their local state would be the same directory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Free = Callable[[TaskId], bool]
 
 
 class StreamsGoal(NamedTuple):
-    """Where a member shall get to."""
+    """What a member is being reconciled to."""
 
     epoch: int
     target: TaskSet
@@ -42,7 +42,7 @@ class StreamsGoal(NamedTuple):
 
 
 class _Difference(NamedTuple):
-    """Of one role: what stays, goes and comes; `is_blocked`: more shall come that is not free."""
+    """The tasks of one role to keep, revoke and take; `is_blocked`: other tasks of the target are not free yet."""
 
     keep: Tasks
     revoke: Tasks
@@ -51,7 +51,9 @@ class _Difference(NamedTuple):
 
 
 def reconcile(member: StreamsMember, goal: StreamsGoal, reported: TaskSet | None) -> StreamsMember:
-    """The next state; the same object if there is none. `reported` None: the member did not say what it owns."""
+    """Return the member's next state; the same object if nothing changes. `reported` None: the member did not list its
+    tasks.
+    """
     match member.state:
         case MemberState.STABLE if member.epoch == goal.epoch:
             return member
@@ -106,7 +108,7 @@ def _difference(owned: Tasks, target: Tasks, is_free: Free) -> _Difference:
 
 
 def _since(member: StreamsMember, tasks: Tasks) -> dict[str, dict[int, int]]:
-    """With the epochs in which the member got them."""
+    """Return the tasks with the epochs in which the member got them."""
     active = member.assigned.active
     return {name: {one: active[name][one] for one in sorted(partitions)} for name, partitions in tasks.items()}
 

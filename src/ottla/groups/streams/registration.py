@@ -1,4 +1,4 @@
-"""What the group coordinator's machine is told of streams groups (see `groups/machine.py`)."""
+"""The streams groups' part of the group coordinator's machine (see `groups/machine.py`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ottla.machine.kit import Result, Timer
 
 
 def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
-    """Members go on as if nothing had happened: sessions, and the time to give tasks back, begin now."""
+    """After loading, start the members' session and revocation timers anew."""
     timers: list[Timer] = []
     for group in groups:
         if isinstance(group, StreamsGroup):

@@ -1,4 +1,4 @@
-"""Tasks: what members of a streams group own and shall own."""
+"""Tasks: types for the present and target tasks of members of a streams group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 # Subtopology → partitions. Subtopologies without partitions have no entry.
 Tasks = Mapping[str, frozenset[int]]
-# The same with the epoch in which the member got each.
+# The same with the epoch in which the member got each task.
 Held = Mapping[str, Mapping[int, int]]
 NO_TASKS: Tasks = MappingProxyType({})
 NO_HELD: Held = MappingProxyType({})
@@ -22,7 +22,7 @@ class TaskId(NamedTuple):
 
 
 class TaskSet(NamedTuple):
-    """What a member shall own, or says it owns."""
+    """The tasks that a member shall own, or reports as owned."""
 
     active: Tasks = NO_TASKS
     standby: Tasks = NO_TASKS
@@ -50,7 +50,7 @@ class TaskSet(NamedTuple):
 
 
 class OwnedTasks(NamedTuple):
-    """What a member owns, or is giving back."""
+    """The tasks that a member owns, or is revoking."""
 
     active: Held = NO_HELD
     standby: Tasks = NO_TASKS
@@ -66,14 +66,14 @@ NOTHING_OWNED = OwnedTasks()
 
 
 def each(tasks: Tasks | Held) -> Iterator[TaskId]:
-    """All of them, one by one."""
+    """Yield all tasks one by one."""
     for subtopology, partitions in tasks.items():
         for partition in partitions:
             yield TaskId(subtopology, partition)
 
 
 def gathered(tasks: Iterable[TaskId]) -> Tasks:
-    """By subtopology, in order."""
+    """Return the tasks by subtopology, in order."""
     found: dict[str, set[int]] = {}
     for task in sorted(tasks):
         found.setdefault(task.subtopology, set()).add(task.partition)

@@ -1,4 +1,4 @@
-"""Topology: what the members of a streams group compute, as far as topics and tasks are concerned."""
+"""Topology: the topics and subtopologies of a Kafka Streams application, from which its tasks follow."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-ANY_PARTITIONS = 0  # the number of partitions follows from other topics
+ANY_PARTITIONS = 0  # the number of partitions depends on other topics
 DEFAULT_REPLICATION = 0
 
 
 class InternalTopic(NamedTuple):
-    """A topic of the application's own, as the topology wants it."""
+    """An internal topic of the application, as the topology requires it."""
 
     name: str
     partitions: int = ANY_PARTITIONS
@@ -20,7 +20,7 @@ class InternalTopic(NamedTuple):
 
 
 class Copartition(NamedTuple):
-    """Topics that must have as many partitions as each other, by their places in the subtopology's lists."""
+    """Topics that must have equally many partitions, by their indexes in the subtopology's lists."""
 
     source_topics: tuple[int, ...] = ()
     source_regexes: tuple[int, ...] = ()
@@ -46,20 +46,22 @@ class Subtopology(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Members of the same version of an application have the same; `epoch` counts the versions."""
+    """A topology. All members with the same version of an application have the same one; `epoch` counts the
+    versions.
+    """
 
     epoch: int
     subtopologies: tuple[Subtopology, ...]
 
     def is_same(self, other: Topology) -> bool:
-        """The order of the subtopologies does not matter."""
+        """Whether both are equal; the order of the subtopologies does not matter."""
         return self.epoch == other.epoch and self.by_id() == other.by_id()
 
     def by_id(self) -> Mapping[str, Subtopology]:
         return {each.id: each for each in self.subtopologies}
 
     def required_topics(self) -> frozenset[str]:
-        """Whatever must exist before it can run."""
+        """Return all topics that must exist before it can run."""
         names: set[str] = set()
         for each in self.subtopologies:
             names.update(each.inputs)
@@ -67,5 +69,5 @@ class Topology:
         return frozenset(names)
 
     def reader_of(self, topic: str) -> Subtopology | None:
-        """The subtopology that reads a topic."""
+        """Return the subtopology that reads a topic."""
         return next((each for each in self.subtopologies if topic in each.inputs), None)
