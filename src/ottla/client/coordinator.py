@@ -1,11 +1,11 @@
-"""The coordinator of one group, transactional id or share partition: found, remembered, called, found again.
+"""The coordinator of one group, transactional id or share partition: looked up, cached, called, looked up again.
 
 Rules:
 - Each `Coordinator` has a connection of its own. A broker answers a connection in order and holds some answers back
-  (JoinGroup waits for the other members), so two members that shared one would wait for each other. Only who asks for
-  nothing of that kind, and for many keys, may use the shared one.
-- The place is forgotten when the broker says that it is not the coordinator (any more), and when the connection is
-  lost; the next attempt asks FindCoordinator again.
+  (JoinGroup waits for the other members), so two members that shared one would wait for each other. Only callers that
+  send no such requests, and use many keys, may use the shared connection.
+- The coordinator's address is forgotten when the broker says that it is not the coordinator (any more), and when the
+  connection is lost; the next attempt sends FindCoordinator again.
 - Attempts are repeated as `Cluster.retry` does, within `api_timeout_ms` of the cluster's options.
 """
 
@@ -24,20 +24,21 @@ from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, 
 R = TypeVar("R", bound=Response)
 
 _MANY_KEYS_SINCE = FindCoordinatorRequest.since("coordinator_keys")
-# The end of a transaction is written in the background; what asks too early for the next one needs a moment only.
+# The end of a transaction is written in the background; a request that comes too early for the next one has to wait
+# only for a moment.
 _CONCURRENT_WAIT_MS, _CONCURRENT_WAITS = 20, 10
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 class CoordinatorKind(IntEnum):
-    """What is coordinated; FindCoordinator's key type."""
+    """The kind of key that is coordinated; FindCoordinator's key type."""
 
     GROUP = 0
     TRANSACTION = 1
     SHARE = 2
 
 
-# The first version of FindCoordinator that knows the kind; share coordinators came without a new field (KIP-932).
+# The first version of FindCoordinator that supports the kind; share coordinators came without a new field (KIP-932).
 _SINCE = {
     CoordinatorKind.GROUP: 0,
     CoordinatorKind.TRANSACTION: FindCoordinatorRequest.since("key_type"),
@@ -46,7 +47,7 @@ _SINCE = {
 
 
 class Coordinator:
-    """The way to the broker that coordinates `key`."""
+    """Finds the broker that coordinates `key`, and sends requests to it."""
 
     def __init__(self, cluster: Cluster, key: str, kind: CoordinatorKind, *, shared: bool = False) -> None:
         self.key = key
@@ -56,12 +57,12 @@ class Coordinator:
         self._address: Address | None = None
 
     def close(self) -> None:
-        """Give the connection back (unless others use it, too); calls under way fail."""
+        """Close the connection (unless it is shared); requests in flight fail."""
         if self._purpose is self:
             self._cluster.disconnect(self)
 
     def forget(self) -> None:
-        """The next call finds the coordinator anew."""
+        """Forget the coordinator's address, so that the next call looks it up again."""
         self._address = None
 
     async def call(
@@ -75,13 +76,13 @@ class Coordinator:
         at_most: int | None = None,
         again: Callable[[], Request] | None = None,
     ) -> R:
-        """Send to the coordinator and return its answer, retrying what may be retried.
+        """Send a request to the coordinator and return its answer, with retries where they are allowed.
 
-        `again` makes the request of a repeated attempt, where that is another one: the coordinator may have heard the
-        first, and told in its lost answer what it will not tell a second time.
+        `again` makes the request of a repeated attempt, where it differs: the coordinator may have processed the first
+        one, and its lost answer may have said what it does not say a second time.
 
-        `error_of` finds the code that decides whether another attempt makes sense (retriable errors are not returned);
-        any other error is left in the answer for the caller to read. `at_most` bounds the request's version.
+        `error_of` finds the error code that decides whether to retry (retriable errors are not returned); any other
+        error is left in the answer for the caller to check. `at_most` bounds the request's version.
         """
 
         asked = False
@@ -115,7 +116,7 @@ class Coordinator:
         return await self._cluster.retry(attempt, repeatable=repeatable, seeking=True)
 
     async def connection(self) -> Connection:
-        """An open connection to the coordinator; asks who that is when it is not known. Does not retry."""
+        """Return an open connection to the coordinator, which is looked up if it is not known. Does not retry."""
         if self._address is None:
             self._address = await self._find()
         return await self._cluster.connect(self._address, self._purpose)
@@ -145,5 +146,5 @@ async def call_once(
     answer: type[R],
     error_of: Callable[[R], int],
 ) -> R:
-    """One call to a coordinator that nobody needs afterwards."""
+    """Send one request to a coordinator that is not needed afterwards."""
     return await Coordinator(cluster, key, kind, shared=True).call(request, answer, error_of=error_of)

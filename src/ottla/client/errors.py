@@ -1,9 +1,9 @@
-"""What can go wrong between a client and a broker, besides the broker's own `ApiError`.
+"""The errors of a client, besides the broker's own `ApiError`.
 
 Rules:
 - `ApiError` (from `ottla.model.errors`) is an answer of the broker; a `ClientError` means there was no usable answer.
-- `maybe_applied` says whether the broker may have acted on the request: only a request that surely was not applied is
-  retried blindly.
+- `maybe_applied` says whether the broker may have processed the request: only a request that surely was not applied is
+  retried without further checks.
 """
 
 from ottla.model.errors import ApiError, ErrorCode
@@ -29,7 +29,7 @@ class ConnectionLost(ClientError):
 
 
 class RequestTimedOut(ClientError):
-    """The broker did not answer in time; the connection is given up, because answers come in order."""
+    """The broker did not answer in time; the connection is closed, because answers come in order."""
 
     maybe_applied = True
 
@@ -55,14 +55,16 @@ class BufferFull(ClientError):
 
 
 class TopicUnknown(DeliveryFailed):
-    """A send waited `max_block_ms` for the partitions of a topic that nobody told about; the record was not taken."""
+    """A send waited `max_block_ms` for metadata of a topic that no broker returned; the record was not taken."""
 
     maybe_applied = False
 
 
 class ProducerFenced(ApiError):
-    """Another producer has taken over the transactional id, or the coordinator timed this one's transaction out: it is
-    of no further use, and what it wrote in its last transaction is not visible. Close it."""
+    """Another producer has taken over the transactional id, or the coordinator aborted this one's transaction after
+    its timeout: this producer cannot be used any more, and records of its last transaction are not visible. Close
+    it.
+    """
 
 
 class TransactionAborted(ClientError):
@@ -85,7 +87,7 @@ class OffsetOutOfRange(ApiError):
 
 
 class TopicRecreated(OffsetOutOfRange):
-    """The topic that was read is gone, and another one has its name: the offset means nothing there."""
+    """The topic that was read was deleted, and another one has its name: the offset means nothing there."""
 
     def __init__(self, partition: TopicPartition, offset: int, start_offset: int, end_offset: int) -> None:
         super().__init__(partition, offset, start_offset, end_offset)
@@ -96,7 +98,7 @@ class TopicRecreated(OffsetOutOfRange):
 
 
 class LogTruncated(ApiError):
-    """Records that were read are no longer in the log: an unclean election put others in their place (KIP-320)."""
+    """Records that were read are no longer in the log: an unclean election replaced them (KIP-320)."""
 
     def __init__(self, partition: TopicPartition, offset: int, epoch: int, end_offset: int) -> None:
         self.partition = partition
@@ -107,7 +109,7 @@ class LogTruncated(ApiError):
 
 
 class NoOffset(ApiError):
-    """The group has no committed offset for the partition, and `auto_offset_reset` forbids to choose one."""
+    """The group has no committed offset for the partition, and `auto_offset_reset` is "none"."""
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
@@ -116,15 +118,15 @@ class NoOffset(ApiError):
 
 
 class CommitFailed(ApiError):
-    """The group has gone on without this member: its partitions may be another's, so nothing was committed."""
+    """The group has gone on without this member: other members may own its partitions, so nothing was committed."""
 
 
 def check(code: int, message: str | None = None) -> None:
-    """Raise `ApiError` unless the code of an answer says that all went well."""
+    """Raise `ApiError` unless the error code of an answer is NONE."""
     if code:
         raise ApiError(error_code(code), message)
 
 
 def error_code(code: int) -> ErrorCode:
-    """The error behind the number; a number that a newer broker invented counts as an unknown server error."""
+    """Return the error of this number; a number that this client does not know counts as UNKNOWN_SERVER_ERROR."""
     return _CODES.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)

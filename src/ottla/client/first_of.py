@@ -1,7 +1,7 @@
-"""The first of several ways that works: each is tried when the one before has failed, or takes too long.
+"""The first of several alternatives that succeeds: each is tried when the one before has failed, or takes too long.
 
-That is how a client does without a broker that neither answers nor refuses: a machine that lost its power, a process
-that was stopped.
+With this a client gets along without a broker that neither answers nor refuses connections: one that lost its power, or
+whose process was stopped.
 """
 
 import asyncio
@@ -15,8 +15,9 @@ T = TypeVar("T")
 
 
 async def first_of(ways: Iterable[Callable[[], Awaitable[T]]], stagger_ms: int) -> T:
-    """The result of the way that works first; when none does, the error of the first one. A broker's own errors are
-    results: one that answers is alive."""
+    """Return the result of the alternative that succeeds first; if none does, raise the error of the first one. An
+    `ApiError` is a result: a broker that answers is alive.
+    """
     waiting = deque(enumerate(ways))
     running: dict[asyncio.Future[T], int] = {}
     failures: dict[int, ClientError] = {}
@@ -44,6 +45,6 @@ async def first_of(ways: Iterable[Callable[[], Awaitable[T]]], stagger_ms: int) 
 
 
 def _look(task: "asyncio.Future[T]") -> None:
-    """Nobody needs the result of a way that came second, not even its error."""
+    """Mark the exception of an alternative that came second as retrieved: its result is not needed."""
     if not task.cancelled():
         task.exception()

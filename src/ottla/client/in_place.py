@@ -1,10 +1,10 @@
-"""InPlace: receives the answers of one connection into memory of its own and has them read where they lie.
+"""InPlace: receives the answers of one connection into memory of its own, where they are read without a copy.
 
-For who is done with an answer when it has been handed over: no byte is copied, and no memory is asked for per answer.
-Everybody else's answers own their bytes (`connection`).
+For a caller that needs an answer only until its callback returns: no byte is copied, and no memory is allocated per
+answer. All other answers own their bytes (`connection`).
 
-Rules: the memory grows with the frame that is awaited and is replaced, never resized; what a giant needed is given back
-behind it.
+Rules: the memory grows with the frame that is awaited and is replaced, never resized; memory for a very large frame is
+released after it.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ _LENGTH_SIZE_BYTES = 4
 
 
 class FrameReader(Protocol):
-    """What a connection is to its memory."""
+    """The methods of a connection that `InPlace` calls."""
 
     def take_frames(self, received: memoryview) -> tuple[int, int]:
-        """Read the whole frames at the beginning: (how many bytes they are, how many the next one will be)."""
+        """Read the whole frames at the beginning; return their size and the size of the next one, in bytes."""
 
     def connection_lost(self, exc: Exception | None) -> None: ...
 
@@ -32,7 +32,7 @@ class InPlace(asyncio.BufferedProtocol):
     def __init__(self, reader: FrameReader) -> None:
         self._reader = reader
         self._start = self._end = 0
-        self._wanted = _LENGTH_SIZE_BYTES  # bytes of the frame at `start`, as far as is known
+        self._wanted = _LENGTH_SIZE_BYTES  # size of the frame at `start`, as far as it is known
         self._use(bytearray(limits.RECEIVE_BUFFER_BYTES))
         self.connection_lost = reader.connection_lost  # type: ignore[method-assign]
         self.pause_writing = reader.pause_writing  # type: ignore[method-assign]
@@ -64,7 +64,7 @@ class InPlace(asyncio.BufferedProtocol):
             self._start = self._end = 0
 
     def data_received(self, data: bytes) -> None:
-        """From a transport that knows no buffers (the simulator's)."""
+        """Called by transports without buffered protocols (the simulator's)."""
         rest = memoryview(data)
         while rest:
             space = self.get_buffer(-1)

@@ -1,13 +1,13 @@
-"""Looking for leaders: of partitions whose leader is not known, or could not be asked.
+"""Looking up leaders: of partitions whose leader is not known, or could not be reached.
 
 Rules:
-- One search serves all partitions of a fetcher: one Metadata request per look names all topics that are due. Each
-  partition leaves it by itself, and is looked for again by its own count of tries: one without a leader, or of a topic
-  that does not exist, holds up no other.
-- A partition whose leader failed is looked for at once, and after a moment once more if that brought nothing new.
-- What will not pass is told (`failed`). A topic (or a partition of it) that does not exist may be made again: whoever
-  is `patient` waits for it, and the log says so once. Anybody else is told after as many tries as `api_timeout_ms`
-  allow.
+- One search serves all partitions of a fetcher: each Metadata request names all topics that are due. Each partition
+  leaves the search by itself, and has its own count of tries: one without a leader, or of a topic that does not exist,
+  holds up no other.
+- The leader of a partition whose leader failed is looked up at once, and once more after a moment if it is the same.
+- An error that is not transient is reported (`failed`). A topic (or partition) that does not exist may be created
+  again: a `patient` search waits for it, and logs that once. Any other search reports it after as many tries as
+  `api_timeout_ms` allow.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 class LeaderSearch:
-    """The cursors whose leaders are looked for; they are busy meanwhile."""
+    """The cursors whose leaders are being looked up; they are busy meanwhile."""
 
     def __init__(
         self,
@@ -42,8 +42,8 @@ class LeaderSearch:
         self._found = found
         self._failed = failed
         self._due_s: dict[FetchCursor, float] = {}
-        self._looked: dict[FetchCursor, None] = {}  # at least once, since the failure
-        self._missing: dict[str | TopicPartition, None] = {}  # topics and partitions of which the log has said so
+        self._looked: dict[FetchCursor, None] = {}  # looked up at least once since the failure
+        self._missing: dict[str | TopicPartition, None] = {}  # topics and partitions that were logged as missing
         self._joined = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -51,7 +51,7 @@ class LeaderSearch:
         return bool(self._due_s)
 
     def add(self, cursor: FetchCursor) -> None:
-        """Look for its leader; `cursor.failure` says why, if it was known before."""
+        """Look up the leader of the cursor's partition; `cursor.failure` says why, if it was known before."""
         cursor.busy = True
         self._due_s[cursor] = 0.0
         self._joined.set()
@@ -75,7 +75,7 @@ class LeaderSearch:
             if due:
                 try:
                     await self._look(self._without_those_given_up(due))
-                except Exception as defect:  # whoever is looked for must hear of it, or would wait for ever
+                except Exception as defect:  # the cursors' owners have to be told, or they would wait for ever
                     for cursor in [each for each in due if each in self._due_s]:
                         self._give_up(cursor, defect)
                 continue
@@ -101,7 +101,7 @@ class LeaderSearch:
         return left
 
     async def _look(self, cursors: list[FetchCursor]) -> None:
-        """Ask for all their topics at once; each cursor has its own outcome."""
+        """Request metadata of all their topics at once; each cursor has its own outcome."""
         if not cursors:
             return
         topics = dict.fromkeys(cursor.partition.topic for cursor in cursors)
@@ -144,7 +144,7 @@ class LeaderSearch:
         topic = cursor.partition.topic
         is_missing = isinstance(error, ApiError) and error.code in _MISSING
         is_new = self._cluster.metadata.is_new(topic, asyncio.get_running_loop().time())
-        # Where no broker was heard of, `refresh` has waited long enough for those who are not patient.
+        # If no broker answered, `refresh` has waited long enough for a search that is not patient.
         is_over = not self._patient and (isinstance(error, ClientError) or (is_missing and not is_new))
         if is_over or not self._cluster.passes(error):
             self._give_up(cursor, error)

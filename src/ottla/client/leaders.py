@@ -1,6 +1,6 @@
-"""Asking the leaders of partitions: each is asked once for all that it leads, all at the same time.
+"""Requests to the leaders of partitions: one request per leader with all its partitions, all in parallel.
 
-Who leads is asked for once, for all topics of which it is not known.
+One Metadata request asks for all topics whose leaders are not known.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from ottla.wire.message import Request, Response
 
 V = TypeVar("V")
 R = TypeVar("R", bound=Response)
-# What to ask one leader: its node, and its partitions with the epoch in which it leads them.
+# Sends a request to one leader: takes its node id, and its partitions with their leader epochs.
 Ask = Callable[[int, Mapping[TopicPartition, int]], Awaitable[Outcomes[TopicPartition, V]]]
 
 
@@ -29,7 +29,9 @@ async def ask_leaders(
     *,
     is_over: Callable[[Exception], bool] = lambda error: False,
 ) -> Outcomes[TopicPartition, V]:
-    """The outcome of each partition; what passes is waited out, unless it `is_over` all the same."""
+    """Return the outcome of each partition; transient errors are retried, unless `is_over` says that retries do not
+    help.
+    """
 
     async def attempt(wanted: list[TopicPartition]) -> Outcomes[TopicPartition, V]:
         return await _ask_once(cluster, wanted, ask)
@@ -42,7 +44,7 @@ async def _ask_once(cluster: Cluster, partitions: Iterable[TopicPartition], ask:
     smaller = dict.fromkeys(
         name for name, index in partitions if name in topics.found and topics.found[name].partition(index) is None
     )
-    for name in smaller:  # as far as is known: a partition may have been added since
+    for name in smaller:  # a partition may have been added since the metadata was fetched
         cluster.metadata.mark_stale(name)
     topics.add(await cluster.topics(smaller))
     outcomes: Outcomes[TopicPartition, V] = Outcomes()
@@ -75,8 +77,9 @@ async def ask_one(
     answer: type[R],
     read: Callable[[R], Iterable[tuple[TopicPartition, V, int]]],
 ) -> Outcomes[TopicPartition, V]:
-    """One request to the leader of all these partitions; `read` finds (partition, value, error code) in its answer. A
-    topic of which the broker says something that passes may have other leaders by now."""
+    """Send one request to the leader of all these partitions; `read` finds (partition, value, error code) in its
+    answer. A retriable error marks the topic's metadata as stale: its leaders may have changed.
+    """
 
     def heard(reply: R) -> Iterator[tuple[TopicPartition, V, int, None]]:
         for partition, value, code in read(reply):

@@ -1,17 +1,16 @@
-"""What a client knows of the cluster: brokers, topics, who leads which partition.
+"""A client's metadata of the cluster: brokers, topics, leaders of partitions.
 
-Pure data and its cache; `client.cluster` asks the brokers and feeds it.
+Pure data and its cache; `client.cluster` requests metadata and updates it.
 
 Rules:
 - A topic is unknown, fresh or stale. Every answer that names the topic replaces its entry as a whole and makes it
   fresh. An error that says that the leaders are out of date makes it stale: its id and its number of partitions are
-  still good for choosing a partition, but before the next request somebody has to be asked who leads.
+  still good for choosing a partition, but its leaders have to be requested before the next request to them.
 - Only an answer that says that the topic does not exist (or may not be seen) makes it unknown again.
-- An older leader epoch never replaces a newer one, not even a stale one: a broker that lags behind may be the next to
-  be asked.
-- An answer that says "not me" may say who instead (KIP-951): such a hint changes one partition, if it is news.
-- A topic that was just made is there, though brokers that lag behind may not know it yet.
-- The cache holds only topics that somebody asked for, least recently refreshed first out above a bound.
+- An older leader epoch never replaces a newer one, not even a stale one: the next broker that is asked may lag behind.
+- An answer that says "not leader" may name the leader (KIP-951): such a hint changes one partition, if it is new.
+- A topic that was just created counts as existing, though brokers that lag behind may not know it yet.
+- The cache holds only topics that were requested; above a bound, the least recently refreshed is dropped.
 """
 
 from collections.abc import Iterable
@@ -26,7 +25,7 @@ from ottla.model.ids import NO_ID, TopicPartition
 from ottla.wire.messages.topics.metadata import MetadataResponse
 
 NO_LEADER = -1
-_NEW_S = 10  # by then every broker that is well knows a topic
+_NEW_S = 10  # after so long every healthy broker knows a new topic
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)  # retriable, because brokers may lag behind
 
 
@@ -37,7 +36,7 @@ class Broker(NamedTuple):
     host: str
     port: int
     rack: str | None = None
-    is_fenced: bool = False  # registered, but not part of the cluster now; only where somebody asked for such
+    is_fenced: bool = False  # registered, but fenced; only in answers to requests for such brokers
 
     @property
     def address(self) -> Address:
@@ -45,7 +44,7 @@ class Broker(NamedTuple):
 
 
 class Endpoint(Protocol):
-    """A broker as answers to Produce and Fetch name it."""
+    """A broker as answers to Produce and Fetch describe it."""
 
     node_id: int
     host: str
@@ -54,14 +53,14 @@ class Endpoint(Protocol):
 
 
 class Leadership(Protocol):
-    """A leader as answers to Produce and Fetch name it; -1 for none."""
+    """A leader as answers to Produce and Fetch describe it; -1 for none."""
 
     leader_id: int
     leader_epoch: int
 
 
 class NoPartition(ApiError):
-    """The topic has fewer partitions, as far as is known: one may have been added a moment ago."""
+    """The topic has fewer partitions, as far as is known: this one may have been added a moment ago."""
 
     def __init__(self, topic: str, partition_count: int, index: int) -> None:
         why = f"topic {topic!r} has {partition_count} partitions, there is no {index}"
@@ -70,7 +69,7 @@ class NoPartition(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """One partition as Metadata describes it."""
+    """Metadata of one partition."""
 
     index: int
     leader: int
@@ -83,7 +82,7 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """One topic as Metadata describes it; `partitions` are in index order."""
+    """Metadata of one topic; `partitions` are in index order."""
 
     name: str
     topic_id: bytes
@@ -101,14 +100,14 @@ class TopicInfo:
         return next((each for each in self.partitions if each.index == index), None)
 
     def leader(self, index: int) -> tuple[int, int]:
-        """(node id, leader epoch) of a partition's leader; LEADER_NOT_AVAILABLE while it has none."""
+        """Return (node id, leader epoch) of a partition's leader; raise LEADER_NOT_AVAILABLE while it has none."""
         info = self.partition(index)
         if info is None or info.leader == NO_LEADER:
             raise self._without_leader(index, info)
         return info.leader, info.leader_epoch
 
     def trouble(self, index: int) -> ApiError | None:
-        """Why nothing can be sent to a partition, if it has no leader."""
+        """Return the error because of which no request can be sent to a partition's leader, or None."""
         info = self.partition(index)
         return self._without_leader(index, info) if info is None or info.leader == NO_LEADER else None
 
@@ -122,17 +121,17 @@ class TopicInfo:
 
 @dataclass(slots=True)
 class Metadata:
-    """The cache."""
+    """The cache of metadata."""
 
     brokers: dict[int, Broker] = field(default_factory=dict)
     cluster_id: str | None = None
     controller_id: int = -1
     topics: dict[str, TopicInfo] = field(default_factory=dict)
-    _stale: set[str] = field(default_factory=set)  # names of topics whose leaders have to be asked for anew
-    _made_at_s: dict[str, float] = field(default_factory=dict)  # in the order of time
+    _stale: set[str] = field(default_factory=set)  # topics whose leaders have to be requested again
+    _made_at_s: dict[str, float] = field(default_factory=dict)  # in order of time
 
     def update(self, answer: MetadataResponse, now_s: float) -> dict[str, ErrorCode]:
-        """Take over an answer; the result has the topics that came with an error."""
+        """Take over an answer; return the topics that came with an error."""
         if answer.brokers:
             self.brokers = {
                 each.node_id: Broker(each.node_id, each.host, each.port, each.rack) for each in answer.brokers
@@ -149,7 +148,7 @@ class Metadata:
                 else:
                     self._drop(name)
                 continue
-            known = self.topics.pop(name, None)  # popped, so that the order of the dict is the order of refreshing
+            known = self.topics.pop(name, None)  # popped, so that the dict is in the order of refreshing
             self.topics[name] = _merge(known, _topic_info(topic, now_s))
             self._stale.discard(name)
         while len(self.topics) > limits.CLIENT_TOPICS_MAX:
@@ -157,7 +156,7 @@ class Metadata:
         return errors
 
     def hint(self, partition: TopicPartition, named: Leadership, endpoints: Iterable[Endpoint]) -> bool:
-        """Take over who leads a partition; False if that is not known, or no news."""
+        """Take over the leader that an answer names; return False if there is none, or nothing new."""
         leader, leader_epoch = named.leader_id, named.leader_epoch
         topic = self.topics.get(partition.topic)
         known = topic.partition(partition.partition) if topic is not None else None
@@ -174,7 +173,7 @@ class Metadata:
         return True
 
     def made(self, topic: str, now_s: float) -> None:
-        """The controller said that it exists."""
+        """Note that the controller has created the topic."""
         self._made_at_s.pop(topic, None)
         self._made_at_s[topic] = now_s
         while not self.is_new(oldest := next(iter(self._made_at_s)), now_s):
@@ -185,17 +184,19 @@ class Metadata:
         self._made_at_s.pop(topic, None)
 
     def is_new(self, topic: str, now_s: float) -> bool:
-        """Whether a broker may not know it yet although it exists."""
+        """Return whether the topic was created so recently that a broker may not know it yet."""
         made_at_s = self._made_at_s.get(topic)
         return made_at_s is not None and now_s - made_at_s < _NEW_S
 
     def mark_stale(self, topic: str) -> None:
-        """Its leaders, or its partitions, may have changed: ask before the next request."""
+        """Mark the topic's leaders or partitions as possibly changed: they are requested before the next request to
+        them.
+        """
         if topic in self.topics:
             self._stale.add(topic)
 
     def fresh(self, topic: str) -> TopicInfo | None:
-        """What is known of the topic, unless that is stale."""
+        """Return the topic's metadata, or None if it is unknown or stale."""
         return None if topic in self._stale else self.topics.get(topic)
 
     def _drop(self, topic: str) -> None:
@@ -221,7 +222,9 @@ def _topic_info(topic: MetadataResponse.Topic, now_s: float) -> TopicInfo:
 
 
 def _merge(known: TopicInfo | None, fresh: TopicInfo) -> TopicInfo:
-    """A broker that lags behind may still name the former leader: keep what has the newer epoch."""
+    """Merge two views of a topic, with the newer leader epoch of each partition: a broker that lags behind may still
+    name the former leader.
+    """
     if known is None or known.topic_id != fresh.topic_id or known.topic_id == NO_ID:
         return fresh
     partitions = []

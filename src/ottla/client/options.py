@@ -1,4 +1,4 @@
-"""What every client object shares: where the cluster is, and how patient to be.
+"""Settings that all client objects share: bootstrap addresses, time-outs, backoff.
 
 Rules:
 - Randomness and wall time enter here (`rng`, `now_ms`) and nowhere else, so that a simulated client replays.
@@ -18,7 +18,7 @@ _QUICK_LOOKS = 20  # about a second
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since 1970, the time that records carry."""
+    """Return milliseconds since 1970, the time of records' timestamps."""
     return time.time_ns() // 1_000_000
 
 
@@ -40,20 +40,23 @@ class ClientOptions:
     now_ms: Callable[[], int] = wall_clock_ms
 
     def backoff_ms(self, attempt: int) -> float:
-        """Time to wait before attempt `attempt` (1 is the first retry): doubling, bounded, with a fifth of jitter."""
+        """Return the time to wait before retry `attempt` (1 is the first): doubling, bounded, with
+        a fifth of jitter.
+        """
         wait_ms: float = min(self.retry_backoff_ms << min(attempt - 1, 16), self.retry_backoff_max_ms)
         return wait_ms * self.rng.uniform(0.8, 1.2)
 
     def seeking_ms(self, attempt: int) -> float:
-        """Time to wait before the next look for a leader or coordinator that has gone: another is elected within a
-        fraction of a second, so the first looks come quickly; then as `backoff_ms`."""
+        """Return the time to wait before the next lookup of a leader or coordinator that has gone: another is elected
+        within a fraction of a second, so the first lookups come quickly; then as `backoff_ms`.
+        """
         if attempt <= _QUICK_LOOKS:
             return self.retry_backoff_ms * self.rng.uniform(0.4, 0.6)
         return self.backoff_ms(attempt - _QUICK_LOOKS)
 
 
 def parse_bootstrap(text: str | Sequence[str | Address]) -> tuple[Address, ...]:
-    """Read `host:port,host:port`; the port may be left out. `ValueError` when it makes no sense."""
+    """Parse `host:port,host:port`; the port may be left out. Raises `ValueError` if it is invalid."""
     parts = text.split(",") if isinstance(text, str) else text
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str | Address) for part in parts):
         raise TypeError(f'the address of a broker is text, as "127.0.0.1:9092", or a list of such, not {text!r}')
@@ -64,7 +67,7 @@ def parse_bootstrap(text: str | Sequence[str | Address]) -> tuple[Address, ...]:
 
 
 def parse_address(text: str, default_port: int = DEFAULT_PORT) -> Address:
-    """Read `host`, `host:port`, `[v6]:port` or `PROTOCOL://host:port`."""
+    """Parse `host`, `host:port`, `[v6]:port` or `PROTOCOL://host:port`."""
     rest = text.strip().rpartition("://")[2]
     if rest.startswith("["):
         host, _, port = rest[1:].partition("]")

@@ -1,15 +1,15 @@
-"""Outcomes: what became of each part of an operation over several parts (partitions, topics, groups, nodes).
+"""Outcomes: the result of each part of an operation over several parts (partitions, topics, groups, nodes).
 
-Kafka's answers carry an error per part, and a request per broker may fail while another one succeeds. Such an operation
-is not one thing that works or fails.
+Kafka's answers carry an error per part, and a request to one broker may fail while another one succeeds. Such an
+operation does not succeed or fail as a whole.
 
 Rules:
-- Every part that was asked for is either in `found` or in `failed`; one that failed takes nothing from the others.
-- Errors of the broker (`ApiError`) and answers that did not come (`ClientError`) are outcomes. Anything else is a bug,
-  and is raised as it is.
+- Every part that was asked for is either in `found` or in `failed`; a failed part does not affect the others.
+- Errors of the broker (`ApiError`) and missing answers (`ClientError`) are outcomes. Any other exception is a bug, and
+  is raised as it is.
 - A request that failed as a whole is the outcome of each of its parts.
-- `all` is the plain way: what was found, if everything was, or else the first failure. It keeps its type and its code;
-  its text names the part, and says how many others failed.
+- `all` is for callers that need every part: it returns the values, or raises the first failure. The error keeps its
+  type and its code; its text names the part, and says how many others failed.
 """
 
 import asyncio
@@ -30,27 +30,28 @@ _SILENCE = "the broker's answer does not name it"
 
 @dataclass(frozen=True, slots=True)
 class Outcomes(Generic[K, V]):
-    """What was found, and what failed, by part."""
+    """Values and failures by part."""
 
     found: dict[K, V] = field(default_factory=dict)
     failed: dict[K, Exception] = field(default_factory=dict)
 
     def all(self) -> dict[K, V]:
-        """What was found; raises the first failure if there is one."""
+        """Return the values; raise the first failure if there is one."""
         for part, error in self.failed.items():
             raise named(error, part, len(self.failed) - 1)
         return self.found
 
     def answered(self) -> dict[K, V]:
-        """What was found, without what a broker refused; raises if no answer came for a part, which is not the same as
-        that there is nothing."""
+        """Return the values without the parts that a broker refused; raise if no answer came for a part, because that
+        does not mean that there is nothing.
+        """
         silent: dict[K, Exception] = {
             part: error for part, error in self.failed.items() if isinstance(error, ClientError)
         }
         return Outcomes(self.found, silent).all()
 
     def add(self, other: "Outcomes[K, V]") -> None:
-        """Take over the outcomes of other parts, or later ones of the same."""
+        """Take over the outcomes of other parts, or later outcomes of the same parts."""
         for part, value in other.found.items():
             self.failed.pop(part, None)
             self.found[part] = value
@@ -60,7 +61,7 @@ class Outcomes(Generic[K, V]):
 
 
 async def outcomes_of(work: Mapping[K, Awaitable[V]]) -> Outcomes[K, V]:
-    """Do all of this work at once, and wait for all of it; the caller sees to it that it is not too much."""
+    """Await all of this work in parallel; the caller makes sure that it is not too much at once."""
     results = await asyncio.gather(*work.values(), return_exceptions=True)
     outcomes: Outcomes[K, V] = Outcomes()
     for part, result in zip(work, results, strict=True):
@@ -78,8 +79,9 @@ def told(
     answers: Iterable[tuple[K, V, int, str | None]],
     silence: str = _SILENCE,
 ) -> Outcomes[K, V]:
-    """The outcome of every part, from what an answer says: (part, value, error code, message). A part that the answer
-    does not name has failed."""
+    """Return the outcome of every part from the contents of an answer: (part, value, error code, message). A part that
+    the answer does not name has failed.
+    """
     unnamed = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, silence)
     outcomes: Outcomes[K, V] = Outcomes(failed=dict.fromkeys(parts, unnamed))
     for part, value, code, message in answers:
@@ -97,7 +99,9 @@ async def told_by(
     read: Callable[[R], Iterable[tuple[K, V, int, str | None]]],
     silence: str = _SILENCE,
 ) -> Outcomes[K, V]:
-    """The same, of one request for all of these parts: if it fails as a whole, that is the outcome of each."""
+    """Await one request for all of these parts and return their outcomes; if it fails as a whole, each part has
+    failed.
+    """
     try:
         return told(parts, read(await asking), silence)
     except (ApiError, ClientError) as error:
@@ -105,14 +109,14 @@ async def told_by(
 
 
 def named(error: Exception, part: object, others: int) -> Exception:
-    """The same error, in whose text the part and the number of others that failed are named."""
+    """Return the error with a text that names the part and the number of other failed parts."""
     text = error.text if isinstance(error, ApiError) else str(error)
     told = text if _names(text, str(part)) else f"{part}: {text}"
     if others:
         told += f" (and {others} other{'s' if others > 1 else ''} failed)"
     if told == text or not isinstance(error, (ApiError, ClientError)):
         return error
-    # The outcome itself stays as it is: somebody may ask a second time.
+    # A copy: the outcome itself must not change, because it may be raised a second time.
     copy = type(error).__new__(type(error))
     copy.__dict__.update(error.__dict__)
     if isinstance(copy, ApiError):
@@ -124,5 +128,5 @@ def named(error: Exception, part: object, others: int) -> Exception:
 
 
 def _names(text: str, part: str) -> bool:
-    """Whether the text speaks of this part, and not of another whose name begins or ends like it."""
+    """Return whether the text names this part, and not another part whose name begins or ends like it."""
     return re.search(rf"(?<![\w.-]){re.escape(part)}(?![\w-]|\.\w)", text) is not None

@@ -1,13 +1,13 @@
 """A client of any schema registry that speaks Confluent's REST API: blocking, on the standard library alone.
 
 Rules:
-- Several URLs are several instances of one registry: one that does not answer is followed by the next.
-- What cannot be answered now (no connection, 429, 5xx) is tried again, a bounded number of times; the registry's own
-  refusals are raised as they are.
-- A schema never changes under its id or version, so what was fetched once is kept (bounded, oldest out first).
-- An instance may be behind the one that gave out an id a moment ago. So an id that is not found is asked for once
-  more, a moment later. Only ids that are not found then, either, are counted: after a bounded number of them none is
-  waited for any more, so that a topic full of ids that never were does not cost a moment for each.
+- Several URLs are several instances of one registry: if one does not answer, the next is tried.
+- Transient failures (no connection, 429, 5xx) are retried a bounded number of times; the registry's own errors are
+  raised as they are.
+- A schema never changes under its id or version, so fetched schemas are cached (bounded, oldest out first).
+- An instance may be behind the one that assigned an id a moment ago. So an id that is not found is requested once
+  more, a moment later. The ids that are still not found are counted: after a bounded number of them there is no second
+  request any more, so that a topic full of invalid ids does not cost a moment for each.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NOT_FOUND = 404
 
 
 class RegistryError(Exception):
-    """The registry refused: its HTTP status, its own error code, its message."""
+    """An error of the registry: its HTTP status, its own error code, its message."""
 
     def __init__(self, status: int, code: int, message: str) -> None:
         super().__init__(status, code, message)
@@ -47,8 +47,9 @@ class RegistryError(Exception):
 
     @property
     def is_not_found(self) -> bool:
-        """Whether the registry says that it has no such thing. A 404 without a code of its own is not the registry's:
-        something else answers at this address."""
+        """Whether the registry says that the resource does not exist. A 404 without an error code is not from the
+        registry: another server answers at this address.
+        """
         return self.status == NOT_FOUND and self.code // 100 == NOT_FOUND
 
 
@@ -67,8 +68,9 @@ class Registered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
-    """Where the registry is, and how patient to be. `auth` is `user:password`, `token` a bearer token; `behind_s` says
-    how long an instance may be behind another."""
+    """Addresses and time-outs of the registry. `auth` is `user:password`, `token` a bearer token; `behind_s` is how
+    long an instance may be behind another.
+    """
 
     urls: tuple[str, ...]
     auth: str = ""
@@ -80,7 +82,7 @@ class RegistryOptions:
 
     @classmethod
     def of(cls, urls: str, **more: Any) -> RegistryOptions:
-        """From URLs with commas between them. Raises ValueError if one is none."""
+        """Make options from comma-separated URLs. Raises ValueError if one is invalid."""
         listed = tuple(url.strip().rstrip("/") for url in urls.split(",") if url.strip())
         for url in listed:
             if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
@@ -91,31 +93,31 @@ class RegistryOptions:
 
 
 class SchemaRegistry:
-    """Asks the registry. Picklable; what it has learnt stays behind."""
+    """Sends requests to the registry. Picklable, without its cache."""
 
     def __init__(self, options: RegistryOptions) -> None:
         self.options = options
         self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
-        self._in_vain: set[str] = set()  # the paths that were waited for, and not found
+        self._in_vain: set[str] = set()  # paths that were requested again, and still not found
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SchemaRegistry, (self.options,)
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaSource:
-        """The schema of an id (in the context of a subject, if one is named)."""
+        """Return the schema of an id (in the context of a subject, if one is named)."""
         path = f"/schemas/ids/{schema_id}" + (f"?subject={quote(subject, safe='')}" if subject else "")
         return self._source_at(("id", schema_id, subject), path)
 
     def by_guid(self, guid: UUID) -> SchemaSource:
-        """The schema of a GUID."""
+        """Return the schema of a GUID."""
         return self._source_at(("guid", guid), f"/schemas/guids/{guid}")
 
     def latest(self, subject: str) -> Registered:
-        """The newest version of a subject: always asked for anew."""
+        """Return the newest version of a subject; not cached."""
         return self._registered(self._ask("GET", _version_path(subject, "latest")))
 
     def version(self, subject: str, version: int) -> Registered:
-        """One version of a subject."""
+        """Return one version of a subject."""
         key = ("version", subject, version)
         if key not in self._kept:
             self._keep(key, self._registered(self._ask("GET", _version_path(subject, version))))
@@ -123,7 +125,7 @@ class SchemaRegistry:
         return found
 
     def register(self, subject: str, source: SchemaSource, *, normalize: bool = False) -> int:
-        """The id of a schema under a subject; it is registered if it is new, and compatible."""
+        """Return the id of a schema under a subject; register it if it is new, and compatible."""
         key = ("registered", subject, source.text, source.type, source.references, normalize)
         if key not in self._kept:
             path = f"/subjects/{quote(subject, safe='')}/versions" + ("?normalize=true" if normalize else "")
@@ -132,11 +134,15 @@ class SchemaRegistry:
         return found
 
     def lookup(self, subject: str, source: SchemaSource) -> Registered:
-        """The version that a schema is of a subject. RegistryError(404) if it is none."""
+        """Return the version under which a schema is registered in a subject. Raises
+        RegistryError(404) if it is not.
+        """
         return self._registered(self._ask("POST", f"/subjects/{quote(subject, safe='')}", _body(source)))
 
     def incompatibilities(self, subject: str, source: SchemaSource) -> list[str]:
-        """Why a schema could not become the next version of a subject; nothing if it could (or would be the first)."""
+        """Return why a schema could not become the next version of a subject; empty if it could (or would be the
+        first).
+        """
         path = f"/compatibility/subjects/{quote(subject, safe='')}/versions/latest?verbose=true"
         try:
             answer = self._ask("POST", path, _body(source))
@@ -149,7 +155,7 @@ class SchemaRegistry:
         return [str(each) for each in answer.get("messages") or ["it is not compatible"]]
 
     def subjects(self) -> list[str]:
-        """All subjects."""
+        """Return all subjects."""
         found: list[str] = self._ask("GET", "/subjects")
         return found
 
@@ -198,7 +204,7 @@ class SchemaRegistry:
         return SchemaSource(answer["schema"], SchemaType(kind), references, resolved)
 
     def _resolve(self, references: tuple[Reference, ...], resolved: dict[str, str], path: list[Reference]) -> None:
-        """The texts of references, those that they need first."""
+        """Resolve references to their texts, those that they need first."""
         for reference in references:
             if reference in path or len(resolved) > REGISTRY_REFERENCES_MAX:
                 raise InvalidSchema(f"the references of {reference.subject} do not end")
@@ -258,7 +264,9 @@ class SchemaRegistry:
     # --- what a simulation does in another way ---
 
     def _exchange(self, url: str, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes]:
-        """One request over HTTP: status, reason and (at most a byte too much of) the body of the answer."""
+        """Send one request over HTTP; return status, reason and body of the answer (at most one byte more than the
+        bound).
+        """
         parts = urlsplit(url)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=self.options.timeout_s)
@@ -286,7 +294,7 @@ class SchemaRegistry:
 
 
 def _version_path(subject: str, version: int | str) -> str:
-    # A version that others refer to may have been (softly) deleted since.
+    # A version that other schemas refer to may have been (softly) deleted since.
     deleted = "?deleted=true" if isinstance(version, int) else ""
     return f"/subjects/{quote(subject, safe='')}/versions/{version}{deleted}"
 

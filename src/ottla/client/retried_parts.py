@@ -1,4 +1,4 @@
-"""Operations over several parts that are asked for again where the failure passes: each part gets its outcome."""
+"""Operations over several parts with retries of the parts whose errors are transient: each part gets its outcome."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -18,8 +18,10 @@ async def settle(
     *,
     is_over: Callable[[Exception], bool] = lambda error: False,
 ) -> Outcomes[K, V]:
-    """The outcome of every part. Those whose failure passes (unless it `is_over` for them all the same) are asked for
-    again, without the others, until `api_timeout_ms` are over; so are the calls of an attempt."""
+    """Return the outcome of every part. Parts with a transient error (unless `is_over` says that retries do not help)
+    are tried again, without the others, until `api_timeout_ms` are over; calls inside an attempt have the same
+    deadline.
+    """
 
     def is_asked_again(error: Exception | None) -> bool:
         return error is not None and cluster.passes(error) and not is_over(error)

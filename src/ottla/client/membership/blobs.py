@@ -1,12 +1,12 @@
-"""The opaque bytes of JoinGroup and SyncGroup: what members tell each other, in Java's formats.
+"""The opaque bytes of JoinGroup and SyncGroup: members' subscriptions and assignments, in Java's formats.
 
 A subscription is an int16 version and `ConsumerProtocolSubscription`; an assignment likewise. The sticky assignors add
-user data: `sticky` what the member had and in which generation, `cooperative-sticky` the generation only (what it has
-is part of the subscription itself).
+user data: `sticky` the member's last assignment and its generation, `cooperative-sticky` the generation only (the
+owned partitions are part of the subscription itself).
 
 Rules:
 - Versions above ours are read as our newest; bytes that cannot be read raise `ApiError(INCONSISTENT_GROUP_PROTOCOL)`.
-- User data that cannot be read counts as none: the member merely loses its stickiness.
+- User data that cannot be read is ignored: the member merely loses its stickiness.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ASSIGNMENT_VERSION = ConsumerProtocolAssignment.versions[1]
 
 
 class StickyUserData(Data, versions="0-1"):
-    """What a member of a `sticky` group had; without a version of its own on the wire.
+    """The last assignment of a member of a `sticky` group; on the wire it has no version of its own.
 
     v1   + generation
     """
@@ -54,7 +54,7 @@ def write_subscription(
     user_data: bytes | None = None,
     rack_id: str | None = None,
 ) -> bytes:
-    """What this member wants and (in a cooperative group) holds."""
+    """Return the subscription of this member: its topics and (in a cooperative group) its owned partitions."""
     entry = ConsumerProtocolSubscription.TopicPartition
     message = ConsumerProtocolSubscription(
         topics=sorted(topics),
@@ -67,7 +67,7 @@ def write_subscription(
 
 
 def user_data_of(assignor: str, previous: Iterable[TopicPartition], generation: int) -> bytes | None:
-    """What the assignor wants to know of the past."""
+    """Return the user data that the assignor needs: the member's last assignment or generation."""
     if assignor == "cooperative-sticky":
         return _GENERATION.pack(generation)
     if assignor == "sticky" and generation != NO_GENERATION:
@@ -78,7 +78,7 @@ def user_data_of(assignor: str, previous: Iterable[TopicPartition], generation: 
 
 
 def read_member(assignor: str, blob: bytes | memoryview, instance_id: str | None) -> SubscribedMember:
-    """A member as the leader sees it."""
+    """Read the subscription of a member, for the group's leader."""
     message = _read(ConsumerProtocolSubscription, blob, _SUBSCRIPTION_VERSION)
     owned = [TopicPartition(each.topic, index) for each in message.owned_partitions for index in each.partitions]
     generation = message.generation_id
@@ -91,7 +91,7 @@ def read_member(assignor: str, blob: bytes | memoryview, instance_id: str | None
 
 
 def write_assignment(partitions: Iterable[TopicPartition]) -> bytes:
-    """What one member gets."""
+    """Return the assignment of one member as bytes."""
     entry = ConsumerProtocolAssignment.TopicPartition
     message = ConsumerProtocolAssignment(
         assigned_partitions=[entry(topic=topic, partitions=indexes) for topic, indexes in by_topic(partitions).items()]
@@ -100,7 +100,7 @@ def write_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def read_assignment(blob: bytes | memoryview) -> list[TopicPartition]:
-    """What this member got; nothing if the leader left it out."""
+    """Read the assignment of this member; empty if the leader left it out."""
     if not blob:
         return []
     message = _read(ConsumerProtocolAssignment, blob, _ASSIGNMENT_VERSION)

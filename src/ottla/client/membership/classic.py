@@ -1,4 +1,4 @@
-"""The classic group protocol: join, let the leader assign, sync, keep the heart beating (KIP-62, 345, 394, 429).
+"""The classic group protocol: join, let the leader assign, sync, send heartbeats (KIP-62, 345, 394, 429).
 
     out --join--> joining --answer--> (leader: assign) --sync--> in --REBALANCE_IN_PROGRESS--> joining ...
     in or joining --UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, too long without poll--> lost --> joining
@@ -6,9 +6,9 @@
 Rules:
 - Eager (any assignor that is not cooperative): everything is revoked before joining. Cooperative: a member keeps
   reading while it joins, revokes what the new assignment takes from it, and if that was anything joins once more.
-- JoinGroup and SyncGroup wait for the others, so they run in a task; what they decide is put into effect in `advance`.
-- No heartbeats while joining: the coordinator answers a connection in order, and waits for the join itself.
-- Between polls longer than `max_poll_interval_ms` the member leaves: it may be stuck, and others can read on.
+- JoinGroup and SyncGroup wait for the other members, so they run in a task; `advance` puts the result into effect.
+- No heartbeats while joining: the coordinator answers a connection in order, and the JoinGroup keeps the member alive.
+- After `max_poll_interval_ms` without a poll the member leaves: it may be stuck, and others can read its partitions.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from ottla.wire.messages.groups.sync_group import SyncGroupRequest, SyncGroupRes
 log = logging.getLogger(__name__)
 
 PROTOCOL_TYPE = "consumer"
-_JOIN_GRACE_MS = 5_000  # what the network may add to the time that the others have for joining
+_JOIN_GRACE_MS = 5_000  # network delay, on top of the time that the other members have for joining
 _LOST = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)
 
 
@@ -59,38 +59,40 @@ class ClassicMembership:
         self._wake = wake
         self._cooperative = all(name in COOPERATIVE for name in options.assignors)
         self._wanted = SubscribedTopics(())
-        self._rejoin_why: str | None = "joining"  # None: nothing to do
+        self._rejoin_why: str | None = "joining"  # why to join again; None: nothing to do
         self._lost = False
         self._joining: asyncio.Task[list[TopicPartition] | None] | None = None
         self._beating: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
         self._polled_at_s = 0.0
-        # What the sticky assignors want to know: the last assignment, and the generation it was given in.
+        # For the sticky assignors: the last assignment, and its generation.
         self._previous: tuple[list[TopicPartition], int] = ([], NO_GENERATION)
-        self._counts: dict[str, int] | None = None  # as the leader saw them when it assigned; None for the others
+        self._counts: dict[str, int] | None = None  # as the leader saw them when it assigned; None for other members
         self._group_topics: tuple[str, ...] = ()
 
     # --- called by the consumer ---------------------------------------------------------------------------------
 
     def subscribe(self, wanted: SubscribedTopics) -> None:
-        """Another subscription: the group has to hear of it."""
+        """Change the subscription and rejoin, so that the group knows it."""
         self._wanted = wanted
         self._rejoin_why = "the subscription changed"
 
     @property
     def may_commit(self) -> bool:
-        """Between generations the coordinator takes no commits."""
+        """Whether commits are accepted: between generations the coordinator refuses them."""
         return self._joining is None and self.metadata.generation_id != NO_GENERATION
 
     def is_due(self) -> bool:
-        """Whether there is anything for `advance` to do. Every poll asks, which shows that the caller is alive."""
+        """Return whether there is anything for `advance` to do. Every poll calls it, which shows that the caller is
+        alive.
+        """
         self._polled_at_s = asyncio.get_running_loop().time()
         joining = self._joining is not None
         joined = self._joining is not None and self._joining.done()
         return self._failure is not None or self._lost or joined or (not joining and self._rejoin_why is not None)
 
     async def advance(self) -> None:
-        """Put into effect what the group decided; runs the listener."""
+        """Put the group's decisions into effect; calls the listener."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             self._rejoin_why = "joining again after a failure"
@@ -105,12 +107,14 @@ class ClassicMembership:
             await self._finish_joining()
 
     def forfeit(self, member: GroupMetadata) -> None:
-        """A commit showed that the group has gone on; unless this member is about to follow it."""
+        """Drop the membership, because a commit showed that the group has gone on; not if this member is joining
+        already.
+        """
         if self._joining is None and self.metadata == member:
             self._was_lost(keep_id=self._options.group_instance_id is not None)
 
     async def leave(self) -> None:
-        """Stop; a dynamic member tells the group, a static one is expected back."""
+        """Leave the group; only a dynamic member sends LeaveGroup, a static one is expected back."""
         await self._stop()
         if self._options.group_instance_id is None and self.metadata.member_id:
             await self._send_leave("the consumer is being closed")
@@ -138,7 +142,7 @@ class ClassicMembership:
             self._rejoin_why = "joining again after a failure"
             raise
         if assigned is None:
-            return  # what came in between is dealt with in the next round
+            return  # joining has to start again, in the next round
         owned = self._ownership.partitions
         self._previous = (assigned, self.metadata.generation_id)
         kept = frozenset(assigned)
@@ -148,7 +152,7 @@ class ClassicMembership:
             if revoked:
                 self._rejoin_why = "some partitions were revoked"
                 await self._ownership.revoke(revoked)
-        finally:  # whatever the listener says to it
+        finally:  # even if the listener raises
             await self._ownership.give(assigned)
             self._wake(None)
 
@@ -172,7 +176,7 @@ class ClassicMembership:
     async def _join(
         self, protocols: list[JoinGroupRequest.Protocol], reason: str | None
     ) -> list[TopicPartition] | None:
-        """Join and sync; None when it has to be done again from the start."""
+        """Join and sync; return the assignment, or None if it has to start again."""
         answer = await self._send_join(protocols, reason)
         code = error_code(answer.error_code)
         if code == ErrorCode.MEMBER_ID_REQUIRED:
@@ -232,14 +236,14 @@ class ClassicMembership:
         return blobs.read_assignment(answer.assignment)
 
     async def _assign(self, protocol: str, joined: JoinGroupResponse) -> list[SyncGroupRequest.Assignment]:
-        """The leader's work: everybody's subscriptions in, everybody's partitions out."""
+        """Assign partitions to all members, as the group's leader."""
         members = {
             each.member_id: blobs.read_member(protocol, each.metadata, each.group_instance_id)
             for each in joined.members
         }
         self._group_topics = tuple(sorted({topic for member in members.values() for topic in member.topics}))
         self._counts = await partition_counts(self._cluster, self._group_topics)
-        if joined.skip_assignment:  # a static leader came back, the group keeps its assignment (KIP-814)
+        if joined.skip_assignment:  # a static leader came back; the group keeps its assignment (KIP-814)
             return []
         result = ASSIGNORS[protocol](members, self._counts)
         return [
@@ -285,7 +289,7 @@ class ClassicMembership:
         answer = await self._coordinator.call(request, HeartbeatResponse, error_of=lambda answer: answer.error_code)
         code = error_code(answer.error_code)
         if self.metadata != member:
-            return  # the answer is about a generation that is over
+            return  # the answer belongs to a generation that is over
         if not self._is_over(code):
             check(code)
 
@@ -295,7 +299,9 @@ class ClassicMembership:
         return (options.retry_backoff_max_ms if missing else options.metadata_max_age_ms) / 1000
 
     async def _watch_topics(self) -> None:
-        """Topics come, go and grow: the leader sees the partitions, each member what its own pattern matches."""
+        """Rejoin if topics have changed: the leader checks the partition counts, each member the topics of its own
+        pattern.
+        """
         if await self._wanted.refresh(self._cluster):
             self._again("the pattern matches other topics")
         elif self._counts is not None and await partition_counts(self._cluster, self._group_topics) != self._counts:
@@ -310,7 +316,9 @@ class ClassicMembership:
     # --- changes of state ---------------------------------------------------------------------------------------
 
     def _is_over(self, code: ErrorCode) -> bool:
-        """Whether an answer says that this generation, or the membership, has ended."""
+        """Return whether an error code says that this generation, or the membership, has ended; if so, prepare to
+        rejoin.
+        """
         if code == ErrorCode.REBALANCE_IN_PROGRESS:
             self._again("the group rebalances")
         elif code in _LOST:
@@ -340,7 +348,7 @@ class ClassicMembership:
         try:
             await self._coordinator.call(request, LeaveGroupResponse, error_of=lambda answer: answer.error_code)
         except (ClientError, ApiError) as error:
-            # The session times out instead.
+            # The coordinator removes the member when its session times out.
             log.info("group %s: could not leave: %s", member.group_id, error)
 
     async def _stop(self) -> None:
@@ -351,4 +359,4 @@ class ClassicMembership:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if joining:
-            self._coordinator.close()  # the next request must not wait behind the JoinGroup that nobody waits for
+            self._coordinator.close()  # the next request must not wait behind the cancelled JoinGroup

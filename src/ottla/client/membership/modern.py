@@ -1,12 +1,12 @@
-"""The KIP-848 protocol: the server assigns, members reconcile one heartbeat at a time.
+"""The KIP-848 protocol: the coordinator assigns, members reconcile one heartbeat at a time.
 
-`reconcile.MemberState` knows what to say and what to do; this module says it, and does it inside `poll`.
+`reconcile.MemberState` decides what to send and what to do; this module sends it, and does it inside `poll`.
 
 Rules:
-- One task sends heartbeats, one at a time: at the interval that the server names, or at once when something is to be
-  said (`must_speak`).
-- Letting go and taking happen in `advance`; the heartbeat after it is the acknowledgement.
-- Between polls longer than `max_poll_interval_ms` the member leaves, and joins again with the next poll.
+- One task sends heartbeats, one at a time: at the interval that the coordinator names, or at once when there is
+  something to report (`must_speak`).
+- Partitions are revoked and taken in `advance`; the heartbeat after it is the acknowledgement.
+- After `max_poll_interval_ms` without a poll the member leaves, and joins again with the next poll.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class ModernMembership:
         self._ownership = ownership
         self._wake = wake
         self._state = MemberState()
-        # Chosen here, kept for life (KIP-1082).
+        # Chosen by the client and kept for the life of the member (KIP-1082).
         self._member_id = uuid_text(random_uuid(cluster.options.rng))
         self._interval_ms = options.heartbeat_interval_ms
         self._beating: asyncio.Task[None] | None = None
@@ -78,7 +78,7 @@ class ModernMembership:
     # --- called by the consumer ---------------------------------------------------------------------------------
 
     def subscribe(self, wanted: SubscribedTopics) -> None:
-        """Another subscription; the next heartbeat says so."""
+        """Change the subscription; the next heartbeat carries it."""
         regex = None if wanted.pattern is None else wanted.pattern.pattern
         self._state.subscribed = Subscribed(wanted.topics, regex)
         self._speak.set()
@@ -88,13 +88,15 @@ class ModernMembership:
         return self._state.is_joined
 
     def is_due(self) -> bool:
-        """Whether there is anything for `advance` to do. Every poll asks, which shows that the caller is alive."""
+        """Return whether there is anything for `advance` to do. Every poll calls it, which shows that the caller is
+        alive.
+        """
         self._polled_at_s = asyncio.get_running_loop().time()
         resting = self._beating is None or self._beating.done()
         return self._failure is not None or self._state.fenced or resting or self._state.must_reconcile
 
     async def advance(self) -> None:
-        """Let go of what is no longer ours, take what is; runs the listener."""
+        """Revoke partitions that are not in the target assignment, take the new ones; calls the listener."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -109,13 +111,13 @@ class ModernMembership:
             self._speak.set()
 
     def forfeit(self, member: GroupMetadata) -> None:
-        """A commit showed that the group has gone on without this member."""
+        """Drop the membership, because a commit showed that the group has gone on without this member."""
         if self._state.is_joined and self.metadata == member:
             self._state.fence()
             self._wake(None)
 
     async def leave(self) -> None:
-        """Say goodbye; a static member says that it will be back."""
+        """Leave the group; a static member says that it will be back."""
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)
@@ -134,15 +136,15 @@ class ModernMembership:
         keep = frozenset(wanted)
         await self._ownership.revoke([each for each in self._ownership.partitions if each not in keep])
         if self._state.target is not target:
-            return  # it took so long that the group has another plan by now
-        # First the note, then the deed: no heartbeat in between may say less than is true.
+            return  # the coordinator has sent another target meanwhile
+        # Note the partitions before taking them: a heartbeat in between must not report fewer than the member owns.
         self._state.took(held_of((topic_id, index) for topic_id, indexes in known.items() for index in indexes))
         await self._ownership.give(wanted)
         self._speak.set()
         self._wake(None)
 
     async def _names_of(self, target: Held) -> dict[bytes, str]:
-        """Names of the topics; those that the metadata does not show yet are left for the next round."""
+        """Return the names of the topics; those that are not in the metadata yet are left for the next round."""
 
         def known() -> dict[bytes, str]:
             return {each.topic_id: each.name for each in self._cluster.metadata.topics.values()}
@@ -198,7 +200,7 @@ class ModernMembership:
             self._speak.set()
 
     async def _send(self) -> tuple[Beat, ConsumerGroupHeartbeatResponse]:
-        """What was said last, and what was answered to it."""
+        """Send a heartbeat; return what it said (in the last attempt) and the answer."""
         beat = self._state.next_beat()
         subscribed = beat.subscribed
         if subscribed is not None and subscribed.regex is not None:
@@ -254,7 +256,7 @@ class ModernMembership:
                 request, ConsumerGroupHeartbeatResponse, error_of=lambda answer: answer.error_code
             )
         except (ClientError, ApiError) as error:
-            # The session times out instead.
+            # The coordinator removes the member when its session times out.
             log.info("group %s: could not leave: %s", self._options.group_id, error)
 
 

@@ -1,15 +1,15 @@
-"""What a member of a KIP-848 group knows and still has to say. Pure: no tasks, no clock, no sockets.
+"""The state of a member of a KIP-848 group and what it has to report. Pure: no tasks, no clock, no sockets.
 
-    joining --answer--> stable --target differs--> reconciling --let go, take--> acknowledging --heartbeat--> stable
+    joining --answer--> stable --target differs--> reconciling --revoke, take--> acknowledging --heartbeat--> stable
     any --FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID--> fenced --partitions lost--> joining
 
 Rules:
-- A heartbeat says only what has changed since the last one that was answered; after one without an answer, and when
-  joining, it says everything.
-- The server names in an assignment only what this member may read right now. So the member takes the whole target once
-  it has let go of the rest, and only then says what it owns: that is the acknowledgement.
-- Every target is acknowledged, also one that came and went before it was put into effect: until then the server does
-  not know that the member holds none of it, and gives it to nobody.
+- A heartbeat carries only what has changed since the last one that was answered; after one without an answer, and when
+  joining, it carries everything.
+- The coordinator assigns only partitions that this member may read right now. So the member takes the whole target
+  once it has revoked the rest, and only then reports what it owns: that is the acknowledgement.
+- Every target is acknowledged, also one that was replaced before it was put into effect: until then the coordinator
+  does not know that the member owns none of it, and assigns it to no other member.
 - An answer to a heartbeat that was sent before the member was fenced, or left, changes nothing.
 """
 
@@ -25,7 +25,7 @@ Held = Mapping[bytes, tuple[int, ...]]  # partition indexes by topic id, both so
 
 
 class Subscribed(NamedTuple):
-    """What the member wants: names, or a pattern that the server evaluates."""
+    """The member's subscription: topic names, or a regular expression that the coordinator evaluates."""
 
     names: tuple[str, ...] = ()
     regex: str | None = None
@@ -33,7 +33,7 @@ class Subscribed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """The contents of one heartbeat; None: as before."""
+    """The contents of one heartbeat; None in a field: as before."""
 
     epoch: int
     full: bool
@@ -42,7 +42,7 @@ class Beat:
 
 
 class MemberState:
-    """One member's side of the conversation."""
+    """The client's state of one member."""
 
     def __init__(self) -> None:
         self.epoch = JOIN_EPOCH
@@ -50,9 +50,9 @@ class MemberState:
         self.target: Held = {}
         self.held: Held = {}
         self.subscribed = Subscribed()
-        self._said_subscribed: Subscribed | None = None  # None: the server may not know
+        self._said_subscribed: Subscribed | None = None  # None: the coordinator may not know it
         self._said_held: Held | None = None
-        self._owes_answer = False  # the server waits to hear what became of its target
+        self._owes_answer = False  # the coordinator waits for the acknowledgement of its target
 
     @property
     def is_joined(self) -> bool:
@@ -64,7 +64,7 @@ class MemberState:
 
     @property
     def must_speak(self) -> bool:
-        """Whether the next heartbeat should go at once."""
+        """Whether the next heartbeat should be sent at once."""
         if self.fenced or self.epoch < JOIN_EPOCH:
             return False
         if not self.is_joined:
@@ -76,7 +76,7 @@ class MemberState:
         return not self.must_reconcile and (self._owes_answer or self._said_held != self.held)
 
     def next_beat(self) -> Beat:
-        """What to say now."""
+        """Return the contents of the next heartbeat."""
         full = not self.is_joined or self._said_subscribed is None or self._said_held is None
         return Beat(
             epoch=self.epoch,
@@ -86,7 +86,7 @@ class MemberState:
         )
 
     def answered(self, beat: Beat, epoch: int, target: Held | None) -> None:
-        """The server heard `beat`."""
+        """Take over the answer to the heartbeat `beat`."""
         if self.fenced or beat.epoch != self.epoch:
             return
         if beat.subscribed is not None:
@@ -100,36 +100,38 @@ class MemberState:
             self._owes_answer = target != beat.held
 
     def unanswered(self) -> None:
-        """The server may or may not have heard: say everything again.
+        """Note that the coordinator may or may not have received the heartbeat: the next one carries everything again.
 
-        A target that is not in effect yet is void: the next heartbeat says that nothing of it is held, upon which the
-        server may give it to others. Its answer names the target that counts.
+        A target that is not in effect yet becomes void: the next heartbeat says that the member owns none of it, upon
+        which the coordinator may assign it to others. The answer names the target that counts.
         """
         self._said_subscribed = self._said_held = None
         self.target = self.held
 
     def took(self, held: Held) -> None:
-        """The member now owns exactly this."""
+        """Note that the member now owns exactly these partitions."""
         self.held = held
 
     def fence(self) -> None:
-        """The group has gone on; nothing is owned any more, and the member joins anew once `rejoin` is called."""
+        """Note that the group has gone on: the member owns nothing any more, and joins again once
+        `rejoin` is called.
+        """
         self.fenced = True
         self.epoch = JOIN_EPOCH
         self.target, self.held = {}, {}
         self.unanswered()
 
     def rejoin(self) -> None:
-        """The partitions are let go of: join again."""
+        """Let a fenced member join again, after its partitions were dropped."""
         self.fenced = False
 
     def left(self) -> None:
-        """The member said goodbye by itself."""
+        """Note that the member has left the group."""
         self.fence()
 
 
 def held_of(pairs: Iterable[tuple[bytes, int]]) -> Held:
-    """The normal form: equal when the same partitions are meant."""
+    """Return partitions in the normal form, in which equal sets are equal."""
     found: dict[bytes, list[int]] = {}
     for topic_id, index in sorted(set(pairs)):
         found.setdefault(topic_id, []).append(index)

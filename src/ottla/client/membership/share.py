@@ -1,11 +1,11 @@
 """Membership of a share group (KIP-932): the broker assigns, and there is nothing to reconcile.
 
 Rules:
-- The member's id is chosen here and kept for life. One task sends heartbeats, one at a time: at the interval that the
-  broker names, or at once when the subscription changes.
-- Several members may read one partition, so an assignment holds as soon as it is known.
-- A member that the broker no longer knows joins again. Between polls longer than `max_poll_interval_ms` the member
-  leaves, and joins again with the next poll.
+- The client chooses the member id and keeps it for the life of the member. One task sends heartbeats, one at a time: at
+  the interval that the broker names, or at once when the subscription changes.
+- Several members may read one partition, so an assignment is valid as soon as it is known.
+- A member that the broker no longer knows joins again. After `max_poll_interval_ms` without a poll the member leaves,
+  and joins again with the next poll.
 """
 
 import asyncio
@@ -49,12 +49,12 @@ class ShareMembership:
         self._polled_at_s = 0.0
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Another subscription; the next heartbeat says so."""
+        """Change the subscription; the next heartbeat carries it."""
         self._topics = tuple(sorted(set(topics)))
         self._speak.set()
 
     def polled(self) -> None:
-        """The caller is alive: be a member. Raises what keeps it from being one for good."""
+        """Note that the caller is alive, and join the group if necessary. Raises an error that is not transient."""
         self._polled_at_s = asyncio.get_running_loop().time()
         if self._failure is not None:
             failure, self._failure = self._failure, None
@@ -63,7 +63,7 @@ class ShareMembership:
             self._beating = asyncio.create_task(self._beat())
 
     async def leave(self) -> None:
-        """Say goodbye."""
+        """Leave the group."""
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)
@@ -83,7 +83,7 @@ class ShareMembership:
                 if not await self._beat_once():
                     continue
                 if len(self.assignment) < len(self._target):
-                    wait_ms = self._cluster.options.retry_backoff_max_ms  # a topic that the metadata do not show yet
+                    wait_ms = self._cluster.options.retry_backoff_max_ms  # a topic is not in the metadata yet
             except (ClientError, ApiError) as error:
                 self._said = None
                 if isinstance(error, UnsupportedApi) or (isinstance(error, ApiError) and not error.code.retriable):
@@ -98,7 +98,7 @@ class ShareMembership:
                 pass
 
     async def _beat_once(self) -> bool:
-        """False if the broker did not know this member: it is to join at once."""
+        """Send a heartbeat; return False if the broker did not know this member, which then has to join at once."""
         topics = self._topics
         joining = self._epoch == _JOIN_EPOCH
         answer = await self._coordinator.call(
@@ -123,7 +123,9 @@ class ShareMembership:
         return True
 
     def _heartbeat(self, topics: tuple[str, ...], *, full: bool) -> ShareGroupHeartbeatRequest:
-        """A full one is answered with the assignment, others only when that has changed."""
+        """Return a heartbeat. The answer to a full one has the assignment; to any other only if the assignment has
+        changed.
+        """
         return ShareGroupHeartbeatRequest(
             group_id=self._options.group_id,
             member_id=self.member_id,
@@ -133,7 +135,9 @@ class ShareMembership:
         )
 
     async def _name_target(self) -> None:
-        """Partitions are assigned by topic ids; those whose names nobody knows yet are left for the next heartbeat."""
+        """Turn the topic ids of the assignment into names; ids that are not in the metadata wait for the next
+        heartbeat.
+        """
         names = self._names()
         if any(topic_id not in names for topic_id, _ in self._target):
             await self._cluster.refresh(self._topics)
@@ -161,7 +165,7 @@ class ShareMembership:
             group_id=self._options.group_id, member_id=self.member_id, member_epoch=_LEAVE_EPOCH
         )
         try:
-            # Once: whoever leaves does not wait for a broker that is away. The session times out instead.
+            # One attempt only: leaving does not wait for an unreachable broker. The session times out instead.
             connection = await self._coordinator.connection()
             await connection.request(request, ShareGroupHeartbeatResponse)
         except (ClientError, ApiError) as error:

@@ -1,4 +1,4 @@
-"""What a consumer subscribed to: names, or a pattern over the names that exist.
+"""The subscription of a consumer: topic names, or a pattern over the names that exist.
 
 Rules:
 - A pattern has to match the whole name, as in Java; internal topics are never matched.
@@ -12,14 +12,14 @@ from ottla.client.metadata import TopicInfo
 
 
 class SubscribedTopics:
-    """A subscription, and what it comes to at the moment."""
+    """A subscription, and the topics that it currently selects."""
 
     def __init__(self, topics: Iterable[str] | re.Pattern[str]) -> None:
         self.pattern = topics if isinstance(topics, re.Pattern) else None
         self.topics: tuple[str, ...] = () if isinstance(topics, re.Pattern) else tuple(sorted(set(topics)))
 
     async def refresh(self, cluster: Cluster) -> bool:
-        """Ask which topics there are, if a pattern makes that a question; whether the answer is new."""
+        """Look up the topics that the pattern matches, if there is a pattern; return whether they have changed."""
         if self.pattern is None:
             return False
         answer, _ = await cluster.refresh(None)
@@ -31,7 +31,7 @@ class SubscribedTopics:
 
 
 async def partition_counts(cluster: Cluster, topics: Iterable[str]) -> dict[str, int]:
-    """How many partitions the topics have now; those that do not exist are left out."""
+    """Return how many partitions the topics have now; topics that do not exist are left out."""
     wanted = sorted(set(topics))
     if not wanted:
         return {}

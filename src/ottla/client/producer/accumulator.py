@@ -1,19 +1,18 @@
-"""Records on their way: batches per partition, in order, each with its place in the producer's sequence.
+"""Records that wait to be sent or acknowledged: batches per partition, in order, each with its base sequence.
 
-Pure bookkeeping without I/O; `client.producer` fills it, `client.sender` drains it and reports what became of each
-batch.
+Pure bookkeeping without I/O; `producer.producer` fills it, `producer.sender` sends the batches and reports the results.
 
 Rules:
-- A record is encoded into its batch when it is appended; nothing else of it is kept, except the future of who asked.
-  What cannot be encoded leaves no trace: the next record finds everything as if nobody had tried.
-- With idempotence a batch gets its place in the sequence when it is first sent, and keeps it. What fails in a way that
-  passes goes back among those that wait, in order, and is sent again only as the oldest one outstanding; so retries
-  cannot overtake.
-- Batches of one partition that are under way at the same time all have the same identity (producer id and epoch).
-  Until a first batch of an identity is acknowledged only that one is under way: a broker that does not know a producer
-  takes whichever sequence number comes first for its beginning.
-- A batch that may be in the log is sent again with the same bytes, which lets the broker recognise it. When a batch in
-  the middle is given up, those behind it are numbered anew once all answers are in (`_restart`).
+- A record is encoded into its batch when it is appended; nothing else of it is kept, except the future of a caller that
+  waits for it. A record that cannot be encoded leaves no trace in the batch.
+- With idempotence a batch gets its sequence number when it is first sent, and keeps it. A batch with a transient error
+  goes back to the waiting ones, in order, and is sent again only as the oldest one outstanding; so retries cannot
+  overtake.
+- Batches of one partition that are in flight at the same time all have the same identity (producer id and epoch).
+  Until the first batch of an identity is acknowledged only that one is in flight: a broker that does not know a
+  producer accepts whichever sequence number comes first as its beginning.
+- A batch that may be in the log is sent again with the same bytes, so that the broker recognises it. When a batch in
+  the middle is given up, those behind it get new sequence numbers once all answers are in (`_restart`).
 """
 
 import asyncio
@@ -36,18 +35,18 @@ from ottla.records.compress import Codec, compress
 from ottla.records.crc import crc32c
 from ottla.records.record import Headers, records
 
-# Varints of length, deltas, key and value sizes and header count: what a record takes besides its own bytes, at most.
+# The most that a record takes besides its own bytes: varints of length, deltas, key and value sizes and header count.
 RECORD_OVERHEAD_BYTES = 21
 HEADER_OVERHEAD_BYTES = 10
 _SEQUENCE_SPAN = 2**31  # sequence numbers wrap from 2^31 - 1 to 0
-_PRODUCER = Struct(">qhi")  # producer id, epoch, base sequence: neighbours in the batch's header
-# Zigzag varints of the numbers that fit one or two bytes: looked up, because they are half the work per record.
+_PRODUCER = Struct(">qhi")  # producer id, epoch, base sequence: adjacent in the batch header
+# Zigzag varints of the numbers that fit one or two bytes, as a table, because they are half the work per record.
 _VARINTS = [bytes((n << 1,)) for n in range(64)] + [bytes((n << 1 & 0x7F | 0x80, n >> 6)) for n in range(64, 2048)]
 _NULL = b"\x01"  # the varint of -1
 
 
 class RecordMetadata(NamedTuple):
-    """Where an acknowledged record lies; the offset is -1 when the broker did not tell (acks=0, old duplicates)."""
+    """Partition, offset and timestamp of an acknowledged record; offset -1 if unknown (acks=0, old duplicates)."""
 
     topic: str
     partition: int
@@ -56,7 +55,7 @@ class RecordMetadata(NamedTuple):
 
 
 class Sealing(NamedTuple):
-    """How records become a batch."""
+    """The settings with which records are sealed into a batch."""
 
     codec: Codec = Codec.NONE
     level: int | None = None
@@ -64,7 +63,7 @@ class Sealing(NamedTuple):
 
 
 def headers_size_bytes(headers: Headers) -> int:
-    """An upper bound of what the headers take in an uncompressed batch."""
+    """Return an upper bound of the size of the headers in an uncompressed batch."""
     return sum(
         HEADER_OVERHEAD_BYTES + 4 * len(name) + (len(content) if content is not None else 0)
         for name, content in headers
@@ -72,7 +71,7 @@ def headers_size_bytes(headers: Headers) -> int:
 
 
 class ProducerBatch:
-    """Records of one partition that travel together, and the futures of those who want to hear of them."""
+    """A batch of records of one partition, and the futures of callers that wait for their acknowledgement."""
 
     __slots__ = (
         "_positions",
@@ -93,24 +92,24 @@ class ProducerBatch:
     )
 
     def __init__(self, number: tuple[int, ...], created_at_s: float) -> None:
-        self.number = number  # the place in its partition's queue; halves add a digit to that of the whole
+        self.number = number  # position in its partition's queue; halves of a split batch add a digit
         self.created_at_s = created_at_s
         self.payload = bytearray()
         self.count = 0
         self.base_timestamp = self.max_timestamp = -1
-        # Of the records that somebody waits for. Three lists, not one of tuples: less for the garbage collector.
+        # For the records with a future. Three lists, not one of tuples: less work for the garbage collector.
         self.futures: list[asyncio.Future[RecordMetadata]] = []
         self._positions: list[int] = []
         self._timestamps: list[int] = []
-        self.size_bytes = HEADER_BYTES  # uncompressed; what it takes of the buffer
+        self.size_bytes = HEADER_BYTES  # uncompressed; counted in the buffer
         self.attempts = 0
-        self.in_doubt = False  # an attempt ended without an answer: the broker may have it
+        self.in_doubt = False  # an attempt ended without an answer: the batch may be in the log
         self.identity = ProducerIdentity()
         self.sequence = -1
-        self.data: bytearray | None = None  # sealed at the first attempt; nothing is added afterwards
+        self.data: bytearray | None = None  # sealed at the first attempt; no record is added afterwards
 
     def add(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> int:
-        """Encode one record at the end; returns the bytes it took. One that cannot be encoded changes nothing."""
+        """Encode one record at the end; return its size in bytes. A record that cannot be encoded changes nothing."""
         payload, count = self.payload, self.count
         delta = timestamp - self.base_timestamp if count else 0
         before = len(payload)
@@ -137,7 +136,7 @@ class ProducerBatch:
                 length = number[len(body)]
                 payload += length
                 payload += body
-            except IndexError:  # one of the numbers is larger than the table
+            except IndexError:  # a number is too large for the table
                 put_record(payload, count, delta, key, value, headers)
         if count == 0:
             self.base_timestamp = self.max_timestamp = timestamp
@@ -149,20 +148,20 @@ class ProducerBatch:
         return grown
 
     def watch(self, position: int, timestamp: int, future: "asyncio.Future[RecordMetadata]") -> None:
-        """The future ends when the record at this position is acknowledged, or has failed."""
+        """Complete the future when the record at this position is acknowledged, or has failed."""
         self.futures.append(future)
         self._positions.append(position)
         self._timestamps.append(timestamp)
 
     def seal(self, how: Sealing) -> bytearray:
-        """The batch's bytes, compressed once; its place in the sequence may still be stamped in."""
+        """Return the batch's bytes, compressed once; producer id, epoch and sequence may still be written into them."""
         if self.data is None:
             self.data = self._assembled(self.payload, how)
             self.payload = bytearray()
         return self.data
 
     def fill(self, records: EncodedRecords, how: Sealing) -> None:
-        """Make it a batch of records that are encoded already, and seal it: nothing is added to them."""
+        """Fill the batch with records that are encoded already, and seal it: no record can be added."""
         assert self.count == 0
         self.count, self.base_timestamp, self.max_timestamp = records.record_count, *records[3:]
         self.size_bytes += len(records.data)
@@ -184,14 +183,16 @@ class ProducerBatch:
         )
 
     def assign(self, identity: ProducerIdentity, sequence: int) -> None:
-        """Give the batch its place in the sequence."""
+        """Set the batch's producer id, epoch and base sequence."""
         self.identity, self.sequence = identity, sequence
         if self.data is not None:
             _PRODUCER.pack_into(self.data, PRODUCER_ID_AT, identity.producer_id, identity.epoch, sequence)
             pack_crc_into(self.data, CRC_AT, crc32c(memoryview(self.data)[ATTRIBUTES_AT:]))
 
     def halves(self) -> "list[ProducerBatch]":
-        """The same records in two batches, for a broker that finds this one too large; sequences stay as they are."""
+        """Split the records into two batches, for a broker that refused this one as too large; sequences stay as they
+        are.
+        """
         assert self.data is not None
         middle = self.count // 2
         halves = [ProducerBatch((*self.number, half), self.created_at_s) for half in range(2)]
@@ -207,7 +208,7 @@ class ProducerBatch:
 
     def acknowledge(self, partition: TopicPartition, base_offset: int, log_append_time: int) -> None:
         topic, index = partition
-        new = tuple.__new__  # what `RecordMetadata(...)` does, without the detour
+        new = tuple.__new__  # the same as `RecordMetadata(...)`, but faster
         for position, timestamp, future in zip(self._positions, self._timestamps, self.futures, strict=True):
             if not future.done():
                 offset = base_offset + position if base_offset >= 0 else -1
@@ -218,12 +219,12 @@ class ProducerBatch:
         for future in self.futures:
             if not future.done():
                 future.set_exception(error)
-                # `flush` and the next send may be all that the caller looks at: no warning for the rest.
+                # Mark the exception as retrieved: the caller may check only `flush` or its next send.
                 future.exception()
 
 
 class PartitionQueue:
-    """The batches of one partition that are not settled yet: those that wait and those under way, each in order."""
+    """The unsettled batches of one partition: those that wait and those in flight, each in order."""
 
     __slots__ = (
         "_created",
@@ -246,21 +247,21 @@ class PartitionQueue:
         self.waiting: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
         self.retry_at_s = 0.0
-        self.tries = 0  # that failed in a row: what the backoff grows with
-        self.trouble: Exception | None = None  # why the last attempt that failed did so
-        self.tried: tuple[int, int] | None = None  # the leader, and its epoch, that the last attempt went to
+        self.tries = 0  # failed attempts in a row, by which the backoff grows
+        self.trouble: Exception | None = None  # the error of the last failed attempt
+        self.tried: tuple[int, int] | None = None  # leader and leader epoch of the last attempt
         self._created = 0
         self._identity = ProducerIdentity()
-        self._known = False  # the broker acknowledged something of this identity
-        # The last identity with a number that is known to be missing, and whose number that is.
+        self._known = False  # the broker has acknowledged a batch of this identity
+        # The last identity of which a batch is known to be missing in the log, and that batch's number.
         self._gap: tuple[ProducerIdentity, tuple[int, ...]] | None = None
         self._next_sequence = 0
-        self._restart = False  # number what waits anew as soon as nothing is under way
+        self._restart = False  # assign new sequence numbers to the waiting batches once none is in flight
 
     # --- filling ------------------------------------------------------------------------------------------------
 
     def open_batch(self, size_bytes: int, batch_size_bytes: int) -> ProducerBatch | None:
-        """The batch that takes a record of this size, if there is one."""
+        """Return the batch that takes a record of this size, or None."""
         if self.waiting:
             batch = self.waiting[-1]
             if batch.data is None and batch.attempts == 0 and batch.size_bytes + size_bytes <= batch_size_bytes:
@@ -268,17 +269,17 @@ class PartitionQueue:
         return None
 
     def new_batch(self, now_s: float) -> ProducerBatch:
-        """The batch that will come next. It belongs to the queue when it holds something (`take`)."""
+        """Create the next batch. It joins the queue once it holds a record (`take`)."""
         return ProducerBatch((self._created + 1,), now_s)
 
     def take(self, batch: ProducerBatch) -> None:
-        """A new batch, behind all others."""
+        """Append a new batch behind all others."""
         self._created += 1
         self.waiting.append(batch)
 
     @property
     def newest(self) -> tuple[int, ...]:
-        """The number of the last batch so far."""
+        """The number of the newest batch."""
         return (self._created,)
 
     def settled_up_to(self, number: tuple[int, ...]) -> bool:
@@ -290,7 +291,7 @@ class PartitionQueue:
     # --- draining -----------------------------------------------------------------------------------------------
 
     def ready_at_s(self, linger_s: float, batch_size_bytes: int, *, flushing: bool) -> float | None:
-        """When the first of those that wait may leave; None while there is none."""
+        """Return when the first waiting batch may be sent; None if there is none."""
         if not self.waiting:
             return None
         first = self.waiting[0]
@@ -298,7 +299,7 @@ class PartitionQueue:
         return max(self.retry_at_s, first.created_at_s + (0.0 if full or flushing else linger_s))
 
     def may_start(self, identity: ProducerIdentity, in_flight_max: int) -> bool:
-        """Whether the first of those that wait may join those under way (see the rules above)."""
+        """Return whether the first waiting batch may be sent beside those in flight (see the rules above)."""
         if not self.in_flight:
             return True
         if identity.producer_id < 0:
@@ -311,7 +312,7 @@ class PartitionQueue:
         return self._known and identity == self._identity and len(self.in_flight) < in_flight_max
 
     def start(self, identity: ProducerIdentity) -> ProducerBatch:
-        """Take the first batch; with idempotence it gets its place in the sequence unless it has one."""
+        """Take the first batch to send it; with idempotence assign a sequence number unless it has one."""
         if self._restart and not self.in_flight:
             self._unnumber()
         batch = self.waiting.popleft()
@@ -328,7 +329,9 @@ class PartitionQueue:
         return batch
 
     def _unnumber(self) -> None:
-        """Nothing is under way, so all that is known to be missing in the log may get other numbers."""
+        """Remove the sequence numbers of waiting batches that are known to be missing in the log; none may be in
+        flight.
+        """
         self._restart = False
         for batch in self.waiting:
             if batch.sequence >= 0 and not batch.in_doubt:
@@ -343,20 +346,20 @@ class PartitionQueue:
         )
 
     def finish(self, batch: ProducerBatch) -> None:
-        """The batch is in the log."""
+        """Remove a batch that was acknowledged."""
         self.in_flight.remove(batch)
         self.retry_at_s, self.tries = 0.0, 0
         if batch.identity == self._identity:
             self._known = True
 
     def retry(self, batch: ProducerBatch, at_s: float) -> None:
-        """The batch is to be sent again, not before `at_s`."""
+        """Put the batch back among those that wait, to be sent again not before `at_s`."""
         self.in_flight.remove(batch)
         self._put_in_order(self.waiting, batch)
         self.retry_at_s = at_s
 
     def renumber(self, batch: ProducerBatch) -> None:
-        """The batch, surely not in the log, goes again under another identity; so does what comes after it."""
+        """Put back a batch that is surely not in the log, to be sent under another identity; so are those after it."""
         self.in_flight.remove(batch)
         self._put_in_order(self.waiting, batch)
         self._retire(batch)
@@ -369,7 +372,7 @@ class PartitionQueue:
             self._put_in_order(self.waiting, half)
 
     def drop(self, batch: ProducerBatch) -> bool:
-        """Give a batch up. The result says whether it leaves a hole: its identity is of no use to what follows then."""
+        """Give a batch up. Return whether it leaves a gap in the sequence, which makes the identity useless."""
         if batch in self.in_flight:
             self.in_flight.remove(batch)
         else:
@@ -390,13 +393,14 @@ class PartitionQueue:
         return False
 
     def doubt(self, batch: ProducerBatch) -> None:
-        """The broker may have this batch, unless one before it is known to be missing."""
+        """Note that the batch may be in the log, unless one before it is known to be missing."""
         if self._gap is None or batch.identity != self._gap[0] or batch.number <= self._gap[1]:
             batch.in_doubt = True
 
     def _retire(self, missing: ProducerBatch) -> None:
-        """A number of an identity is missing in the log. The broker takes nothing after a gap, so what was numbered
-        behind it is missing as well, and is numbered anew when all answers are in."""
+        """Note that a batch of an identity is missing in the log. The broker accepts nothing after a gap, so the
+        batches behind it are missing as well, and get new sequence numbers when all answers are in.
+        """
         identity = missing.identity
         self._gap = identity, missing.number
         self._restart = True

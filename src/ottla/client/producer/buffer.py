@@ -1,6 +1,6 @@
-"""The producer's bound on memory: how many bytes of records wait, and who waits for room.
+"""The producer's bound on memory: counts the bytes of buffered records, and lets callers wait for room.
 
-Rule: of those who wait, the one that came first is let in first, as soon as its record fits.
+Rule: callers that wait are served in order of arrival, each as soon as its record fits.
 """
 
 import asyncio
@@ -8,21 +8,21 @@ from collections import deque
 
 
 class Buffer:
-    """Counts bytes; the records themselves lie in the queues."""
+    """Counts the buffered bytes; the records themselves are in the queues."""
 
     __slots__ = ("_closed", "_limit_bytes", "_waiting", "used_bytes")
 
     def __init__(self, limit_bytes: int) -> None:
         self.used_bytes = 0
         self._limit_bytes = limit_bytes
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()  # who waits, for how much
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()  # size and future of each waiting caller
         self._closed = False
 
     def has_room(self, size_bytes: int) -> bool:
         return self.used_bytes + size_bytes <= self._limit_bytes
 
     async def wait_for_room(self, size_bytes: int) -> None:
-        """Until a record of this size fits, or the producer is closed."""
+        """Wait until a record of this size fits, or the producer is closed."""
         place = self._waiting.append
         while not self.has_room(size_bytes) and not self._closed:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -30,12 +30,12 @@ class Buffer:
             try:
                 await waiter
             except asyncio.CancelledError:
-                self.free()  # whoever gives up, even if it was let in already, leaves the room to the next
+                self.free()  # a cancelled caller, even if it had room already, leaves it to the next
                 raise
-            place = self._waiting.appendleft  # somebody was quicker: it keeps its place
+            place = self._waiting.appendleft  # another caller took the room: keep the first place
 
     def free(self, size_bytes: int = 0) -> None:
-        """Records left the buffer, or somebody who waited for room."""
+        """Release the bytes of records that left the buffer, and wake callers that fit now."""
         self.used_bytes -= size_bytes
         room_bytes = self._limit_bytes - self.used_bytes
         while self._waiting and (self._waiting[0][0] <= room_bytes or self._waiting[0][1].done() or self._closed):
@@ -45,6 +45,6 @@ class Buffer:
                 room_bytes -= wanted_bytes
 
     def close(self) -> None:
-        """Let everybody go."""
+        """Wake all callers that wait."""
         self._closed = True
         self.free()

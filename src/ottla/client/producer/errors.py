@@ -1,23 +1,23 @@
-"""What the errors of Produce mean for a producer: Kafka's codes, sorted by what can be done about them."""
+"""The error codes of Produce by their meaning for a producer."""
 
 from ottla.client.errors import ClientError, UnsupportedApi
 from ottla.model.errors import ApiError, ErrorCode
 
 SUCCESS = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
-# The batch may be in the log although the answer is an error.
+# The batch may be in the log despite the error.
 IN_DOUBT = (
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,  # it may have led when it appended, and not any more when all should have it
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,  # it may have led at the append, and not when the replicas had it
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.UNKNOWN_SERVER_ERROR,
 )
-# The broker does not know what came before.
+# The broker does not know the sequence before this batch.
 LOST_TRACK = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
 TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
-# Somebody else leads the partition, or is about to.
+# Another broker leads the partition, or is about to.
 MOVED = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_LEADER_EPOCH,
@@ -30,12 +30,12 @@ MOVED = (
 
 
 def has_moved(error: Exception) -> bool:
-    """Whether to look for another leader at once, because this one is gone or is none any more."""
+    """Return whether to look up the leader at once, because the broker is gone or does not lead any more."""
     return error.code in MOVED if isinstance(error, ApiError) else isinstance(error, ClientError)
 
 
 def is_final(error: Exception) -> bool:
-    """Whether trying again cannot help."""
+    """Return whether a retry cannot help."""
     if isinstance(error, ApiError):
         return not error.code.retriable
     return isinstance(error, UnsupportedApi) or not isinstance(error, ClientError)

@@ -1,12 +1,12 @@
 """Transactions that one process opened and another one ends: two-phase commit over Kafka's own requests.
 
-A producer delivers everything and hands its transaction over (`Producer.hand_over`). Whoever has the `OpenTransaction`
-ends it, from anywhere, any number of times.
+A producer delivers everything and hands its transaction over (`Producer.hand_over`). Any process that has the
+`OpenTransaction` can end it, any number of times.
 
 Rules:
-- The coordinator is the judge: it knows which transaction the producer id and the epoch belong to. An end that is asked
-  for again is answered as the first time. An end of a transaction that ended otherwise (it timed out, or somebody took
-  the id) is refused, and changes nothing.
+- The coordinator decides: it knows which transaction the producer id and the epoch belong to. A repeated end gets the
+  same answer as the first. The end of a transaction that ended otherwise (it timed out, or another producer took the
+  id) is refused, and changes nothing.
 - A refusal does not tell how the transaction ended: its records do (`is_committed`).
 """
 
@@ -20,7 +20,7 @@ from ottla.model.ids import TopicPartition
 from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
 
-# The transaction is not (or no longer) one of this producer id and epoch that could be ended so.
+# No transaction of this producer id and epoch can be ended in this way (any more).
 REFUSED = (
     ErrorCode.PRODUCER_FENCED,
     ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -32,7 +32,7 @@ _OPEN = "Ongoing"
 
 
 async def end(cluster: Cluster, transaction: OpenTransaction, *, committed: bool) -> bool:
-    """Commit or abort; False if the coordinator refuses, because that is not what became of the transaction."""
+    """Commit or abort; return False if the coordinator refuses, because the transaction ended otherwise."""
     request = EndTxnRequest(
         transactional_id=transaction.transactional_id,
         producer_id=transaction.producer_id,
@@ -54,7 +54,7 @@ async def end(cluster: Cluster, transaction: OpenTransaction, *, committed: bool
 
 
 async def find_open(cluster: Cluster, transactional_id: str) -> OpenTransaction | None:
-    """The transaction that is open under this id, if one is."""
+    """Return the open transaction of this id, or None."""
     coordinator = Coordinator(cluster, transactional_id, CoordinatorKind.TRANSACTION, shared=True)
     answer = await coordinator.call(
         DescribeTransactionsRequest(transactional_ids=[transactional_id]),
@@ -69,13 +69,14 @@ async def find_open(cluster: Cluster, transactional_id: str) -> OpenTransaction 
 
 
 class Untold(ClientError):
-    """Nobody can tell any more what became of a transaction: its record is gone."""
+    """The outcome of a transaction cannot be found out any more: its record is gone."""
 
 
 async def is_committed(cluster: Cluster, partition: TopicPartition, offset: int) -> bool:
-    """Whether a record of a transaction that has ended is visible. Waits until that is decided, which transactions of
-    others in the same partition may hold up. OffsetOutOfRange when retention has removed the record, Untold when
-    compaction has, or the broker never said where it is."""
+    """Return whether a record of an ended transaction is visible. Waits until that is decided, which other
+    transactions in the same partition may delay. Raises OffsetOutOfRange if retention has removed the record,
+    Untold if compaction has, or if the broker never returned its offset.
+    """
     if await _is_there(cluster, partition, offset, read_committed=True):
         return True
     if await _is_there(cluster, partition, offset, read_committed=False):

@@ -1,24 +1,24 @@
-"""Salted hot keys, the producer's side: one busy key spread over several partitions, the rest where it always was.
+"""Salted hot keys, the producer's side: spreads one busy key over several partitions, and no other keys.
 
 A key that carries a large part of the traffic makes one partition busy and its consumer late, however many partitions
-there are. A hot key is therefore cut into `shards`: its records go round over that many partitions. The key itself does
-not change, so every consumer sees it as it is; the header `ottla.salt` says which record of the key it is, and
-`client.salted_merge` restores the order from that.
+there are. A hot key is therefore divided into `shards`: its records go round-robin over that many partitions. The key
+itself does not change, so every consumer sees it as it is; the header `ottla.salt` numbers the records of the key, and
+`client.consumer.salted_merge` restores the order from that.
 
 Semantics:
 - Shard 0 is the key's ordinary partition; shard s lies s/shards of the way around. Record n of a hot key goes to shard
   n mod shards.
-- The header counts per producer (`source`), topic and key, from 0. Order is restored per producer, as records of
-  several producers have none among each other to begin with.
+- The header counts per producer (`source`), topic and key, from 0. Order is restored per producer; records of different
+  producers have no defined order anyway.
 - A key that was found to be hot stays hot as long as the producer lives. Its earlier records lie, unsalted, before
   number 0 in shard 0, so a merge that waits for number 0 has seen them: nothing is overtaken when a key gets hot.
 - A record that is never delivered (given up, or part of an aborted transaction) would be a gap that the merge has to
   wait out. The producer then begins again with a new source and number 0; order across that point is not kept.
 - A compacted topic keeps the latest record of a key per partition, hence up to one per shard: do not salt there.
 
-Finding hot keys is exact bookkeeping on bounded memory: `SpaceSaving` holds `counters` counters, never underestimates,
-and knows by how much it may overestimate. A key is hot when it surely has `detect` of the records in the present
-window. No randomness is involved but the source's name.
+Hot keys are found by exact counting in bounded memory: `SpaceSaving` has `counters` counters, never underestimates, and
+knows by how much it may overestimate. A key is hot when it surely has `detect` of the records in the present window.
+The only random value is the name of the source.
 """
 
 import heapq
@@ -37,7 +37,9 @@ _SOURCE_BITS = 64
 
 
 class Salt(NamedTuple):
-    """What the header says of a record: the `number`-th of its key by this source, which uses so many shards."""
+    """The contents of the header: the record is the `number`-th of its key by this source, which
+    uses so many shards.
+    """
 
     source: int
     number: int
@@ -49,7 +51,7 @@ class Salt(NamedTuple):
 
     @classmethod
     def decode(cls, content: bytes | None) -> "Salt | None":
-        """None for a header that is not ours."""
+        """Return the decoded header; None if it is not one of ours."""
         if content is None or len(content) != _SALT.size:
             return None
         salt = cls._make(_SALT.unpack(content))
@@ -58,13 +60,13 @@ class Salt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SaltedKeys:
-    """Which keys are spread, and how far.
+    """The keys that are spread, and over how many shards.
 
     hot       keys known to be hot, with the number of shards of each
     detect    the share of a window's records that makes a key hot by itself (0.05: every twentieth); None: never
-    shards    how far keys that were found out are spread
-    counters  how many keys are watched at a time; keys with a share above 1/counters cannot hide
-    window    after so many records all counts are halved, so that the past fades
+    shards    the number of shards of keys that were detected
+    counters  how many keys are counted at a time; keys with a share above 1/counters are always detected
+    window    after so many records all counts are halved, so that old records count less
     """
 
     hot: Mapping[bytes, int] = field(default_factory=dict)
@@ -85,7 +87,7 @@ class SaltedKeys:
 class SpaceSaving:
     """The most frequent items of a stream in bounded memory (Metwally, Agrawal, El Abbadi 2005).
 
-    An item that is not watched takes over the smallest counter, and that counter's count as its possible error.
+    An item without a counter takes over the smallest one, and that counter's count as its possible error.
     """
 
     def __init__(self, counters: int) -> None:
@@ -95,7 +97,7 @@ class SpaceSaving:
         self.total = 0
 
     def add(self, item: bytes) -> int:
-        """Count one more; returns how often the item occurred at least."""
+        """Count the item once more; return the least number of times that it occurred."""
         self.total += 1
         known = self._counts.get(item)
         if known is not None:
@@ -107,7 +109,7 @@ class SpaceSaving:
         return 1
 
     def halve(self) -> None:
-        """Let the past fade."""
+        """Halve all counts, so that old items count less."""
         self.total //= 2
         self._counts = {
             item: (count // 2, error // 2) for item, (count, error) in self._counts.items() if count // 2 > 0
@@ -127,7 +129,7 @@ class SpaceSaving:
 
 
 class Salter:
-    """One producer's hot keys and their counts."""
+    """The hot keys of one producer, and the numbers of their records."""
 
     def __init__(self, keys: SaltedKeys, rng: Random) -> None:
         self._keys = keys
@@ -140,11 +142,11 @@ class Salter:
 
     @property
     def hot_keys(self) -> dict[bytes, int]:
-        """The keys that are spread at present, and over how many shards."""
+        """Return the hot keys and the number of shards of each."""
         return dict(self._hot)
 
     def place(self, topic: str, key: bytes, partition_count: int) -> tuple[int, Salt] | None:
-        """Partition and salt of the next record of this key; None when it is not hot."""
+        """Return partition and salt of the next record of this key; None if it is not hot."""
         shards = self._hot.get(key)
         if shards is None:
             if self._sketch is None or not self._is_found(key, self._sketch):
@@ -158,7 +160,7 @@ class Salter:
         return partition, Salt(self._source, number, shard, shards)
 
     def restart(self) -> None:
-        """A record that has a number will never be read: go on as another source, from number 0."""
+        """Continue as a new source, from number 0, because a numbered record will never be read."""
         self._source = self._rng.getrandbits(_SOURCE_BITS)
         self._numbers.clear()
 
@@ -167,7 +169,7 @@ class Salter:
             sketch.halve()
         occurred = sketch.add(key)
         assert self._keys.detect is not None
-        # Half a window must have been seen: the first records of a stream say nothing about shares.
+        # At least half a window must have been seen: the first records of a stream say nothing about shares.
         if sketch.total * 2 < self._keys.window or occurred < self._keys.detect * sketch.total:
             return False
         if self._found >= limits.HOT_KEYS_FOUND_MAX:

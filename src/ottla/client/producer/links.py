@@ -1,8 +1,8 @@
-"""The way of a producer to one broker, and an eye on it.
+"""A producer's connection to one broker, and a watch for missing answers.
 
-A broker that is dead to the world (a stopped process, a machine without power) neither answers nor refuses, and
-a request waits for it until it times out. So whoever owes answers and gives none for a second is reported, and again
-every second: the owner may then find out that others lead by now, and give the connection up.
+A dead broker (a stopped process, a machine without power) neither answers nor refuses, and a request to it waits until
+it times out. So a broker that owes answers and has given none for a second is reported, and again every second: the
+sender may then find out that other brokers lead the partitions by now, and close the connection.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Link:
         self.is_silent = False
 
     def abandon(self) -> None:
-        """Wait no longer for what is under way."""
+        """Close the connection, so that requests in flight fail at once."""
         if self.connection is not None:
             self.connection.close()
 

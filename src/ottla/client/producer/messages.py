@@ -1,7 +1,7 @@
-"""Batches as a Produce request, and its answer by partitions.
+"""Produce requests from batches, and their answers by partition.
 
-Topics go by id since version 13; where the id of one is not known, because the broker that we asked is too old to tell,
-the whole request goes by names, in an older version.
+Topics are named by id since version 13; if the id of one is not known, because the broker is too old to return it, the
+whole request uses names, in an older version.
 """
 
 from typing import NamedTuple
@@ -19,22 +19,22 @@ Sent = list[tuple[PartitionQueue, ProducerBatch]]
 
 
 class Produce(NamedTuple):
-    """A request, and the names behind its topic ids."""
+    """A Produce request, and the names of its topic ids."""
 
     message: ProduceRequest
     names: dict[bytes, str]
 
     def version_max(self, at_most: int | None) -> int | None:
-        """The newest version that can carry it, if that is not the newest of all."""
+        """Return the newest version that can carry the request; None: no limit."""
         return min(at_most or _BY_ID_SINCE, _BY_ID_SINCE - 1) if NO_ID in self.names else at_most
 
     def names_in(self, version: int) -> dict[bytes, str] | None:
-        """What the ids in the answer mean; None in a version that has names."""
+        """Return the names of the topic ids in the answer; None in a version that has names."""
         return self.names if version >= _BY_ID_SINCE else None
 
 
 def produce(sent: Sent, metadata: Metadata, options: ProducerOptions) -> Produce:
-    """A request with these batches, which are sealed."""
+    """Return a request with these sealed batches."""
     topics: dict[str, TopicData] = {}
     names: dict[bytes, str] = {}
     for queue, batch in sent:
@@ -59,7 +59,7 @@ def produce(sent: Sent, metadata: Metadata, options: ProducerOptions) -> Produce
 def by_partition(
     reply: ProduceResponse, names: dict[bytes, str] | None
 ) -> dict[tuple[str | None, int], PartitionAnswer]:
-    """What became of each (topic, partition)."""
+    """Return the answer for each (topic, partition)."""
     return {
         (topic.name if names is None else names.get(topic.topic_id), each.index): each
         for topic in reply.responses

@@ -1,4 +1,4 @@
-"""How a producer batches and how sure it wants to be; Kafka's names and defaults, units last."""
+"""Settings of a producer; Kafka's names and defaults, units last."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ottla.records.compress import Codec
 # (topic, key, value, number of partitions) -> partition
 Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
 
-# What the broker remembers per producer and partition, and therefore what idempotence can keep in order.
+# The number of batches that the broker remembers per producer and partition, which bounds idempotence.
 IDEMPOTENT_IN_FLIGHT_MAX = 5
 
 
@@ -20,13 +20,13 @@ class ProducerOptions:
     """Settings of one producer.
 
     `max_in_flight` bounds the requests per broker, and with idempotence the batches per partition. Without idempotence
-    more than one may reorder records when a batch is retried, as in Kafka.
+    a value above one may reorder records when a batch is retried, as in Kafka.
     """
 
     acks: int = -1
-    # Whether retries neither repeat nor reorder records; it needs acks=-1, and None means: if that is so.
+    # Whether retries neither repeat nor reorder records; it needs acks=-1. None: on if acks allows it.
     idempotent: bool | None = None
-    # Kafka's names are taken as well: "none", "gzip", "snappy", "lz4", "zstd".
+    # Kafka's names are accepted as well: "none", "gzip", "snappy", "lz4", "zstd".
     codec: Codec | str = Codec.NONE
     codec_level: int | None = None
     linger_ms: float = 5.0
@@ -40,7 +40,7 @@ class ProducerOptions:
     # How long a send may wait for metadata and for room in the buffer.
     max_block_ms: int = 60_000
     auto_create_topics: bool = True
-    # Decides for records without an explicit partition; None: hash of the key as in Java, sticky without a key.
+    # Chooses the partition of records without an explicit one; None: hash of the key as in Java, sticky without a key.
     partitioner: Partitioner | None = None
     # Hot keys that are spread over several partitions; comes before the partitioner.
     salted_keys: SaltedKeys | None = None
@@ -66,7 +66,7 @@ class ProducerOptions:
 
     @property
     def compression(self) -> Codec:
-        """The codec, whichever way it was named."""
+        """The codec, however it was named."""
         return _codec(self.codec)
 
     @property

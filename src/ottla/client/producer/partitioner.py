@@ -1,10 +1,10 @@
-"""Which partition a record goes to when the caller does not say.
+"""The choice of a partition for records without an explicit one.
 
 Rules:
 - A key goes where Kafka's Java producer would send it: murmur2 of the key bytes, sign bit cleared, modulo the number of
-  partitions. Records written by both kinds of producer therefore meet in one partition.
+  partitions. So records of a key from both kinds of producers are in the same partition.
 - Records without a key stick to one partition until about a batch of bytes went there, then move on (KIP-794), which
-  makes fewer and fuller batches than a round robin. Partitions without a leader are passed over.
+  makes fewer and fuller batches than a round robin. Partitions without a leader are skipped.
 - `RoundRobin` and any function of the same form may be given instead (`ProducerOptions.partitioner`).
 """
 
@@ -57,9 +57,9 @@ class StickyPartitions:
         self._current: dict[str, _Stay] = {}
 
     def choose(self, topic: TopicInfo, size_bytes: int) -> int:
-        """Pick for a record of this size."""
+        """Return the partition for a record of this size."""
         stay = self._current.get(topic.name)
-        # A new view of the topic may have other leaders, so it ends the stay as well.
+        # Changed metadata of the topic may have other leaders, so a partition is chosen anew.
         if stay is None or stay.left_bytes <= 0 or stay.topic is not topic:
             stay = self._current[topic.name] = self._move(topic, stay)
         stay.left_bytes -= size_bytes
@@ -75,7 +75,7 @@ class StickyPartitions:
 
 
 class _Stay:
-    """A stay at one partition."""
+    """The partition that keyless records currently go to."""
 
     __slots__ = ("left_bytes", "partition", "topic")
 
@@ -86,7 +86,7 @@ class _Stay:
 
 
 class RoundRobin:
-    """Record after record to the next partition, whatever its key: `ProducerOptions(partitioner=RoundRobin())`."""
+    """Sends each record to the next partition, whatever its key: `ProducerOptions(partitioner=RoundRobin())`."""
 
     def __init__(self) -> None:
         self._next: dict[str, int] = {}

@@ -1,18 +1,18 @@
 """The producer: records in, acknowledgements out, in order and (with idempotence) exactly once per partition.
 
 Rules:
-- `send` waits until the record is acknowledged; `enqueue` waits only for room and metadata and hands back a future;
-  `post` does without the future, which is cheapest: a failure of a posted record is raised by the next `post`, `flush`
-  or `close`. Records of one partition are appended in the order of these calls, also where many tasks send at once.
-- Per broker and per partition up to `max_in_flight` batches are under way. What fails in a way that passes is sent
+- `send` waits until the record is acknowledged; `enqueue` waits only for room and metadata and returns a future; `post`
+  does without the future, which is cheapest: the failure of a posted record is raised by the next `post`, `flush` or
+  `close`. Records of one partition are appended in the order of these calls, also if many tasks send at once.
+- Per broker and per partition up to `max_in_flight` batches are in flight. Batches with a transient error are sent
   again until `delivery_timeout_ms` is over; with idempotence neither order nor count suffers.
-- When it cannot be known whether a given-up batch is in the log, the producer takes a new producer id, so that the
-  sequence of what follows has no hole.
-- `buffer_bytes` bounds the records that wait. A call waits only for room in the buffer, and for the partitions of a
-  topic that is not known yet; both together up to `max_block_ms`. A broker that is away holds up no call: what is known
-  of a topic stays good for choosing a partition, and the sender looks for the leaders.
+- When it is unknown whether a given-up batch is in the log, the producer takes a new producer id, so that the
+  sequence of the following batches has no gap.
+- `buffer_bytes` bounds the buffered records. A call waits only for room in the buffer, and for the metadata of a topic
+  that is not known yet; both together up to `max_block_ms`. An unreachable broker holds up no call: cached metadata is
+  good enough for choosing a partition, and the sender looks up the leaders.
 - With a `transactional_id` every record belongs to a transaction: see `transaction`.
-- What was taken is delivered, also when an exception ends the block: see `__aexit__`.
+- Buffered records are delivered, also when an exception ends the block: see `__aexit__`.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ __all__ = ["Producer", "ProducerOptions"]
 
 log = logging.getLogger(__name__)
 
-# What comes of a record that cannot be encoded.
+# Raised for a record that cannot be encoded.
 _MISTAKES = (TypeError, ValueError, AttributeError)
 
 
@@ -64,13 +64,13 @@ class Producer:
         self._topics = self._cluster.metadata.topics
         self._sticky = StickyPartitions(rng, self.options.batch_size_bytes)
         self._salter = Salter(self.options.salted_keys, rng) if self.options.salted_keys is not None else None
-        # Looked at for every record, so kept at hand.
+        # Used for every record, so cached in attributes.
         self._batch_size_bytes = self.options.batch_size_bytes
         self._max_request_bytes = self.options.max_request_bytes
         self._buffer_bytes = self.options.buffer_bytes
         self._is_plain = self._salter is None and self.options.partitioner is None
         self._turns = Turns()
-        self._failures = 0  # of the sender, as far as the salter knows of them
+        self._failures = 0  # the sender's count of failures when the salter last saw it
         self._now_ms = self._cluster.options.now_ms
         self._transactions: Transactions | None = None
         if self.options.transactional_id is not None:
@@ -84,13 +84,16 @@ class Producer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Deliver what waits, whatever ended the block: a consumer may have committed the records that led to it. A
-        transaction cannot be completed any more once the block has failed: what waits of it is discarded."""
+        """Deliver the buffered records, whatever ended the block: a consumer may have committed the records that led
+        to them. The buffered records of a transaction are discarded, because it cannot be completed once the block
+        has failed.
+        """
         await self.close_after(error)
 
     async def close_after(self, error: BaseException | None) -> None:
-        """Close, while this exception is on its way. What could not be delivered is raised, with that exception as its
-        context; an interruption (a cancelled task, Ctrl-C) waits a bounded time, and stays what it is, with a note."""
+        """Close while this exception is being handled. A failed delivery is raised, with that exception as its
+        context; an interruption (a cancelled task, Ctrl-C) waits a bounded time and is raised itself, with a note.
+        """
         discard = error is not None and self._transactions is not None
         if error is None or isinstance(error, Exception):
             await self.close(discard=discard)
@@ -102,8 +105,9 @@ class Producer:
             log.warning("the producer was interrupted, and posted records were not delivered: %s", failure)
 
     async def close(self, *, discard: bool = False, timeout_ms: float | None = None) -> None:
-        """Deliver what waits (unless it is to be discarded) and stop. What is not delivered within `timeout_ms`, or
-        within the delivery timeout, fails."""
+        """Deliver the buffered records (unless `discard` is set) and stop. Records that are not delivered within
+        `timeout_ms`, or within the delivery timeout, fail.
+        """
         try:
             if not discard and not self._sender.closed:
                 async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
@@ -118,7 +122,7 @@ class Producer:
                 await self._cluster.close()
 
     async def flush(self) -> None:
-        """Wait until everything sent so far is acknowledged or has failed; raises the failure of a posted record."""
+        """Wait until all records sent so far are acknowledged or have failed; raise the failure of a posted record."""
         await self._sender.flush()
         self._raise_failure()
 
@@ -130,14 +134,16 @@ class Producer:
     # --- transactions -------------------------------------------------------------------------------------------
 
     async def init_transactions(self) -> None:
-        """Take over the transactional id: older producers with it are fenced, what they left open is aborted.
+        """Take over the transactional id: older producers with it are fenced, and their open transaction is aborted.
 
-        The first transaction does it by itself.
+        The first transaction calls it if necessary.
         """
         await self._transactional().init()
 
     def transaction(self) -> Transaction:
-        """`async with producer.transaction() as txn:` commits at the end of the block, and aborts when it raises."""
+        """Return a transaction: `async with producer.transaction() as txn:` commits at the end, and aborts if the
+        block raises.
+        """
         return Transaction(self._transactional())
 
     def _transactional(self) -> Transactions:
@@ -146,11 +152,11 @@ class Producer:
         return self._transactions
 
     async def take(self) -> OpenTransaction:
-        """Take over the transactional id as `init_transactions` does, in a form that another process can `adopt`."""
+        """Take over the transactional id as `init_transactions` does, and return it for another process to `adopt`."""
         return await self._transactional().take()
 
     async def begin(self) -> None:
-        """Open a transaction that is not a block: `hand_over` or `abort` ends it."""
+        """Open a transaction without a block: `hand_over` or `abort` ends it."""
         await self._transactional().begin()
 
     async def abort(self) -> None:
@@ -158,11 +164,11 @@ class Producer:
         await self._transactional().abort()
 
     async def hand_over(self) -> OpenTransaction:
-        """Deliver everything, and leave the open transaction to whoever gets the result (`client.handover` ends it)."""
+        """Deliver everything, and return the open transaction for another process to end (`producer.handover`)."""
         return await self._transactional().hand_over()
 
     def adopt(self, transaction: OpenTransaction) -> None:
-        """Go on where another producer took the transactional id: it is fenced if somebody took it since."""
+        """Continue with a transactional id that another producer took over; fenced if yet another one took it since."""
         self._transactional().adopt(transaction)
 
     # --- sending ------------------------------------------------------------------------------------------------
@@ -190,7 +196,7 @@ class Producer:
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> "asyncio.Future[RecordMetadata]":
-        """Put one record into its partition's batch; the future ends when the record is acknowledged."""
+        """Put one record into its partition's batch; return a future that completes when the record is acknowledged."""
         future: asyncio.Future[RecordMetadata] = asyncio.Future()
         try:
             pairs: Headers = tuple((name, content) for name, content in headers) if headers else ()
@@ -215,7 +221,7 @@ class Producer:
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> None:
-        """Put one record into its partition's batch and leave it at that."""
+        """Put one record into its partition's batch and return, without a future."""
         if self._sender.failure is not None:
             self._raise_failure()
         try:
@@ -228,13 +234,14 @@ class Producer:
         except _MISTAKES as error:
             raise explained(error, topic, value, key, headers, partition, timestamp) from None
         if full:
-            await asyncio.sleep(0)  # a batch may leave: let the sender have it before the buffer is full
+            await asyncio.sleep(0)  # a batch is full: let the sender run before the buffer is full
 
     async def post_encoded(
         self, partition: TopicPartition, records: EncodedRecords, future: "asyncio.Future[RecordMetadata] | None" = None
     ) -> None:
-        """Send records that are encoded already (`records.build_columns`) as a batch of their own; afterwards they may
-        be overwritten. The future, if there is one, ends when the first of them is acknowledged."""
+        """Send records that are encoded already (`records.build_columns`) as a batch of their own; afterwards their
+        memory may be overwritten. The future, if given, completes when the first of them is acknowledged.
+        """
         if self._sender.failure is not None:
             self._raise_failure()
         size_bytes = len(records.data) + HEADER_BYTES
@@ -266,7 +273,9 @@ class Producer:
         timestamp: int | None,
         future: "asyncio.Future[RecordMetadata] | None",
     ) -> bool | None:
-        """Encode the record into its batch if nothing is in the way (else None); True when a batch is full."""
+        """Encode the record into its batch if that needs no wait (else return None); return True
+        when a batch is full.
+        """
         sender = self._sender
         size_bytes = RECORD_OVERHEAD_BYTES + (len(value) if value is not None else 0)
         if key is not None:
@@ -291,7 +300,7 @@ class Producer:
             else:
                 partition, headers = self._choose(info, key, value, headers, size_bytes)
         elif partition >= len(info.partitions) and info.partition(partition) is None:
-            return None  # though it may have a queue: the topic was made anew, with fewer
+            return None  # there may be a queue: the topic was recreated with fewer partitions
         queue = self._queues.get((topic, partition))  # type: ignore[call-overload]  # equal to a TopicPartition
         if queue is None:
             if info.partition(partition) is None:
@@ -307,7 +316,7 @@ class Producer:
             grown = batch.add(timestamp, key, value, headers)
         except Exception:
             if self._salter is not None:
-                self._salter.restart()  # the number that it gave to this record will never be read
+                self._salter.restart()  # the number of this record will never be read
             raise
         if future is not None:
             batch.watch(batch.count - 1, timestamp, future)
@@ -327,10 +336,10 @@ class Producer:
         timestamp: int | None,
         future: "asyncio.Future[RecordMetadata] | None",
     ) -> bool:
-        """`_append` as soon as all who came before are served and nothing is in the way."""
+        """Run `_append` once all earlier callers are done and it does not have to wait."""
         mistake = None if topic in self._topics else mistake_in(topic, value, key, headers, partition, timestamp)
         if mistake is not None:
-            raise mistake  # before the topic is asked for, which may create it
+            raise mistake  # before the metadata request, which may create the topic
         async with self._patience(topic, partition), self._turns.of(topic):
             while (full := self._append(topic, value, key, headers, partition, timestamp, future)) is None:
                 await self._make_way(topic, value, key, headers, partition)
@@ -338,7 +347,7 @@ class Producer:
 
     @asynccontextmanager
     async def _patience(self, topic: str, partition: int | None) -> AsyncIterator[None]:
-        """Ends whatever waits inside after `max_block_ms`, with an error that says for what it waited."""
+        """End any wait inside after `max_block_ms`, with an error that says what it waited for."""
         try:
             async with asyncio.timeout(self.options.max_block_ms / 1000):
                 yield
@@ -369,7 +378,7 @@ class Producer:
         return self._sticky.choose(info, size_bytes), headers
 
     def _time_s(self, info: TopicInfo) -> float:
-        """The loop's time; with each new batch we look whether the metadata should be refreshed, in the background."""
+        """Return the loop's time; called for each new batch, so also refresh old metadata in the background."""
         now_s = asyncio.get_running_loop().time()
         if now_s - info.fetched_at_s > self._cluster.options.metadata_max_age_ms / 1000:
             self._sender.refresh(info.name)
@@ -378,14 +387,16 @@ class Producer:
     async def _make_way(
         self, topic: str, value: bytes | None, key: bytes | None, headers: Headers, partition: int | None
     ) -> None:
-        """Wait for whatever kept `_append` from taking the record; raise what will not change."""
+        """Wait for metadata or room, because of which `_append` did not take the record; raise an error that is
+        permanent.
+        """
         size_bytes = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"") + size_of_headers(headers)
         self._check_sendable(size_bytes)
         await self._know(topic, partition)
         await self._sender.buffer.wait_for_room(size_bytes)
 
     def _check_sendable(self, size_bytes: int) -> None:
-        """Raise what will not change."""
+        """Raise if the record can never be sent now."""
         if size_bytes > min(self.options.max_request_bytes, self.options.buffer_bytes):
             raise ApiError(
                 ErrorCode.MESSAGE_TOO_LARGE,
@@ -397,13 +408,12 @@ class Producer:
             self._transactions.check_open()
 
     def _knows(self, topic: str, partition: int | None) -> bool:
-        """Whether a record can be put into a queue; who leads the partition does not matter for that."""
+        """Return whether the partition is known, so that a record can be queued; its leader does not matter."""
         info = self._topics.get(topic)
         return info is not None and (partition is None or info.partition(partition) is not None)
 
     async def _know(self, topic: str, partition: int | None) -> None:
-        """Ask for the topic unless it is known. A partition that does not exist is the caller's mistake, unless it was
-        added a moment ago."""
+        """Request the topic's metadata unless it is known. Raise if the partition does not exist."""
         if self._knows(topic, partition):
             return
         checked_topic(topic)

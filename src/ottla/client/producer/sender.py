@@ -1,14 +1,14 @@
-"""The sender: takes batches from the queues, sends them to the leaders, and settles what became of them.
+"""The sender: takes batches from the queues, sends them to the leaders, and handles the answers.
 
 Rules:
-- It runs in callbacks of the loop (`wake` asks for a run), never in a task: whatever may leave is written in one go, so
-  that nothing comes between choosing a batch and writing it, and batches of a partition are written in order.
+- It runs in callbacks of the loop (`wake` schedules a run), never in a task: all batches that may leave are written in
+  one go, so that nothing comes between choosing a batch and writing it, and batches of a partition stay in order.
 - Per broker up to `max_in_flight` requests, each with at most one batch per partition; per partition as many batches
-  under way as `PartitionQueue` allows.
-- What fails in a way that passes is sent again until `delivery_timeout_ms` (or `retries`) is over. A leader that is
-  gone, or is none any more, is looked for at once, and what waits leaves as soon as another one is known.
-- A number missing in the sequence makes the identity useless. An idempotent producer takes a new one; a transactional
-  one tells its transaction, which can then only be aborted.
+  in flight as `PartitionQueue` allows.
+- Batches with a transient error are sent again until `delivery_timeout_ms` (or `retries`) is over. A leader that is
+  gone, or leads no more, is looked up at once, and waiting batches leave as soon as another one is known.
+- A gap in the sequence makes the identity useless. An idempotent producer takes a new one; a transactional one tells
+  its transaction, which can then only be aborted.
 """
 
 import asyncio
@@ -30,28 +30,28 @@ from ottla.model.ids import ProducerIdentity, TopicPartition
 from ottla.records.build import EncodedRecords
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
-# The broker itself waits up to timeout_ms for replicas: its answer needs a little longer than that.
+# The broker itself waits up to timeout_ms for replicas: its answer takes a little longer than that.
 _ANSWER_SPARE_MS = 5_000
-_CONCURRENT_BACKOFF_MS = 20  # the former transaction's end is being written: that takes a moment only
+_CONCURRENT_BACKOFF_MS = 20  # while the end of the former transaction is being written, which takes only a moment
 
 
 class Gate(Protocol):
-    """What the sender asks of a transaction."""
+    """The part of a transaction that the sender uses."""
 
     produce_version_max: int | None
-    aborting: bool  # nothing is worth another attempt
+    aborting: bool  # no batch is sent again
 
     def admits(self, partition: TopicPartition) -> bool:
-        """Whether the partition takes part; if not yet, the sender is woken when that has changed."""
+        """Return whether the partition is part of the transaction; if not, the sender is woken when it is."""
         ...
 
     def failed(self, error: Exception, *, hole: bool) -> None:
-        """Records of the transaction could not be delivered; `hole`: the sequence cannot go on with this epoch."""
+        """Note that records were not delivered; `hole`: the sequence cannot continue with this epoch."""
         ...
 
 
 class Sender:
-    """Queues of one producer, and their way to the brokers."""
+    """The queues of one producer, and the requests that send their batches."""
 
     def __init__(self, cluster: Cluster, options: ProducerOptions, identify: Callable[[], Awaitable[ProducerIdentity]]):
         self.queues: dict[TopicPartition, PartitionQueue] = {}
@@ -60,23 +60,23 @@ class Sender:
         self.gate: Gate | None = None
         self.closed = False
         self.failures = 0  # batches given up so far
-        self.failure: Exception | None = None  # of a record whose sender did not ask for a future
+        self.failure: Exception | None = None  # of a record without a future
         self._cluster = cluster
         self._options = options
         self._identify = identify
         self._sealing = Sealing(options.compression, options.codec_level, options.transactional_id is not None)
         self._links: dict[int, Link] = {}
-        self._active: dict[PartitionQueue, None] = {}  # those with batches, the one that was served last at the end
-        self._progress: list[asyncio.Future[None]] = []  # of those who wait in `flush`
+        self._active: dict[PartitionQueue, None] = {}  # queues with batches, the one served last at the end
+        self._progress: list[asyncio.Future[None]] = []  # futures of `flush` calls
         self._flushing = 0
-        self._asking: dict[str | None, asyncio.Task[None]] = {}  # topics we learn about; None is the producer id
+        self._asking: dict[str | None, asyncio.Task[None]] = {}  # requests by topic; None: for the producer id
         self._woken = False
         self._timer: asyncio.TimerHandle | None = None
 
     # --- life ---------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Stop; what is not delivered fails."""
+        """Stop; records that are not delivered fail."""
         self._stop(DeliveryFailed("the producer was closed before the record was delivered"))
         tasks = [*self._asking.values(), *(each.preparing for each in self._links.values() if each.preparing)]
         for task in tasks:
@@ -99,7 +99,7 @@ class Sender:
         self._free(self.buffer.used_bytes)
 
     async def flush(self) -> None:
-        """Until every batch of this moment is acknowledged or has failed."""
+        """Wait until every batch that exists now is acknowledged or has failed."""
         self._flushing += 1
         try:
             self.wake()
@@ -115,7 +115,7 @@ class Sender:
             await waiter
 
     async def discard(self, error: Exception) -> None:
-        """Fail all that waits, and wait for the answers to what is under way."""
+        """Fail all waiting batches, and wait for the answers to those in flight."""
         self.failures += 1
         self.fail_waiting(error)
         await self._settled()
@@ -126,11 +126,11 @@ class Sender:
                 self._fail(queue, batch, error)
 
     def fill(self, batch: ProducerBatch, records: EncodedRecords) -> None:
-        """Make it a batch of records that are encoded already."""
+        """Fill a batch with records that are encoded already."""
         batch.fill(records, self._sealing)
 
     def added(self, queue: PartitionQueue, size_bytes: int, *, ready: bool) -> None:
-        """Bytes were appended to a queue; `ready`: a batch is full, or there is a new one with a time to leave."""
+        """Count bytes appended to a queue; `ready`: a batch is full, or there is a new one with a time to leave."""
         self.buffer.used_bytes += size_bytes
         if ready:
             self._active[queue] = None
@@ -146,7 +146,7 @@ class Sender:
     # --- runs ---------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Look soon for something to send."""
+        """Schedule a run of the sender."""
         if not self._woken and not self.closed:
             self._woken = True
             asyncio.get_running_loop().call_soon(self._run)
@@ -161,14 +161,14 @@ class Sender:
             self._timer = None
         try:
             next_s = self._send_ready(loop.time())
-        except Exception as error:  # a mistake of ours: nobody may be left waiting for ever
+        except Exception as error:  # a bug: no caller may be left waiting for ever
             self._stop(error)
             raise
         if next_s is not None:
             self._timer = loop.call_at(next_s, self.wake)
 
     def _send_ready(self, now_s: float) -> float | None:
-        """Write a request for every broker that has something; returns when the next batch is due."""
+        """Write a request to every broker that has ready batches; return when the next batch is due."""
         options = self._options
         linger_s, flushing = options.linger_ms / 1000, self._flushing > 0
         next_s: float | None = None
@@ -191,7 +191,7 @@ class Sender:
         return next_s
 
     def _leader_of(self, queue: PartitionQueue) -> int | None:
-        """The node to send to; when it (or our identity) is not known, a task asks and the sender is woken."""
+        """Return the leader; None while it (or the producer id) is not known and a task requests it."""
         if self._options.is_idempotent and self.identity.producer_id < 0:
             if self.gate is None:
                 self._ask(None)
@@ -203,19 +203,19 @@ class Sender:
             self._ask(topic)
             return None
         if leader == NO_LEADER:
-            return None  # the answer has come, and is about to be told
+            return None  # the task that asked is about to report it
         if self.gate is not None and not self.gate.admits(queue.partition):
             return None
         return leader
 
     def _leadership(self, partition: TopicPartition) -> tuple[int, int]:
-        """(leader, its epoch), as far as we know; they may be stale."""
+        """Return (leader, leader epoch) from the metadata; it may be stale."""
         topic = self._cluster.metadata.topics.get(partition.topic)
         info = topic.partition(partition.partition) if topic is not None else None
         return (NO_LEADER, NO_LEADER) if info is None else (info.leader, info.leader_epoch)
 
     def _is_ready(self, node_id: int) -> bool:
-        """Whether a request may be written now; if a connection or room is what is missing, a task sees to it."""
+        """Return whether a request may be written now; if a connection or room is missing, a task waits for it."""
         link = self._links.get(node_id)
         if link is None:
             link = self._links[node_id] = Link(partial(self._silent, node_id))
@@ -244,18 +244,18 @@ class Sender:
     # --- what has to be known -----------------------------------------------------------------------------------
 
     def refresh(self, topic: str) -> None:
-        """Look for changes of the topic, beside everything else."""
+        """Refresh the topic's metadata in the background."""
         self._ask(topic)
 
     def _silent(self, node_id: int) -> None:
-        """A broker owes answers and gives none: does it still lead?"""
+        """Refresh the leaders of partitions whose broker owes answers and gives none."""
         for queue in self._active:
             if queue.in_flight and queue.tried is not None and queue.tried[0] == node_id:
                 self._cluster.metadata.mark_stale(queue.partition.topic)
                 self._ask(queue.partition.topic)
 
     def _ask(self, topic: str | None) -> None:
-        """Learn who leads the topic (None: get a producer id), beside the sender: others need not wait for it."""
+        """Request the topic's metadata (None: a producer id) in a task, so that other partitions need not wait."""
         if topic not in self._asking:
             self._asking[topic] = asyncio.create_task(self._learn(topic))
 
@@ -287,8 +287,7 @@ class Sender:
         self._unreachable(why, asks=False)
 
     def _unreachable(self, why: Callable[[PartitionQueue], Exception | None], *, asks: bool) -> None:
-        """What waits in queues that have a reason (`why`) cannot be sent now, or never; `asks`: the answer may have
-        changed already."""
+        """Delay (or fail for good) waiting batches of queues that have an error (`why`); `asks`: request metadata."""
         now_s = asyncio.get_running_loop().time()
         for queue in [each for each in self._active if each.waiting]:
             error = why(queue)
@@ -306,7 +305,7 @@ class Sender:
     # --- one request --------------------------------------------------------------------------------------------
 
     def _send(self, node_id: int, queues: list[PartitionQueue]) -> None:
-        """One request with the first batch of each queue, as many as fit; the others follow with the next."""
+        """Send one request with the first batch of each queue, as many as fit; the others follow with the next."""
         sent: Sent = []
         size_bytes = 0
         for queue in queues:
@@ -318,7 +317,7 @@ class Sender:
             self._active[queue] = self._active.pop(queue)
             try:
                 batch.seal(self._sealing)
-            except Exception as error:  # whatever it is, the senders of these records must hear of it
+            except Exception as error:  # these records' callers have to be told
                 self._fail(queue, batch, error)
                 continue
             sent.append((queue, batch))
@@ -344,7 +343,7 @@ class Sender:
                 version=version,
                 timeout_ms=self._options.request_timeout_ms + _ANSWER_SPARE_MS,
             )
-        except Exception as error:  # the connection, or a message that cannot be encoded
+        except Exception as error:  # the connection failed, or a message cannot be encoded
             self._lost(sent, error)
             return
         link.sent()
@@ -372,7 +371,7 @@ class Sender:
     # --- what became of a batch ---------------------------------------------------------------------------------
 
     def _lost(self, sent: Sent, error: Exception) -> None:
-        """No answer, or no request even."""
+        """Handle a request without an answer, or one that could not be sent."""
         for queue, batch in sent:
             if isinstance(error, ClientError) and error.maybe_applied:
                 queue.doubt(batch)
@@ -392,7 +391,7 @@ class Sender:
         elif code in TOO_LARGE and batch.count > 1:
             queue.split(batch)
         elif code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not queue.is_oldest(batch):
-            queue.retry(batch, 0.0)  # it waits for those before it, which failed
+            queue.retry(batch, 0.0)  # it waits for the failed batches before it
         elif code in LOST_TRACK and self.gate is None and not batch.in_doubt:
             self._renew(batch.identity)
             queue.renumber(batch)
@@ -432,8 +431,9 @@ class Sender:
         queue.retry(batch, at_s)
 
     def _look_again(self, queue: PartitionQueue, now_s: float, *, moved: bool, asks: bool = True) -> float:
-        """When to try again, unless a new leader is found before. What was answered a moment ago (not `asks`) is good
-        for the topic's other partitions: they do not wait with this one."""
+        """Return when to try again, unless a new leader is found before. `asks` is False right after a metadata
+        answer, which is still good for the topic's other partitions: they do not wait with this one.
+        """
         if moved and self._is_new(queue):
             return now_s
         if asks:
@@ -446,7 +446,7 @@ class Sender:
         return now_s + self._cluster.options.seeking_ms(queue.tries) / 1000
 
     def _is_new(self, queue: PartitionQueue) -> bool:
-        """Whether another leader is known than the one that was tried last."""
+        """Return whether the metadata names another leader than the one that was tried last."""
         leadership = self._leadership(queue.partition)
         return leadership[0] != NO_LEADER and leadership != queue.tried
 
@@ -455,7 +455,7 @@ class Sender:
         return now_s + self._cluster.options.backoff_ms(queue.tries) / 1000
 
     def _gave_up(self, queue: PartitionQueue, now_s: float) -> bool:
-        """Fail the first batch when it has been tried, without success, for the whole delivery timeout."""
+        """Fail the first batch if it was not delivered within the delivery timeout; return whether it was."""
         batch = queue.waiting[0]
         if now_s - batch.created_at_s <= self._options.delivery_timeout_ms / 1000:
             return False
@@ -488,6 +488,6 @@ class Sender:
         self._free(batch.size_bytes)
 
     def _renew(self, identity: ProducerIdentity) -> None:
-        """The identity is of no use any more (a transaction's is renewed by its end)."""
+        """Drop the identity, which is useless now (a transaction's identity is renewed at its end)."""
         if self.gate is None and self.identity == identity:
             self.identity = ProducerIdentity()

@@ -10,9 +10,9 @@ States of the transactional id, as this client sees them:
 Rules:
 - Where the cluster has finalised transaction.version 2 (KIP-890), partitions and groups join by being written to, and
   every end returns the next epoch. Otherwise they are added first (AddPartitionsToTxn, AddOffsetsToTxn), and older
-  request versions are used throughout, because the version of a request is what tells the broker the rules.
-- Nothing is sent at the end of a transaction that nothing was written in.
-- `commit` delivers what waits first; if a record of the transaction failed, it aborts and raises that failure.
+  request versions are used throughout, because the broker takes the rules from the version of a request.
+- No EndTxn is sent for a transaction without writes.
+- `commit` delivers the buffered records first; if a record of the transaction failed, it aborts and raises the failure.
 """
 
 import asyncio
@@ -41,14 +41,14 @@ from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, Ini
 from ottla.wire.messages.txns.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 R = TypeVar("R", bound=Response)
-# Positions to commit: the next offset to read, or (offset, leader epoch, metadata) such as `OffsetAndMetadata`.
+# Offsets to commit: the next offset to read, or (offset, leader epoch, metadata) such as `OffsetAndMetadata`.
 Offsets = Mapping[TopicPartition, "int | tuple[int, int, str]"]
 
-# The partitions that were refused.
+# The errors of partitions that were refused.
 Errors = Mapping[TopicPartition, ErrorCode]
 
 _FEATURE, _IMPLICIT_LEVEL = "transaction.version", 2
-# The first versions with which a write adds its partition to the transaction (KIP-890; no field tells them), and with
+# The first versions with which a write adds its partition to the transaction (KIP-890; no field marks them), and with
 # which the end returns an epoch.
 IMPLICIT_SINCE: dict[type[Request], int] = {
     ProduceRequest: 12,
@@ -60,7 +60,7 @@ _FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
 class TransactionStatus(Enum):
-    """Where the transactional id stands."""
+    """The state of the transactional id."""
 
     UNKNOWN = "unknown"
     IDLE = "idle"
@@ -71,15 +71,15 @@ class TransactionStatus(Enum):
 
 
 class OpenTransaction(NamedTuple):
-    """A transactional id as one producer took it, in a form that another process can use.
+    """A transactional id as one producer took it over, in a form that another process can use.
 
-    It ends the transaction that the first one left open (`client.handover`), or goes on with the id (`adopt`).
+    The other process ends the open transaction (`producer.handover`), or continues with the id (`adopt`).
     """
 
     transactional_id: str
     producer_id: ProducerId
     epoch: ProducerEpoch
-    implicit: bool  # writing was joining: the rules by which the transaction was opened are those that end it
+    implicit: bool  # partitions join by being written to: a transaction ends by the rules by which it was opened
 
 
 class Transactions:
@@ -90,7 +90,7 @@ class Transactions:
         self.transactional_id = options.transactional_id
         self.produce_version_max: int | None = None
         self.aborting = False
-        self.is_open = False  # the state is OPEN; looked at for every record
+        self.is_open = False  # the state is OPEN; read for every record
         self._timeout_ms = options.transaction_timeout_ms
         self._cluster = cluster
         self._sender = sender
@@ -98,10 +98,10 @@ class Transactions:
         self._groups: dict[str, Coordinator] = {}
         self._state = TransactionStatus.UNKNOWN
         self._failure: Exception | None = None  # why the transaction can only be aborted
-        self._implicit = False  # writing is joining
-        self._written = False  # the brokers know of the present transaction
-        self._hole = False  # the sequence cannot go on with the present epoch
-        self._partitions: dict[TopicPartition, None] = {}  # those that joined explicitly
+        self._implicit = False  # partitions join by being written to
+        self._written = False  # the brokers know of the current transaction
+        self._hole = False  # the sequence cannot continue with the current epoch
+        self._partitions: dict[TopicPartition, None] = {}  # partitions that were added explicitly
         self._joining: dict[TopicPartition, None] = {}
         self._adding: asyncio.Task[None] | None = None
         sender.gate = self
@@ -120,7 +120,7 @@ class Transactions:
         self.is_open = state is TransactionStatus.OPEN
 
     def check_open(self) -> None:
-        """Raise what keeps records from being sent, if anything does."""
+        """Raise the error because of which no record can be sent, if there is one."""
         if self._state is TransactionStatus.FENCED:
             raise self._fenced()
         if self._failure is not None:
@@ -135,7 +135,7 @@ class Transactions:
         )
 
     def _raise(self, code: ErrorCode, during: str, of: str = "") -> None:
-        """The coordinator refused for good."""
+        """Raise the coordinator's permanent error, and change the state accordingly."""
         if code in _FENCED:
             self._move(TransactionStatus.FENCED)
             self._sender.fail_waiting(self._fenced())
@@ -147,7 +147,7 @@ class Transactions:
         raise error
 
     def _raise_first(self, errors: Errors, during: str) -> None:
-        """The same, of partitions, if one was refused: all of them go with it."""
+        """Raise the deciding error of refused partitions, if there is one: none of the partitions was added."""
         at, code = _deciding(errors)
         if code:
             others = len(errors) - 1
@@ -155,7 +155,7 @@ class Transactions:
             self._raise(code, during, f"{at}{more}: ")
 
     async def init(self) -> None:
-        """Take the transactional id, unless that was done."""
+        """Take over the transactional id, unless that was done."""
         if self._state is TransactionStatus.FENCED:
             raise self._fenced()
         if self._state is not TransactionStatus.UNKNOWN:
@@ -172,7 +172,7 @@ class Transactions:
 
     async def begin(self) -> None:
         if self._state is TransactionStatus.UNKNOWN:
-            # What an interrupted end left under way must not fall into the new transaction.
+            # Partitions that an interrupted end was still adding must not become part of the new transaction.
             if self._adding is not None:
                 self._adding.cancel()
                 await asyncio.wait([self._adding])
@@ -200,7 +200,9 @@ class Transactions:
         raise failure
 
     async def hand_over(self) -> OpenTransaction:
-        """Deliver what waits, and leave the transaction open for somebody else to end; it is no longer ours."""
+        """Deliver the buffered records and return the open transaction for another process to end; this producer lets
+        it go.
+        """
         try:
             await self._sender.flush()
             self.check_open()
@@ -212,12 +214,12 @@ class Transactions:
         return OpenTransaction(self.transactional_id, *self._sender.identity, self._implicit)
 
     async def take(self) -> OpenTransaction:
-        """Take the transactional id, for somebody else to adopt."""
+        """Take over the transactional id and return it for another process to adopt."""
         await self.init()
         return self._snapshot()
 
     def adopt(self, taken: OpenTransaction) -> None:
-        """Go on with an id that somebody else took (`take`), and with which nothing was written since."""
+        """Continue with an id that another process took over (`take`), and with which nothing was written since."""
         assert taken.transactional_id == self.transactional_id
         if self._state is not TransactionStatus.UNKNOWN:
             raise RuntimeError("this producer has taken its transactional id already")
@@ -227,7 +229,7 @@ class Transactions:
         self._move(TransactionStatus.IDLE)
 
     async def abort(self) -> None:
-        """Make all of it invisible; what was not sent yet is not sent."""
+        """Abort the transaction; buffered records are not sent."""
         if self._state is TransactionStatus.FENCED:
             raise self._fenced()
         if self._state not in (TransactionStatus.OPEN, TransactionStatus.BROKEN):
@@ -242,14 +244,14 @@ class Transactions:
             raise
 
     def _interrupted(self) -> None:
-        """Nobody knows how it ended: taking the id anew settles it one way or the other."""
+        """Note that the end of the transaction is unknown: taking the id over again settles it one way or the other."""
         if self._state in (TransactionStatus.OPEN, TransactionStatus.BROKEN, TransactionStatus.ENDING):
             self._move(TransactionStatus.UNKNOWN)
             self._failure, self.aborting = None, True
 
     async def _end(self, *, committed: bool) -> None:
         self._move(TransactionStatus.ENDING)
-        if self._adding is not None:  # the end must not overtake it
+        if self._adding is not None:  # EndTxn must not overtake it
             await asyncio.wait([self._adding])
         if self._written:
             await self._end_txn(committed=committed)
@@ -323,7 +325,7 @@ class Transactions:
             v3_and_below_producer_epoch=epoch,
             v3_and_below_topics=list(topics.values()),
         )
-        self._written = True  # from here on there may be something to end
+        self._written = True  # from here on the coordinator may have an open transaction
         answer = await self._coordinator.call(
             request,
             AddPartitionsToTxnResponse,
@@ -335,7 +337,7 @@ class Transactions:
     # --- offsets ------------------------------------------------------------------------------------------------
 
     async def send_offsets(self, offsets: Offsets, group: GroupMetadata) -> None:
-        """Commit positions of a group with the transaction."""
+        """Commit a group's offsets as part of the transaction."""
         self.check_open()
         positions = asked_positions(offsets)
         if not positions:
@@ -396,20 +398,20 @@ class Transaction:
         except ProducerFenced as fenced:
             raise fenced from error
         except (ApiError, ClientError):
-            # What the caller has to know is why the block ended. The transaction is ended with the next one's begin,
-            # or by the coordinator when it times out.
+            # The caller gets the exception that ended the block. The transaction ends with the begin of the next one,
+            # or when the coordinator aborts it after its timeout.
             return
 
     async def send_offsets(self, offsets: Offsets, group: GroupMetadata | str) -> None:
-        """Commit a group's positions if and when the transaction commits.
+        """Commit a group's offsets if and when the transaction commits.
 
-        `group` is `consumer.group_metadata()`, so that a consumer that was thrown out of its group cannot commit; or
-        the plain id of a group whose members nobody checks.
+        `group` is `consumer.group_metadata()`, so that a consumer that was removed from its group cannot commit; or a
+        plain group id, whose membership is not checked.
         """
         await self._transactions.send_offsets(offsets, GroupMetadata(group) if isinstance(group, str) else group)
 
     async def commit(self) -> None:
-        """Deliver what waits and commit, before the end of the block."""
+        """Deliver the buffered records and commit, before the end of the block."""
         self._ended = True
         await self._transactions.commit()
 
@@ -420,7 +422,7 @@ class Transaction:
 
 
 def joins_by_writing(connection: Connection) -> bool:
-    """Whether the cluster follows KIP-890's second part, and this client can."""
+    """Return whether the cluster has finalised transaction.version 2 (KIP-890) and this client supports it."""
     answer = connection.api_versions
     level = (
         next((each.max_version_level for each in answer.finalized_features if each.name == _FEATURE), 0)
@@ -436,8 +438,9 @@ def joins_by_writing(connection: Connection) -> bool:
 
 
 def _deciding(errors: Errors) -> tuple[TopicPartition | None, ErrorCode]:
-    """The partition whose error decides: one that will not pass, rather than one that may (to ask again would not help,
-    since all are asked for together), or one that was only not tried because of another's."""
+    """Return the partition whose error decides: a permanent error rather than a transient one (a retry would not help,
+    since all partitions are in one request), and either rather than OPERATION_NOT_ATTEMPTED.
+    """
 
     def weight(code: ErrorCode) -> int:
         return 2 if code == ErrorCode.OPERATION_NOT_ATTEMPTED else int(code.retriable)

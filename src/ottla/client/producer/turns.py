@@ -1,7 +1,7 @@
-"""Turns: callers that have to wait take their places per topic, and are served in the order in which they came.
+"""Turns: callers that have to wait queue up per topic, and are served in order of arrival.
 
-A record whose caller waits (for room in the buffer, for the topic's metadata) must not be overtaken by one that came
-later: records of one partition are appended in the order of the calls, also where a thousand tasks send at once.
+A record whose caller waits (for room in the buffer, for the topic's metadata) must not be overtaken by a later one:
+records of one partition are appended in the order of the calls, also if a thousand tasks send at once.
 """
 
 import asyncio
@@ -9,10 +9,12 @@ from types import TracebackType
 
 
 class Turns(dict[str, "_Line"]):
-    """Who waits, by topic. `topic in turns` says whether somebody does: a newcomer then has to wait as well."""
+    """The waiting callers by topic. If `topic in turns`, a new caller has to wait as well."""
 
     def of(self, topic: str) -> "_Line":
-        """`async with turns.of(topic):` is entered when all who came before have left it."""
+        """Return the line of a topic: `async with turns.of(topic):` is entered when all earlier
+        callers have left it.
+        """
         line = self.get(topic)
         if line is None:
             line = self[topic] = _Line(self, topic)
@@ -25,8 +27,8 @@ class _Line:
     def __init__(self, turns: Turns, topic: str) -> None:
         self._turns = turns
         self._topic = topic
-        self._lock = asyncio.Lock()  # serves those who wait in the order in which they came
-        self._count = 0  # who is in it or waits
+        self._lock = asyncio.Lock()  # wakes waiting callers in order of arrival
+        self._count = 0  # callers inside or waiting
 
     async def __aenter__(self) -> None:
         self._count += 1

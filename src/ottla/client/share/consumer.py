@@ -7,16 +7,16 @@
                 ...
 
 Rules:
-- Records are fetched when somebody polls (iterating polls) and nothing is left of the last fetch: what is fetched is
-  locked, so nothing is fetched ahead. Heartbeats and acknowledgements run by themselves.
-- Deliveries may be acknowledged in any order, from several tasks or threads, while others poll. Only in implicit mode
-  does a poll (or the next turn of an iteration, or a commit) accept what was handed out before.
-- What is good is handed out first; what is wrong is raised by the call after it, or by the same if there is nothing
-  good. Of every partition (and every broker) the last failure is kept, and each is raised in its turn.
-- What the broker makes of acknowledgements, partition by partition, is told to `on_acknowledged`, and those of a commit
-  are its result as well. A refused one (its lock had run out) means that somebody else gets the record: at least once,
-  as promised.
-- Closing sends what was acknowledged and releases everything else.
+- Records are fetched when the caller polls (iterating polls) and nothing is left of the last fetch: fetched records are
+  locked, so nothing is fetched ahead. Heartbeats and acknowledgements run in the background.
+- Deliveries may be acknowledged in any order, from several tasks or threads, during a poll. Only in implicit mode does
+  a poll (or the next step of an iteration, or a commit) accept the deliveries handed out before.
+- Good records are handed out first; a failure is raised by the next call, or by the same if there are no good records.
+  The last failure of every partition (and every broker) is kept, and each is raised in its turn.
+- The broker's answers to acknowledgements, by partition, are passed to `on_acknowledged`, and a commit also returns
+  those of its own. A refused one (its lock had expired) means that another consumer gets the record: at least once, as
+  promised.
+- Closing sends the pending acknowledgements and releases all other records.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ from ottla.model.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
-# What the broker says when the session it knew is no more: the next fetch opens another.
+# The errors that mean that the broker has dropped the session: the next fetch opens another.
 _SESSION_GONE = (
     ErrorCode.SHARE_SESSION_NOT_FOUND,
     ErrorCode.INVALID_SHARE_SESSION_EPOCH,
@@ -53,7 +53,7 @@ _SESSION_GONE = (
 
 @dataclass(slots=True)
 class _Lease:
-    """What one fetch brought of one partition, for the deliveries in it."""
+    """The records that one fetch acquired from one partition, referred to by their deliveries."""
 
     consumer: "ShareConsumer"
     session: ShareSession
@@ -78,26 +78,26 @@ class ShareConsumer(Closing):
         self._sessions: dict[int, ShareSession] = {}  # by node
         self._fetching: dict[int, asyncio.Task[None]] = {}  # by node
         self._flushing: dict[asyncio.Task[None], None] = {}
-        self._looking: asyncio.Task[None] | None = None  # for leaders
+        self._looking: asyncio.Task[None] | None = None  # task that looks up leaders
         self._failures: dict[TopicPartition | int, Exception] = {}  # not raised yet; by partition, or by node
-        self._is_failure_next = False  # the last call handed out records, and left a failure for the next one
+        self._is_failure_next = False  # the last call handed out records; the next one raises a failure
         self._buffer: deque[Delivery] = deque()  # fetched, not handed out
-        self._handed: list[Delivery] = []  # by the last call; in implicit mode accepted by the next one
-        self._owing: dict[ShareSession, None] = {}  # those with acknowledgements that have not left
+        self._handed: list[Delivery] = []  # by the last call; in implicit mode the next one accepts them
+        self._owing: dict[ShareSession, None] = {}  # sessions with acknowledgements that were not sent
         self._refused: dict[TopicPartition, ApiError] = {}  # since the last commit
-        self._failed = 0  # fetches in a row that came to nothing
+        self._failed = 0  # fetches in a row without a result
         self._closed = False
 
     async def close(self) -> None:
-        """Send what was acknowledged, release the rest, leave the group."""
+        """Send the pending acknowledgements, release the other records, leave the group."""
         if self._closed:
             return
         self._closed = True
-        self._wake()  # whoever polls in another task stops
+        self._wake()  # ends a `poll` in another task
         try:
             if self._looking is not None:
                 self._looking.cancel()
-            # A fetch under way ends first: its answer may bring locks, which the end of the session gives back.
+            # A fetch in flight ends first: its answer may acquire records, which the end of the session releases.
             await asyncio.gather(*self._fetching.values(), *self._flushing, return_exceptions=True)
             for session in self._sessions.values():
                 _drop_timer(session)
@@ -123,7 +123,7 @@ class ShareConsumer(Closing):
 
     @property
     def assignment(self) -> list[TopicPartition]:
-        """What this member reads at the moment; others may read the same."""
+        """Return the partitions that this member reads at the moment; others may read the same."""
         return sorted(self._membership.assignment.values())
 
     @property
@@ -133,7 +133,7 @@ class ShareConsumer(Closing):
     # --- reading ------------------------------------------------------------------------------------------------
 
     async def poll(self, max_records: int | None = None, timeout_ms: float = 1_000) -> list[Delivery]:
-        """Records as soon as there are any; nothing when the time is over."""
+        """Return records as soon as there are any; an empty list when the time is over."""
         records_max = self.options.max_poll_records if max_records is None else max_records
         self._accept_handed()
         found = await self._next(records_max, records_max, self._loop.time() + timeout_ms / 1000)
@@ -157,7 +157,9 @@ class ShareConsumer(Closing):
         return found[0]
 
     async def _next(self, records_max: int, fetched_max: int, deadline_s: float) -> list[Delivery]:
-        """Up to `records_max` as soon as there are any; if there are none, up to `fetched_max` are fetched."""
+        """Return up to `records_max` records as soon as there are any; if there are none, up to `fetched_max` are
+        fetched.
+        """
         while True:
             if self._closed:
                 raise ClientError("the share consumer is closed")
@@ -178,7 +180,7 @@ class ShareConsumer(Closing):
                 pass
 
     def _take(self, records_max: int) -> list[Delivery]:
-        """From the buffer, without those whose lock has run out while they lay there."""
+        """Take records from the buffer, without those whose lock has expired there."""
         found: list[Delivery] = []
         now_s = self._loop.time()
         while self._buffer and len(found) < records_max:
@@ -195,22 +197,25 @@ class ShareConsumer(Closing):
                     delivery.accept()
 
     def not_handled(self) -> None:
-        """What was handed out last could not be handled: in implicit mode no poll or commit accepts it. It is released
-        when this consumer is closed, or when its lock runs out."""
+        """Declare that the records handed out last could not be handled: in implicit mode no poll or commit accepts
+        them. They are released when this consumer is closed, or when their locks expire.
+        """
         self._handed = []
 
     def not_received(self) -> None:
-        """Nobody got what the last call returned, because its caller was interrupted: it comes first again."""
+        """Put back the records that the last call returned, because its caller was interrupted and did not get them."""
         handed, self._handed = self._handed, []
         self._buffer.extendleft(each for each in reversed(handed) if each.acknowledgement is None)
 
     # --- acknowledging ------------------------------------------------------------------------------------------
 
     async def commit(self) -> dict[TopicPartition, ApiError]:
-        """Send all acknowledgements and wait for the answers: where any since the last commit were refused, and why."""
+        """Send all acknowledgements, wait for the answers, and return the errors of those refused since the last
+        commit.
+        """
         self._accept_handed()
         sessions = list(dict.fromkeys([*self._sessions.values(), *self._owing]))
-        # At once: a broker that does not answer holds up no other's acknowledgements.
+        # In parallel: a broker that does not answer holds up no other's acknowledgements.
         for told in await asyncio.gather(*(session.send_pending() for session in sessions)):
             self._report(told)
         for session in sessions:
@@ -219,7 +224,7 @@ class ShareConsumer(Closing):
         return refused
 
     def acknowledge(self, lease: "_Lease", delivery: Delivery, kind: Acknowledgement) -> None:
-        """What a delivery calls; perhaps in another thread than the loop's."""
+        """Acknowledge a delivery; may be called from another thread than the loop's."""
         try:
             here = asyncio.get_running_loop() is self._loop
         except RuntimeError:
@@ -240,7 +245,7 @@ class ShareConsumer(Closing):
         self._owe(session, at_once=kind is Acknowledgement.RENEW)
 
     def _owe(self, session: ShareSession, *, at_once: bool = False) -> None:
-        """What is to be said leaves with the next fetch, or by itself after a while."""
+        """Note that the session has acknowledgements to send: with the next fetch, or after the linger time."""
         self._owing[session] = None
         if session.flush is None or at_once:
             _drop_timer(session)
@@ -253,7 +258,7 @@ class ShareConsumer(Closing):
             self._owing.pop(session, None)
 
     def _flush(self, session: ShareSession) -> None:
-        """Nobody has fetched for a while: acknowledgements leave by themselves."""
+        """Send the acknowledgements of a session, because there was no fetch within the linger time."""
         session.flush = None
         if session.pending and not self._closed:
 
@@ -282,7 +287,7 @@ class ShareConsumer(Closing):
     # --- fetching -----------------------------------------------------------------------------------------------
 
     def _start_fetches(self, records_max: int, max_wait_ms: int) -> None:
-        """One ShareFetch per broker that leads an assigned partition, unless one is under way there."""
+        """Start one ShareFetch per broker that leads an assigned partition, unless one is in flight there."""
         by_node: dict[int, dict[IdPartition, TopicPartition]] = {}
         unknown: list[TopicPartition] = []
         for name, partition in self._membership.assignment.items():
@@ -307,7 +312,7 @@ class ShareConsumer(Closing):
         return None if info is None or info.leader == NO_LEADER else info.leader
 
     async def _look_for(self, partitions: list[TopicPartition]) -> None:
-        """Of partitions whose leaders are not known; there may be none for a while."""
+        """Look up the leaders of partitions; there may be none for a while."""
         try:
             await self.cluster.refresh(dict.fromkeys(partition.topic for partition in partitions))
             if any(self._leader_of(partition) is None for partition in partitions):
@@ -327,23 +332,25 @@ class ShareConsumer(Closing):
         fetched, outcomes = await session.fetch(wanted, records_max, max_wait_ms)
         self._paid(session)
         failed = [each for each in fetched if not self._keep_what_is_good(session, each)]
-        self._report(outcomes)  # behind what came: a callback may raise
+        self._report(outcomes)  # after the records were kept: a callback may raise
         if session.lost is not None:
             await self._recover(session.lost, wanted.values())
             return
         self._failed = self._failed + 1 if failed else 0
         if failed:
-            self._wake()  # for the records of the others
+            self._wake()  # the caller may take the records of the others
             await asyncio.sleep(self.cluster.options.seeking_ms(self._failed) / 1000)
 
     async def _retire(self, session: ShareSession) -> None:
-        """The broker has taken its records back: what waits here may be somebody else's by now."""
-        self._report(await session.send_pending())  # says that they are lost, without asking anybody
+        """Drop the buffered records of a lost session: the broker has released them, and another consumer may have
+        them.
+        """
+        self._report(await session.send_pending())  # reports them as lost, without a request
         self._paid(session)
         self._buffer = deque(each for each in self._buffer if cast("_Lease", each.lease).session is not session)
 
     async def _recover(self, error: ApiError | ClientError, partitions: Iterable[TopicPartition]) -> None:
-        """Another session, after a pause; what will not pass is raised by the next poll."""
+        """Pause before another session is opened; raise a permanent error, which the next poll raises."""
         if isinstance(error, UnsupportedApi):
             raise error
         if isinstance(error, ApiError) and not error.code.retriable and error.code not in _SESSION_GONE:
@@ -357,7 +364,7 @@ class ShareConsumer(Closing):
             await asyncio.sleep(self.cluster.options.seeking_ms(self._failed) / 1000)
 
     def _keep_what_is_good(self, session: ShareSession, fetched: Fetched) -> bool:
-        """Whatever is wrong with one partition takes nothing from the others."""
+        """Buffer the records of one partition; keep its failure, so that it does not affect the others."""
         try:
             return self._keep(session, fetched)
         except Exception as error:
@@ -365,7 +372,7 @@ class ShareConsumer(Closing):
             return False
 
     def _keep(self, session: ShareSession, fetched: Fetched) -> bool:
-        """Buffer the records of one partition; gaps and unreadable records are acknowledged here. False: an error."""
+        """Buffer the records of one partition; acknowledge gaps and unreadable records. Return False on an error."""
         answer, partition, name = fetched.answer, fetched.partition, fetched.name
         code = error_code(answer.error_code)
         if code:

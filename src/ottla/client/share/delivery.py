@@ -1,8 +1,8 @@
-"""A record that a share consumer holds: a `ConsumedRecord` that can be acknowledged.
+"""A record that a share consumer has acquired: a `ConsumedRecord` that can be acknowledged.
 
 Rules:
-- A delivery is acknowledged once. Until that has left for the broker the last word counts; afterwards another one is a
-  `ValueError`. Renewing is no acknowledgement: it may be repeated, and followed by one.
+- A delivery is acknowledged once. Until the acknowledgement is sent, a later one replaces it; afterwards another one is
+  a `ValueError`. Renewing is no acknowledgement: it may be repeated, and followed by one.
 - `with delivery:` accepts it at the end of the block, and releases it when the block raises, unless the block has
   acknowledged it.
 - Nothing here waits, so deliveries may be acknowledged from any thread.
@@ -23,7 +23,7 @@ PartitionAnswer = ShareFetchResponse.ShareFetchableTopicResponse.PartitionData
 
 
 class Acknowledgement(IntEnum):
-    """What became of a record. A gap is an offset without a record, which nobody will ever handle."""
+    """KIP-932's types of acknowledgement. A gap is an offset without a record."""
 
     GAP = 0
     ACCEPT = 1
@@ -33,7 +33,9 @@ class Acknowledgement(IntEnum):
 
 
 class Lease(Protocol):
-    """What one fetch brought of one partition is held together: by whom, and until when by the event loop's clock."""
+    """The records that one fetch acquired from one partition: their consumer, and the end of their lock by the loop's
+    clock.
+    """
 
     until_s: float
 
@@ -43,7 +45,7 @@ class Lease(Protocol):
 class Delivery(ConsumedRecord):
     """A record, locked for this consumer until it is acknowledged or its lock runs out."""
 
-    delivery_count: int  # how often it was handed out, this time included
+    delivery_count: int  # how often it was delivered, this time included
     acknowledgement: Acknowledgement | None
     lease: Lease
 
@@ -56,24 +58,24 @@ class Delivery(ConsumedRecord):
         return made
 
     def accept(self) -> None:
-        """It was dealt with."""
+        """Acknowledge that the record was processed."""
         self.lease.acknowledge(self, Acknowledgement.ACCEPT)
 
     def release(self) -> None:
-        """Let somebody (perhaps this consumer) try again."""
+        """Release the record for another attempt, perhaps by this consumer."""
         self.lease.acknowledge(self, Acknowledgement.RELEASE)
 
     def reject(self) -> None:
-        """Nobody can deal with it."""
+        """Reject the record: it cannot be processed."""
         self.lease.acknowledge(self, Acknowledgement.REJECT)
 
     def renew(self) -> None:
-        """Keep it locked for another while."""
+        """Extend the lock of the record."""
         self.lease.acknowledge(self, Acknowledgement.RENEW)
 
     @property
     def is_settled(self) -> bool:
-        """Whether it was acknowledged."""
+        """Whether the record was acknowledged."""
         return self.acknowledgement is not None and self.acknowledgement is not Acknowledgement.RENEW
 
     def __enter__(self) -> "Delivery":
@@ -87,8 +89,9 @@ class Delivery(ConsumedRecord):
 
 
 class Acquired(NamedTuple):
-    """What one answer brought of one partition: records with their delivery counts; offsets without a record; and
-    offsets whose records cannot be read, with the reason. Offsets are ranges: a gap may be of any size."""
+    """The contents of an answer for one partition: records with their delivery counts; offsets without a record; and
+    offsets whose records cannot be read, with the reason. Offsets are ranges: a gap may be of any size.
+    """
 
     records: list[tuple[ConsumedRecord, int]]
     gaps: list[range]
@@ -97,7 +100,9 @@ class Acquired(NamedTuple):
 
 
 def acquired_of(partition: TopicPartition, answer: PartitionAnswer, *, check_crc: bool) -> Acquired:
-    """The records that are ours, out of batches in which others may be somebody else's."""
+    """Return the records that this consumer acquired, out of batches in which others may be acquired by other
+    consumers.
+    """
     ranges = sorted((each.first_offset, each.last_offset, each.delivery_count) for each in answer.acquired_records)
     found = Acquired([], [], [], None)
     if not ranges:
@@ -128,7 +133,7 @@ def _add(ranges: list[range], first: int, end: int) -> None:
 def _read(
     partition: TopicPartition, answer: PartitionAnswer, first: int, check_crc: bool, records: list[ConsumedRecord]
 ) -> tuple[int | None, ApiError | None]:
-    """All records from `first` on; (None, None), or the offset from which on they cannot be read, and why."""
+    """Read all records from `first` on; return (None, None), or the first offset that cannot be read, and the error."""
     readable_to = first
     view = memoryview(answer.records)
     try:
@@ -146,8 +151,9 @@ def _read(
 
 
 class Acknowledgements:
-    """What is to be said about the records of one partition: of those that were handed out one by one, and of ranges
-    that never were (gaps, and what cannot be read)."""
+    """The pending acknowledgements of one partition: of records that were handed out one by one, and of ranges that
+    never were (gaps, and unreadable records).
+    """
 
     __slots__ = ("offsets", "ranges")
 
@@ -160,13 +166,13 @@ class Acknowledgements:
         return Acknowledgement.RENEW in self.offsets.values()
 
     def runs(self) -> list[tuple[int, int, list[int]]]:
-        """(first, last, kinds), in order; one kind stands for all."""
+        """Return (first, last, types) in order; a single type stands for all offsets."""
         whole = [(each[0], each[-1], [int(kind)]) for each, kind in self.ranges]
         return sorted(whole + runs(self.offsets.items()))
 
 
 def runs(offsets: Iterable[tuple[int, Acknowledgement]]) -> list[tuple[int, int, list[int]]]:
-    """(first, last, kinds) of consecutive offsets; one kind stands for all where they agree."""
+    """Return (first, last, types) of consecutive offsets; a single type stands for all if they agree."""
     found: list[tuple[int, int, list[int]]] = []
     for offset, kind in sorted(offsets):
         if found and found[-1][1] == offset - 1:

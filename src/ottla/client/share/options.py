@@ -1,4 +1,4 @@
-"""How a share consumer behaves: Kafka's names and defaults, units last."""
+"""Settings of a share consumer: Kafka's names and defaults, units last."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _ACQUIRE_MODES = {"batch_optimized": 0, "record_limit": 1}
 
 
 class Acknowledged(NamedTuple):
-    """What the broker said to acknowledgements of one partition; an error holds for all of these offsets."""
+    """The broker's answer to acknowledgements of one partition; an error holds for all of these offsets."""
 
     partition: TopicPartition
     offsets: tuple[int, ...]
@@ -22,18 +22,20 @@ class Acknowledged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShareOptions:
-    """Settings of one share consumer. Where a group begins, how long locks last and how often a record is tried are
-    settings of the group (`share.auto.offset.reset`, `share.record.lock.duration.ms`, ...)."""
+    """Settings of one share consumer. Where a group begins, how long locks last and how often a record is delivered
+    are settings of the group (`share.auto.offset.reset`, `share.record.lock.duration.ms`, ...).
+    """
 
     group_id: str
-    # implicit: what was handed out is accepted by the next poll, iteration or commit, unless it was said otherwise.
-    # explicit: only what was said counts; the rest stays locked until its lock runs out or the consumer is closed.
+    # implicit: the next poll, iteration or commit accepts records that were handed out and not acknowledged otherwise.
+    # explicit: only explicit acknowledgements count; other records stay locked until their lock expires or the consumer
+    # closes.
     acknowledgement_mode: str = "implicit"
-    # batch_optimized: whole batches, possibly some more records than asked for. record_limit: never more.
+    # batch_optimized: whole batches, possibly some more records than requested. record_limit: never more.
     acquire_mode: str = "batch_optimized"
     max_poll_records: int = 500
     max_poll_interval_ms: int = 300_000
-    # Acknowledgements leave with the next fetch or commit; if there is none so soon, by themselves.
+    # Acknowledgements are sent with the next fetch or commit; if there is none within this time, by themselves.
     acknowledge_linger_ms: int = 1_000
     heartbeat_interval_ms: int = 5_000  # until the broker names its own
     client_rack: str | None = None
@@ -41,7 +43,7 @@ class ShareOptions:
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 50 * limits.MIB
     check_crcs: bool = True
-    # Told the outcome of every acknowledgement, in the event loop.
+    # Called with the outcome of every acknowledgement, in the event loop.
     on_acknowledged: Callable[[Acknowledged], None] | None = None
 
     def __post_init__(self) -> None:

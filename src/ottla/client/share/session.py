@@ -1,11 +1,11 @@
-"""The share session with one broker: what it knows that we read, and what we have to tell it about its records.
+"""The share session with one broker: the partitions it fetches, and pending acknowledgements of its records.
 
 Rules:
 - One request at a time: each carries the session's next epoch, and the broker refuses any other.
-- Records belong to the session that brought them. When it is lost (another connection, another epoch) the broker has
-  released them, and what was still to be said about them fails; the consumer opens another session.
-- Acknowledgements travel with the next ShareFetch where they can. Renewals, and acknowledgements of partitions that are
-  not fetched any more, go by ShareAcknowledge.
+- Records belong to the session that fetched them. When it is lost (another connection, another epoch) the broker has
+  released them, and their pending acknowledgements fail; the consumer opens another session.
+- Acknowledgements are sent with the next ShareFetch where possible. Renewals, and acknowledgements of partitions that
+  are not fetched any more, are sent by ShareAcknowledge.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ Acks = dict[IdPartition, Acknowledgements]
 
 
 class Fetched(NamedTuple):
-    """One partition's part of an answer, and how long its records are ours."""
+    """One partition's part of an answer, and how long its records stay locked."""
 
     name: IdPartition
     partition: TopicPartition
@@ -45,28 +45,28 @@ class Fetched(NamedTuple):
 
 
 class ShareSession:
-    """One broker's session of one member; see the module's rules."""
+    """The session of one member with one broker; see the module's rules."""
 
     def __init__(self, cluster: Cluster, options: ShareOptions, node_id: int, member_id: str) -> None:
         self.node_id = node_id
         self.lost: ApiError | ClientError | None = None
         self.pending: Acks = {}
-        self.flush: asyncio.TimerHandle | None = None  # when pending acknowledgements leave by themselves
+        self.flush: asyncio.TimerHandle | None = None  # when pending acknowledgements are sent without a fetch
         self._cluster = cluster
         self._options = options
         self._member_id = member_id
         self._epoch = 0
-        self._names: dict[IdPartition, TopicPartition] = {}  # of all partitions that this session ever read
-        self._reading: dict[IdPartition, None] = {}  # what the broker thinks that we read
+        self._names: dict[IdPartition, TopicPartition] = {}  # all partitions that this session ever read
+        self._reading: dict[IdPartition, None] = {}  # the partitions in the broker's session
         self._connection: Connection | None = None
         self._turn = asyncio.Lock()
 
     def acknowledge(self, partition: IdPartition, offset: int, kind: Acknowledgement) -> None:
-        """Remember what is to be said."""
+        """Add an acknowledgement to the pending ones."""
         self._pending_of(partition).offsets[offset] = kind
 
     def acknowledge_ranges(self, partition: IdPartition, ranges: Iterable[range], kind: Acknowledgement) -> None:
-        """The same of offsets whose records nobody was handed; their outcome is not told."""
+        """Add acknowledgements of offsets whose records were not handed out; their outcome is not reported."""
         self._pending_of(partition).ranges.extend((each, kind) for each in ranges)
 
     def _pending_of(self, partition: IdPartition) -> Acknowledgements:
@@ -76,12 +76,12 @@ class ShareSession:
         return found
 
     def check_renewal(self) -> None:
-        """Raises where the broker is too old to renew locks."""
+        """Raise if the broker is too old to renew locks."""
         if self._connection is not None and self._connection.version_of(ShareAcknowledgeRequest) < _RENEW_SINCE:
             raise UnsupportedApi(f"{self._connection.address} does not renew locks")
 
     def is_pending(self, partition: IdPartition, offset: int) -> bool:
-        """Whether what is to be said about the offset has not left yet."""
+        """Return whether an acknowledgement of the offset was not sent yet."""
         found = self.pending.get(partition)
         return found is not None and offset in found.offsets
 
@@ -90,11 +90,13 @@ class ShareSession:
     async def fetch(
         self, wanted: Mapping[IdPartition, TopicPartition], records_max: int, max_wait_ms: int
     ) -> tuple[list[Fetched], list[Acknowledged]]:
-        """Records of the wanted partitions, and the outcome of the acknowledgements that went with the request."""
+        """Return records of the wanted partitions, and the outcome of the acknowledgements that
+        went with the request.
+        """
         async with self._turn:
             self._names.update(wanted)
             outcomes: list[Acknowledged] = []
-            while self._must_go_alone(wanted):  # more may have come while the first were under way
+            while self._must_go_alone(wanted):  # more may be added while the first are in flight
                 outcomes += await self._acknowledge()
             acks, self.pending = self.pending, {}
             request = self._fetch_request(wanted, acks, records_max, max_wait_ms)
@@ -115,12 +117,12 @@ class ShareSession:
             return found, outcomes + self._outcomes(acks, errors)
 
     async def send_pending(self) -> list[Acknowledged]:
-        """Acknowledge what is to be acknowledged now."""
+        """Send the pending acknowledgements."""
         async with self._turn:
             return await self._acknowledge()
 
     async def close(self) -> list[Acknowledged]:
-        """The last acknowledgements; the broker releases everything else."""
+        """Send the last acknowledgements and close the session; the broker releases all other records."""
         async with self._turn:
             try:
                 if self._connection is None or self.lost is not None:
@@ -164,7 +166,7 @@ class ShareSession:
         outcomes: list[Acknowledged],
         max_wait_ms: int = 0,
     ) -> R | None:
-        """The answer; None when the session is (or gets) lost, with the acknowledgements among the `outcomes`."""
+        """Return the answer; None if the session is (or gets) lost, with the acknowledgements among the `outcomes`."""
         try:
             if self.lost is not None:
                 raise self.lost
@@ -182,7 +184,7 @@ class ShareSession:
             outcomes += self._outcomes(acks, dict.fromkeys(acks, lost))
             return None
         except asyncio.CancelledError:
-            # The broker may or may not have seen it: nobody knows the epoch any more.
+            # The broker may or may not have processed it: the epoch is unknown now.
             self.lost = self.lost or ClientError("a request of the share session was given up")
             self._cluster.disconnect(self)
             raise
@@ -199,7 +201,7 @@ class ShareSession:
     def _fetch_request(
         self, wanted: Mapping[IdPartition, TopicPartition], acks: Acks, records_max: int, max_wait_ms: int
     ) -> ShareFetchRequest:
-        """Only what is new is named, and what is no longer read; and what acknowledgements are about."""
+        """Return a request that names only partitions that were added, removed, or have acknowledgements."""
         options = self._options
         topics: dict[bytes, _Topic] = {}
         for topic_id, index in wanted:
