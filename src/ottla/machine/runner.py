@@ -1,7 +1,6 @@
 """Runs one machine on one journal: appends and applies records, holds replies until the commit, runs timers.
 
 Rules:
-
 - Append first, apply second: when the append fails, the state is unchanged, so nothing has to be rolled back. If the
   journal refuses the records (they are too large together), the command is refused. A host that loses its journal (a
   new leader was elected) discards the runner, and the new leader's runner is rebuilt by replay. A host also discards a

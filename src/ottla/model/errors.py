@@ -1,7 +1,6 @@
 """Kafka's error codes, and the exception that carries one to a client.
 
 Rules:
-
 - `ApiError` is for a mistake of the client, or for a state that the client has to handle. A bug of ours raises any
   other exception and is answered with UNKNOWN_SERVER_ERROR.
 - Names, codes and which errors are retriable are Kafka 4.3.1's; the messages are our own words and are used only where

@@ -1,7 +1,6 @@
 """Identities: topic partitions, UUIDs, and numbers that must not be mistaken for each other.
 
 Rules:
-
 - The numbers are integers with a type of their own (`NewType`), which costs nothing at run time. Messages declare their
   fields with these types (`wire.types`), so most of the code gets them from there. Where two numbers are passed side by
   side, at least one of them has its own type, so the type checker refuses to swap them.

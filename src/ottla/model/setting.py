@@ -1,7 +1,6 @@
 """`Setting[T]`: one configuration key, declared once, with everything that files, DescribeConfigs and the docs need.
 
 Rules:
-
 - Names, kinds, defaults, importance and the way of changing are Kafka's; the `doc` sentences are our own.
 - `parse` takes the text of a file or a client and either returns the typed value or raises INVALID_CONFIG with a
   message of Kafka's form; `render` is the inverse and gives the text DescribeConfigs shows (None for "no value").

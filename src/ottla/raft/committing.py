@@ -1,7 +1,6 @@
 """A leader's appends of control records, and the high watermark, which follows what a majority has on disk.
 
 Rules:
-
 - The high watermark moves only once a majority has the first record of the leader's own epoch: records of earlier
   epochs are committed together with that record, never by counting replicas.
 - A leader counts itself by what it has on disk, and only if it is a voter. A leader that was removed from the voters

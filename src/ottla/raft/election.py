@@ -1,7 +1,6 @@
 """Elections: asking for votes, first by pre-votes (KIP-996), then by votes, and granting them.
 
 Rules:
-
 - One vote per epoch, on disk before it is granted; only to a candidate whose log is at least as up-to-date as ours.
 - A node stands for election only if a majority would elect it now: a node that lost touch with a leader that other
   voters still hear cannot disturb them.

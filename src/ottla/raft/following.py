@@ -1,7 +1,6 @@
 """Following: finding the leader, reading its journal, and noticing that it is gone.
 
 Rules:
-
 - A voter fetches again only when its log is on disk: its fetch offset tells the leader so. A controller that is not a
   voter yet does the same, because its fetch offset counts from the moment it becomes a voter.
 - Where the leader reports a diverging epoch, our log is truncated; never below the high watermark.

@@ -1,7 +1,6 @@
 """The journal as consensus sees it: a log with epochs, its snapshots, and the stored election state.
 
 Rules:
-
 - Time stamps are set by the implementation: consensus itself runs on a clock that only measures intervals.
 - Every operation is complete when the call returns, but only records below `flushed_offset` survive a loss of power.
   `write_election`, `seal_snapshot` and `install_snapshot` are durable before the node is given the next event.

@@ -1,7 +1,6 @@
 """Leading: beginning an epoch, announcing it, and resigning.
 
 Rules:
-
 - The high watermark is what a majority of the voters has on disk (see `committing`).
 - A leader resigns if a majority has not fetched from it for a while: it may be cut off, and another node may lead.
 - A leader counts itself by what it has on disk. It may have been removed from the voters, while the removal is not

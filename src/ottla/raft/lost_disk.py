@@ -4,7 +4,6 @@ Such a voter may have lost an earlier disk, and with it records that count as co
 that it granted. No other node can tell it from a voter that starts for the first time.
 
 Rules:
-
 - With an empty log, the voter in doubt calls the roll: it asks every other voter, by pre-votes, whether that voter's
   log is empty, too. If all say so within `roll_call_ms`, nothing was ever committed. The doubt then ends with the next
   vote, candidacy or leader of an epoch above all of theirs: a lost vote cannot have been for an epoch above those.

@@ -1,7 +1,6 @@
 """Changing the voters (KIP-853): AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter.
 
 Rules:
-
 - One change at a time, by one voter, and only when the leader's own epoch has begun: any majority before the change and
   any majority after it then have a voter in common.
 - A new voter must have caught up first, or the quorum could stop until it has.

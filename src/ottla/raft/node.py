@@ -1,7 +1,6 @@
 """RaftNode: one replica of the metadata journal, as in Kafka's KRaft. `step` takes an event and returns effects.
 
 Rules:
-
 - `epoch`, `leader_id` and `voted` are on disk before another node hears of them.
 - The high watermark never goes back, and nothing below it is ever truncated.
 - If an event makes the disk fail, the disk's exception is raised; `JournalFailed` must be the next event.

@@ -1,7 +1,6 @@
 """A leader's answers to replicas that read its journal: Fetch and FetchSnapshot.
 
 Rules:
-
 - A follower's fetch offset says what it has on disk, and its last fetched epoch whether its log agrees with ours: only
   then does the fetch count. If the logs disagree, the answer names the diverging epoch or the snapshot to load.
 - An empty answer waits for records, or for the high watermark to pass the one that the follower knows (KIP-1166).

@@ -3,7 +3,6 @@
 The parts (`election`, `following`, `leading` …) are functions of a `RaftState`; `RaftNode` puts them together.
 
 Rules:
-
 - `epoch`, `leader_id` and `voted` are on disk before another node hears of them (`transitions.become`).
 - The high watermark never goes back, and nothing below it is ever truncated.
 """

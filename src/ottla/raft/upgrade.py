@@ -1,7 +1,6 @@
 """From voters of the configuration to voters of the log: kraft.version 0 → 1, while the quorum runs (KIP-853).
 
 Rules:
-
 - With kraft.version 0 the log does not say which directory a voter has, so every voter tells each new leader about
   itself; the leader keeps that in memory, beside the voter set that holds.
 - The version rises only when every voter has told: from then on a voter is a node *with its directory*, and a voter

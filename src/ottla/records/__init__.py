@@ -2,5 +2,5 @@
 
 Rules:
 - The hot path (`batch`) never looks inside a batch: it reads 61 bytes, checks the CRC in C, and stamps in place.
-- Everything that does look inside (`record`, `build`, `compress`) is bounded by `model.limits`.
+- Modules that do look inside (`record`, `build`, `compress`) are bounded by `model.limits`.
 """

@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
 
 
 class WantedBatch(NamedTuple):
-    """One batch, whole, and the offsets of it that are wanted: [start, end), end -1 for all the rest."""
+    """One whole batch, and the range of wanted offsets: [start, end), where end -1 means to the last record."""
 
     topic: str
     partition: int
@@ -48,7 +48,10 @@ class WantedBatch(NamedTuple):
 
 
 def record_batch(batches: Sequence[WantedBatch]) -> pa.RecordBatch:
-    """All wanted records of all batches, in their order. Raises ApiError(INVALID_RECORD) on malformed ones."""
+    """Return all wanted records of all batches, in their order.
+
+    Raises ApiError(INVALID_RECORD) on malformed records.
+    """
     found = ScannedRecords(batches, [unpacked(batch) for batch in batches])
     places = list(dict.fromkeys(batch.topic for batch in batches))
     topics = np.array([places.index(batch.topic) for batch in batches], dtype=np.int32)
@@ -67,8 +70,11 @@ def record_batch(batches: Sequence[WantedBatch]) -> pa.RecordBatch:
 
 
 class ScannedRecords:
-    """The wanted records of some batches and their payloads as columns; those of variable size become Arrow when they
-    are asked for. Raises ApiError(INVALID_RECORD) on malformed records."""
+    """The wanted records of some batches as columns; columns of variable size become Arrow arrays when they are asked
+    for.
+
+    Raises ApiError(INVALID_RECORD) on malformed records.
+    """
 
     def __init__(
         self,
@@ -85,7 +91,7 @@ class ScannedRecords:
         self._data = np.frombuffer(payloads[0] if len(payloads) == 1 else b"".join(payloads), dtype=np.uint8)
         count = sum(batch.header.count for batch in batches)
         if count > len(self._data) or any(batch.header.count < 0 for batch in batches):
-            raise _malformed()  # no record takes less than a byte
+            raise _malformed()  # a record takes at least a byte
         self._columns = _Columns(count, len(self._data))
         table = _table(batches, sizes)
         self.rows, self._key_bytes, self._value_bytes, self._header_count = scan(
@@ -96,7 +102,7 @@ class ScannedRecords:
 
     @property
     def batch_of(self) -> Any:
-        """By row, the number of the batch that it came from."""
+        """The index of the batch that each row came from."""
         return self._columns.rows_of[: self.rows]
 
     @property
@@ -108,7 +114,7 @@ class ScannedRecords:
         return self._columns.times[: self.rows]
 
     def timestamp_types(self) -> Any:
-        """By row, 0: the producer's clock, 1: the broker's."""
+        """Return 0 (CreateTime) or 1 (LogAppendTime) for each row."""
         kinds = np.array([int(batch.header.is_log_append_time) for batch in self._batches], dtype=np.int32)
         return kinds[self.batch_of]
 
@@ -121,12 +127,12 @@ class ScannedRecords:
         return _binary(self.rows, found.value_there, found.value_ends, found.values[: self._value_bytes])
 
     def headers(self, kind: pa.DataType = HEADERS) -> pa.Array:
-        """As a list of pairs; null where there are none."""
+        """Return the headers of each row as a list of pairs; null for a row without headers."""
         return _headers(self._data, self._columns, self.rows, self._header_count, kind)
 
 
 class _Columns:
-    """Room for all records; what stays unused is never touched, so it costs nothing."""
+    """Arrays with room for all records; unused pages are never touched, so they cost nothing."""
 
     def __init__(self, count: int, size_bytes: int) -> None:
         self.offsets = np.empty(count, np.int64)
@@ -144,7 +150,7 @@ class _Columns:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """As `scan` wants them."""
+        """The arrays in the order of `scan`'s parameters."""
         return (
             *(self.offsets, self.times, self.rows_of),
             *(self.key_ends, self.key_there, self.keys),
@@ -154,7 +160,7 @@ class _Columns:
 
 
 def unpacked(batch: WantedBatch) -> bytes | memoryview:
-    """The records of a batch, decompressed."""
+    """Return the decompressed records of a batch."""
     body = batch.data[HEADER_BYTES : batch.header.size_bytes]
     if batch.header.codec == Codec.NONE:
         return body
@@ -202,8 +208,8 @@ def _headers(data: Any, columns: _Columns, rows: int, total: int, kind: pa.DataT
     buffers = [None, pa.py_buffer(name_ends), pa.py_buffer(names[:name_bytes])]
     raw = pa.Array.from_buffers(pa.binary(), total, buffers)
     try:
-        text = raw.cast(pa.string())  # checks that it is UTF-8
-    except pa.ArrowInvalid:  # as Java reads such names
+        text = raw.cast(pa.string())  # the cast checks that the names are UTF-8
+    except pa.ArrowInvalid:  # replace invalid bytes, as Java does
         text = pa.array([each.decode("utf-8", "replace") for each in raw.to_pylist()], pa.string())
     pairs = pa.StructArray.from_arrays(
         [text, _binary(total, there, value_ends, values[:value_bytes])], fields=list(kind.value_type)

@@ -1,14 +1,14 @@
 """The 61-byte header of a record batch: reading, checking, stamping in place.
 
 Layout (big endian), Kafka's message format v2; the CRC-32C covers everything from `attributes` on, so that the broker
-may stamp base offset and leader epoch without computing it anew:
+may stamp base offset and leader epoch without computing the CRC again:
 
     base_offset i64 | length i32 | leader_epoch i32 | magic i8 | crc u32 | attributes i16 | last_offset_delta i32
     | base_timestamp i64 | max_timestamp i64 | producer_id i64 | producer_epoch i16 | base_sequence i32 | count i32
 
 Rules:
-- `check` is the structure check of every batch that enters the log, `check_client` adds what a client may not send.
-  Sequence and time rules live in `log`, rules of one request version (`check_request`) are called by the handler.
+- `check` checks the structure of every batch that enters the log; `check_client` adds the rules for batches of clients.
+  Sequence and time rules live in `log`; the handler calls the rules of one request version (`check_request`).
 - Nothing here allocates in proportion to the batch; a view is never copied.
 """
 
@@ -26,9 +26,9 @@ Buffer = bytes | bytearray | memoryview
 
 MAGIC = 2
 HEADER_BYTES = 61
-# base_offset and length: what lies before the bytes that `length` counts.
+# The bytes of base_offset and length, which `length` does not count.
 PREFIX_BYTES = 12
-# Enough of any format version to learn size and magic.
+# Enough bytes of a batch of any format version to read its size and magic.
 PREFIX_TO_MAGIC_BYTES = 17
 
 LENGTH_AT = 8
@@ -75,7 +75,7 @@ _new = tuple.__new__
 
 
 class BatchHeader(NamedTuple):
-    """The header's fields as they stand in the bytes; nothing is checked by making one."""
+    """The fields of a header, unchecked."""
 
     base_offset: int
     length: int
@@ -112,7 +112,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        """Raises `ApiError` for an id that no codec has."""
+        """The codec; raises `ApiError` if the id in the attributes is unknown."""
         return CODEC_OF_ID[self.attributes & CODEC_MASK]
 
     @property
@@ -133,7 +133,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """With a delete horizon (KIP-534) `base_timestamp` is the time after which tombstones may go."""
+        """Whether `base_timestamp` is a delete horizon (KIP-534): the time after which tombstones may be removed."""
         return self.attributes & DELETE_HORIZON_FLAG != 0
 
     @property
@@ -142,15 +142,15 @@ class BatchHeader(NamedTuple):
 
 
 def read_header(view: Buffer, pos: int = 0) -> BatchHeader:
-    """The header at `pos`. Raises `struct.error` if fewer than 61 bytes are there: see `check_length`."""
+    """Return the header at `pos`. Raises `struct.error` if there are fewer than 61 bytes: see `check_length`."""
     return _new(BatchHeader, _unpack_header(view, pos))
 
 
 def headers(view: Buffer, pos: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of every complete batch, in order.
+    """Yield position and header of every complete batch, in order.
 
-    Stops quietly at an incomplete batch (the end of a fetch answer is often cut); raises `ApiError` where the bytes can
-    be no batch of ours at all.
+    Stops at an incomplete batch without an error (the end of a fetch answer is often cut); raises `ApiError` if the
+    bytes cannot be a batch of magic 2.
     """
     end = len(view)
     while end - pos >= HEADER_BYTES:
@@ -167,7 +167,10 @@ def headers(view: Buffer, pos: int = 0) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def check_length(view: Buffer, pos: int = 0) -> int | None:
-    """Size of the batch at `pos` from its first 17 bytes, or None if fewer are there. Raises if it can be no batch."""
+    """Return the size of the batch at `pos` from its first 17 bytes; None if there are fewer.
+
+    Raises if it cannot be a batch.
+    """
     if len(view) - pos < PREFIX_TO_MAGIC_BYTES:
         return None
     length: int = _unpack_int32(view, pos + LENGTH_AT)[0]
@@ -186,7 +189,7 @@ def _refuse_shape(length: int, magic: int) -> None:
     if magic < 0 or magic > MAGIC:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
     if magic != MAGIC:
-        # Kafka 4 has no converter for the old formats any more and answers the same.
+        # Kafka 4 does not convert the old formats any more, and answers with the same error.
         raise ApiError(ErrorCode.INVALID_RECORD, f"Only record batches with magic version 2 are accepted, not {magic}")
     raise ApiError(
         ErrorCode.CORRUPT_MESSAGE,
@@ -196,7 +199,7 @@ def _refuse_shape(length: int, magic: int) -> None:
 
 
 def check(view: Buffer, pos: int, header: BatchHeader) -> None:
-    """Structure and CRC of one batch. Raises `ApiError`; CORRUPT_MESSAGE where bytes were damaged on their way."""
+    """Check structure and CRC of one batch. Raises `ApiError`; CORRUPT_MESSAGE if bytes were damaged in transit."""
     length = header.length
     if header.magic != MAGIC or length < HEADER_BYTES - PREFIX_BYTES:
         _refuse_shape(length, header.magic)
@@ -213,12 +216,12 @@ def check(view: Buffer, pos: int, header: BatchHeader) -> None:
         )
 
 
-# One mask tells the usual case. A delete horizon is let through, as Kafka does: mirrors copy batches as they are.
+# One mask covers the usual case. A delete horizon is accepted, as in Kafka: mirrors copy batches as they are.
 _CLIENT_ATTRIBUTES_REFUSED = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
 
 
 def check_client(header: BatchHeader) -> None:
-    """What a client's batch must obey besides `check`; header only, Kafka's order of complaints."""
+    """Check the rules for a client's batch beyond `check`, by the header only; errors come in Kafka's order."""
     count = header.count
     if (
         header.base_offset == 0
@@ -234,7 +237,7 @@ def check_client(header: BatchHeader) -> None:
 
 
 def _has_room(header: BatchHeader) -> bool:
-    """Whether so many records can be in the batch: offsets are given by this count, without a look inside."""
+    """Whether this number of records fits the batch: the batch gets offsets by this count, without a look inside."""
     room_bytes = header.size_bytes - HEADER_BYTES
     if header.attributes & CODEC_MASK:
         room_bytes = min(room_bytes * UNPACKED_RATIO_MAX, DECOMPRESSED_BATCH_BYTES_MAX)
@@ -268,7 +271,7 @@ def _refuse_client(header: BatchHeader) -> None:
 
 
 def check_request(view: Buffer, version: int) -> BatchHeader:
-    """Rules of a Produce request of this version for one partition: exactly one batch, its magic, zstd only from v7."""
+    """Check one partition of a Produce request of this version: exactly one batch, its magic, zstd only from v7."""
     size_bytes = check_length(view)
     if size_bytes is None or size_bytes > len(view):
         raise ApiError(
@@ -283,7 +286,7 @@ def check_request(view: Buffer, version: int) -> BatchHeader:
         )
     if len(view) > size_bytes:
         next_size_bytes = check_length(view, size_bytes)
-        # An incomplete second batch is not one, to Kafka: the log cuts it off.
+        # Kafka does not count an incomplete second batch: the log cuts it off.
         if next_size_bytes is not None and len(view) - size_bytes >= next_size_bytes:
             raise ApiError(
                 ErrorCode.INVALID_RECORD,
@@ -300,14 +303,14 @@ def stamp(view: bytearray | memoryview, pos: int, base_offset: int, leader_epoch
 
 
 def stamp_log_append_time(view: bytearray | memoryview, pos: int, timestamp: int) -> None:
-    """Make LogAppendTime `timestamp` the time of all records: sets the flag and max timestamp, and the CRC anew."""
+    """Set the LogAppendTime `timestamp` for all records: write the flag, the max timestamp and a new CRC."""
     (attributes,) = _ATTRIBUTES.unpack_from(view, pos + ATTRIBUTES_AT)
     _ATTRIBUTES.pack_into(view, pos + ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_FLAG)
     stamp_max_timestamp(view, pos, timestamp)
 
 
 def stamp_max_timestamp(view: bytearray | memoryview, pos: int, timestamp: int) -> None:
-    """Write the max timestamp in place, and the CRC anew."""
+    """Write the max timestamp in place, and a new CRC."""
     _TIMESTAMP.pack_into(view, pos + MAX_TIMESTAMP_AT, timestamp)
     end = pos + PREFIX_BYTES + _unpack_int32(view, pos + LENGTH_AT)[0]
     pack_crc_into(view, pos + CRC_AT, crc32c(memoryview(view)[pos + ATTRIBUTES_AT : end]))

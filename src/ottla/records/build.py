@@ -1,8 +1,8 @@
-"""Building record batches: for our client, internal logs, recompression, and tests.
+"""Builds record batches: for our client, internal logs, recompression, and tests.
 
 Rules:
 - One call, one batch; the result is a `bytearray` that may be stamped in place.
-- Offset deltas follow the records' own offsets where they have one, so a batch with holes (compaction) can be rebuilt.
+- Offset deltas follow the records' own offsets if they have one, so a batch with gaps (from compaction) can be rebuilt.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ Pair = tuple[bytes | None, bytes | None]
 
 
 class EncodedRecords(NamedTuple):
-    """Records laid out one after the other, and what the header must say about them."""
+    """Encoded records in sequence, and the header fields that describe them."""
 
     data: bytearray | memoryview
     record_count: int
@@ -62,10 +62,10 @@ def build_batch(
     max_timestamp: int | None = None,
     last_offset_delta: int | None = None,
 ) -> bytearray:
-    """One batch of `records`: `Record`s, or (key, value) pairs which get `timestamp` and the next offset.
+    """Build one batch of `records`: `Record`s, or (key, value) pairs which get `timestamp` and the next offset.
 
-    `log_append_time` gives all records that time. `last_offset_delta` and `max_timestamp` override what the records
-    say: compaction keeps a batch's last offset even when the record that had it is gone.
+    `log_append_time` gives all records that time. `last_offset_delta` and `max_timestamp` override the values of the
+    records: compaction keeps a batch's last offset even when it removed the record of that offset.
     """
     encoded = encode_records(records, base_offset, timestamp, delete_horizon_ms)
     attributes = (
@@ -95,7 +95,7 @@ def build_batch(
 
 
 def values_batch(values: Iterable[bytes], *, base_offset: int, leader_epoch: int, timestamp: int) -> bytearray:
-    """`build_batch` of very many records that are nothing but a value."""
+    """Like `build_batch`, but faster, for very many records that have only a value."""
     encoded = encode_values(values, timestamp)
     return assemble(
         encoded.data,
@@ -113,7 +113,7 @@ def values_batch(values: Iterable[bytes], *, base_offset: int, leader_epoch: int
 
 
 def assemble_like(header: BatchHeader, packed: bytes | bytearray | memoryview) -> bytearray:
-    """`assemble` with the fields of another batch's header (`BatchHeader._replace` changes some)."""
+    """Call `assemble` with the fields of another batch's header (`BatchHeader._replace` changes some)."""
     return assemble(
         packed,
         base_offset=header.base_offset,
@@ -143,7 +143,7 @@ def assemble(
     base_sequence: int,
     count: int,
 ) -> bytearray:
-    """Header and CRC around records that are encoded (and compressed, as `attributes` says) already."""
+    """Put a header with a CRC before records that are already encoded (and compressed, as `attributes` says)."""
     batch = bytearray(HEADER_BYTES)
     batch += packed
     pack_header_into(
@@ -170,7 +170,7 @@ def assemble(
 def encode_records(
     records: Iterable[Record | Pair], base_offset: int, timestamp: int, delete_horizon_ms: int | None
 ) -> EncodedRecords:
-    """Lay out records. Timestamps are relative to the first one, or to the delete horizon where there is one."""
+    """Encode records. Timestamps are relative to the first one, or to the delete horizon if there is one."""
     out = bytearray()
     count, delta = 0, -1
     base_timestamp = delete_horizon_ms
@@ -195,9 +195,10 @@ def encode_records(
 
 
 def encode_values(values: Iterable[bytes], timestamp: int) -> EncodedRecords:
-    """`encode_records` of very many that are nothing but a value, all of one time."""
+    """Like `encode_records`, for very many records that have only a value, all with the same timestamp."""
     parts: list[bytes] = []
-    around: dict[tuple[int, int], tuple[bytes, bytes]] = {}  # what is before and behind the delta, by their lengths
+    # bytes before and after the delta, by the lengths of delta and value
+    around: dict[tuple[int, int], tuple[bytes, bytes]] = {}
     delta = -1
     for delta, value in enumerate(values):
         offset = varint_bytes(delta)
@@ -205,7 +206,7 @@ def encode_values(values: Iterable[bytes], timestamp: int) -> EncodedRecords:
         known = around.get(lengths)
         if known is None:
             size = varint_bytes(len(value))
-            # Attributes, time, the delta, no key, the value with its length, no headers.
+            # A record: attributes, time delta, offset delta, no key, the value with its length, no headers.
             before = varint_bytes(2 + len(offset) + 1 + len(size) + len(value) + 1) + bytes(2)
             known = around[lengths] = before, b"\x01" + size
         parts += known[0], offset, known[1], value, b"\x00"
@@ -215,9 +216,10 @@ def encode_values(values: Iterable[bytes], timestamp: int) -> EncodedRecords:
 def put_record(
     out: bytearray, delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Headers
 ) -> None:
-    """Append one record; time and offset are relative to the batch's."""
-    body = bytearray(1)  # attributes: none are in use
-    # Zigzag of a small non-negative number is its double, in one byte: nearly always so for time, offset and key.
+    """Append one encoded record; time and offset are relative to those of the batch."""
+    body = bytearray(1)  # attributes, which are unused
+    # The zigzag varint of a small non-negative number is its double, in one byte; most time, offset and key lengths are
+    # such.
     if 0 <= timestamp_delta < 64:
         body.append(timestamp_delta << 1)
     else:

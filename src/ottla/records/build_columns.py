@@ -1,14 +1,15 @@
-"""Record batches from columns: the loops that turn Arrow's buffers into encoded records, compiled by numba.
+"""Builds record batches from columns: loops, compiled by numba, that turn Arrow's buffers into encoded records.
 
-One source for both ways of running, as in `records.scan`: without numba the same functions run as plain Python. Arrays
-in, arrays out; nothing here knows Arrow. A column is its bytes, where each row ends (one number more than rows) and
-which rows are there (no row at all in that array: all are).
+One source for both ways of running, as in `records.scan`: without numba the same functions run as plain Python. The
+functions take and return arrays; nothing here uses Arrow. A column consists of its bytes, the end of each row (one
+number more than rows) and the rows that are not null (an empty array: no row is null).
 
 Rules:
-- A record's partition is the one given, else that of its key as Java's producer hashes it, else (no key) whichever is
-  filled just now: some `run_bytes` go to one, then the next one in turn is filled.
-- Records of one partition keep their order. A batch ends before it would exceed `batch_bytes`, but has a record.
-- All records of a call have one time: the batch's, so that every delta is 0.
+- A record's partition is the given one, else the one that Java's producer chooses by the hash of its key, else (no key)
+  the current one: after `run_bytes` the next available partition becomes the current one.
+- Records of one partition keep their order. A batch ends before it would exceed `batch_bytes`, but has at least one
+  record.
+- All records of a call have the timestamp of the batch, so that every time delta is 0.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import numpy as np
 
 from ottla.records.scan import Bools, Bytes, Ints, Longs, compiled, copy
 
-# What a record takes besides its own bytes, at most: varints of its size, time, offset, key, value and header count.
+# The most bytes that a record takes besides its content: varints of its size, time, offset, key, value and header
+# count.
 RECORD_OVERHEAD_BYTES = 21
 HEADER_OVERHEAD_BYTES = 10
-# Columns of the table that `encode` fills: a row per batch.
+# Columns of the table that `encode` fills: one row per batch.
 PARTITION, BEGIN, END, COUNT = range(4)
 BATCH_COLUMNS = 4
 
@@ -30,14 +32,17 @@ _SEED, _M, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFF_FFFF
 
 
 def frozen(array: Any) -> Any:
-    """The array, not to be written to. Arrow's buffers are like that, and the loops are compiled once for every kind of
-    arguments: so all columns are to be of this kind."""
+    """Make an array read-only.
+
+    Arrow's buffers are read-only, and numba compiles a loop for each kind of arguments: so all columns are to be of
+    this kind.
+    """
     array.setflags(write=False)
     return array
 
 
 class InputColumn(NamedTuple):
-    """Bytes per row, as Arrow has them; all three are `frozen`."""
+    """Bytes per row, in Arrow's layout; all three arrays are `frozen`."""
 
     data: Bytes
     ends: Ints
@@ -45,7 +50,7 @@ class InputColumn(NamedTuple):
 
 
 class HeaderColumns(NamedTuple):
-    """Headers of all rows: where each row's end (one number more than rows), and their names and contents."""
+    """The headers of all rows: the end of each row's headers (rows + 1 numbers), their names and their contents."""
 
     ends: Ints
     names: InputColumn
@@ -60,13 +65,13 @@ NO_HEADERS = HeaderColumns(NO_PARTITIONS, _NO_COLUMN, _NO_COLUMN)
 
 
 def missing(rows: int) -> InputColumn:
-    """A column of nulls."""
+    """Return a column of nulls."""
     return InputColumn(NO_BYTES, frozen(np.zeros(rows + 1, np.int32)), frozen(np.zeros(rows, np.bool_)))
 
 
 @compiled
 def murmur2(data: Bytes, begin: int, end: int) -> int:
-    """The hash of Kafka's Java client; 64-bit numbers cut to 32, so that uncompiled it is the same."""
+    """Return the key hash of Kafka's Java client; numbers are cut to 32 bits, so that uncompiled code agrees."""
     size = np.int64(end) - np.int64(begin)
     h = np.int64((_SEED ^ size) & _MASK)
     at = begin
@@ -109,8 +114,11 @@ def choose(
     run_bytes: int,
     chosen: Ints,
 ) -> tuple[int, int]:
-    """Fill `chosen` with the partition of every row; `given[row]` is -1 where the row does not say, and empty if none
-    does. Returns whose turn it is among `available`, and how many bytes are still to go there."""
+    """Fill `chosen` with the partition of every row; `given[row]` is -1 if the row names none, and `given` is empty if
+    no row does.
+
+    Returns the current index into `available` for records without a key, and how many more bytes go there.
+    """
     for row in range(len(chosen)):
         if len(given) > 0 and given[row] >= 0:
             chosen[row] = given[row]
@@ -128,7 +136,7 @@ def choose(
 
 @compiled
 def _put_varint(out: Bytes, at: int, number: int) -> int:
-    """A zigzag varint of a number that is -1 or more."""
+    """Write the zigzag varint of a number that is -1 or more; return the position after it."""
     value = 1 if number < 0 else number << 1
     while value > 127:
         out[at] = (value & 127) | 128
@@ -150,13 +158,13 @@ def _varint_bytes(number: int) -> int:
 
 @compiled
 def _size(ends: Ints, there: Bools, row: int) -> Any:
-    """How many bytes a field has; -1: it is null."""
+    """Return the size of a field in bytes; -1 if it is null."""
     return np.int64(ends[row + 1]) - np.int64(ends[row]) if len(there) == 0 or there[row] else np.int64(-1)
 
 
 @compiled
 def in_order(chosen: Ints, partition_count: int) -> tuple[Any, Any]:
-    """Rows sorted by partition, each partition's in their order: (rows, where each partition's begin and end)."""
+    """Sort rows by partition, keeping their order within each: (rows, where each partition's rows begin and end)."""
     begins = np.zeros(partition_count + 1, np.int64)
     for row in range(len(chosen)):
         begins[chosen[row] + 1] += 1
@@ -173,7 +181,7 @@ def in_order(chosen: Ints, partition_count: int) -> tuple[Any, Any]:
 
 @compiled
 def _headers_bytes(headers: HeaderColumns, row: int) -> Any:
-    """What the headers of a row take, with their number."""
+    """Return the encoded size of a row's headers, with their count."""
     size = _varint_bytes(headers.ends[row + 1] - headers.ends[row])
     for header in range(headers.ends[row], headers.ends[row + 1]):
         name = _size(headers.names.ends, headers.names.there, header)
@@ -209,9 +217,10 @@ def encode(
     out: Bytes,
     table: Longs,
 ) -> int:
-    """Write all records into `out`, partition by partition, and a row into `table` for every batch; how many.
+    """Write all records into `out`, partition by partition, and a row into `table` for every batch; return the number
+    of batches.
 
-    Written out here, not in functions of whole columns: with those it takes three times as long.
+    The loop is written out here, because with functions over whole columns it takes three times as long.
     """
     key_data, key_ends, key_there = keys
     value_data, value_ends, value_there = values
@@ -222,15 +231,15 @@ def encode(
         for number in range(begins[partition], begins[partition + 1]):
             row = rows[number]
             key, value = _size(key_ends, key_there, row), _size(value_ends, value_there, row)
-            # Attributes, time, the fields with their sizes, and the headers; but not the record's own number.
+            # Attributes, time, the fields with their sizes, and the headers; but not the record's offset delta.
             body = 2 + _varint_bytes(key) + max(key, 0) + _varint_bytes(value) + max(value, 0)
             body += _headers_bytes(headers, row) if has_headers else 1
             if count > 0 and at - begin + body + RECORD_OVERHEAD_BYTES > batch_bytes:
                 batches = _note(table, batches, partition, begin, at, count)
                 begin, count = at, 0
             at = _put_varint(out, at, body + _varint_bytes(count))
-            out[at] = 0  # attributes: none are in use
-            out[at + 1] = 0  # the time is the batch's
+            out[at] = 0  # attributes, which are unused
+            out[at + 1] = 0  # the time delta: the record has the time of the batch
             at = _put_varint(out, at + 2, count)
             at = _put_varint(out, at, key)
             if key > 0:
@@ -253,14 +262,14 @@ def encode(
 
 @compiled
 def _note(table: Longs, batches: int, partition: int, begin: int, end: int, count: int) -> int:
-    """One more batch."""
+    """Add a batch to the table; return the number of batches."""
     table[batches, PARTITION], table[batches, BEGIN] = partition, begin
     table[batches, END], table[batches, COUNT] = end, count
     return batches + 1
 
 
 class EncodedRows(NamedTuple):
-    """Encoded records, and which of them are one batch: (partition, begin, end, count) per row of `table`."""
+    """Encoded records, and how they form batches: (partition, begin, end, count) per row of `table`."""
 
     data: Bytes
     table: Longs
@@ -275,14 +284,14 @@ def encode_rows(
     batch_bytes: int,
     room: Bytes | None = None,
 ) -> EncodedRows:
-    """The records of all rows, in batches of the partitions that were chosen for them; in `room` if that is enough."""
+    """Encode all rows in batches for their chosen partitions; into `room` if that is large enough."""
     count = len(chosen)
     size_bytes = count * RECORD_OVERHEAD_BYTES + content_bytes(keys, values, headers)
     if len(headers.ends):
         size_bytes += int(headers.ends[-1] - headers.ends[0]) * HEADER_OVERHEAD_BYTES
     rows, begins = in_order(chosen, partition_count)
     out = room if room is not None and len(room) >= size_bytes else np.empty(size_bytes, np.uint8)
-    # Two neighbours of one partition are more than a batch together.
+    # Two neighbouring batches of one partition are together larger than `batch_bytes`.
     batches_max = partition_count + 2 * size_bytes // max(batch_bytes - RECORD_OVERHEAD_BYTES, 1) + 1
     table = np.empty((min(count, batches_max), BATCH_COLUMNS), np.int64)
     made = encode(keys, values, headers, rows, begins, batch_bytes, out, table)
@@ -290,7 +299,7 @@ def encode_rows(
 
 
 def content_bytes(keys: InputColumn, values: InputColumn, headers: HeaderColumns) -> int:
-    """The bytes of all rows themselves, however they are spread over batches."""
+    """Return the bytes of keys, values and headers of all rows, without any overhead."""
     size_bytes = _span(keys) + _span(values)
     return size_bytes + _span(headers.names) + _span(headers.contents) if len(headers.ends) else size_bytes
 

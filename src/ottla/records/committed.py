@@ -1,4 +1,4 @@
-"""Reading what was committed: which batches belong to aborted transactions."""
+"""Reading with read_committed: which batches belong to aborted transactions."""
 
 from collections.abc import Iterable
 
@@ -7,11 +7,12 @@ from ottla.records.control import read_marker
 
 
 class AbortedFilter:
-    """Knows the aborted transactions of a stretch of the log, as (producer id, first offset); batches must be shown to
-    it in order."""
+    """Recognises batches of aborted transactions, given the aborted transactions of a range of the log as (producer id,
+    first offset). Batches must be passed in order.
+    """
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
-        # Last first, so that the next one to begin is popped from the end.
+        # Sorted by descending first offset, so that the next one to begin is popped from the end.
         self._to_begin = sorted(aborted, key=lambda each: -each[1])
         self._begun: dict[int, None] = {}
 

@@ -1,13 +1,14 @@
-"""The four codecs in Kafka's framings, with a bound on what a batch may unpack to.
+"""The four codecs in Kafka's framings, with a bound on the decompressed size of a batch.
 
 - gzip: one gzip member (more are read).
 - snappy: xerial's framing (magic, version, then length-prefixed raw blocks of at most 32 KiB); raw snappy is read too.
 - lz4: an LZ4 frame of independent 64 KiB blocks without checksums, which is all that Kafka's Java reader understands.
 - zstd: one frame (more are read).
 
-Rules: the limit holds while unpacking, not afterwards. gzip stops at it; snappy declares its sizes; for lz4 and zstd an
-upper bound is known from walking the block headers, and only if that is above the limit a buffer of the limit's size is
-unpacked into. Data that cannot be unpacked raises `ApiError(INVALID_RECORD)`, too much of it MESSAGE_TOO_LARGE.
+Rules: the limit holds during decompression, not afterwards. gzip stops at it; snappy declares its sizes; for lz4 and
+zstd the block headers give an upper bound, and only if that is above the limit, the data is decompressed into a buffer
+of the limit's size. Data that cannot be decompressed raises `ApiError(INVALID_RECORD)`, too much of it
+MESSAGE_TOO_LARGE.
 """
 
 import zlib
@@ -23,7 +24,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Codec(IntEnum):
-    """The id in the lowest three bits of a batch's attributes."""
+    """The codec id in the lowest three bits of a batch's attributes."""
 
     NONE = 0
     GZIP = 1
@@ -40,18 +41,18 @@ class _Codecs(dict[int, Codec]):
 CODEC_OF_ID: dict[int, Codec] = _Codecs({int(codec): codec for codec in Codec})
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
-# Magic, version 1, readable by version 1.
+# Magic, version 1, minimum compatible version 1.
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _SNAPPY_BLOCK_BYTES = 32 * 1024
 
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
-# Version 1, independent blocks, no checksums, 64 KiB blocks, and the checksum byte of those two.
+# Magic, then: version 1, independent blocks, no checksums, 64 KiB blocks, and the checksum byte of the header.
 _LZ4_HEADER = _LZ4_MAGIC + b"\x60\x40\x82"
 _LZ4_BLOCK_BYTES = 64 * 1024
 _LZ4_END = bytes(4)
 _LZ4_STORED_FLAG = 0x80000000
 _LZ4_DEFAULT_LEVEL = 9
-# What liblz4's high compression takes at most; lz4-java clamps in the same way.
+# The highest level of liblz4's high compression; lz4-java clamps in the same way.
 _LZ4_LEVEL_MAX = 12
 
 _ZSTD_MAGIC = 0xFD2FB528
@@ -62,14 +63,14 @@ _ZSTD_DEFAULT_LEVEL = 3
 
 @cache
 def _native() -> Any:
-    """The library that does the work: large, and a broker that never looks inside a batch does without it."""
+    """Import the native codec library: it is large, and a broker that never looks inside a batch does not need it."""
     import cramjam
 
     return cramjam
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    """`data` in the codec's Kafka framing. `level` is the codec's own; None is Kafka's default."""
+    """Compress `data` in the codec's Kafka framing. `level` is the codec's own; None is Kafka's default."""
     if codec == Codec.NONE:
         return bytes(data)
     if codec == Codec.GZIP:
@@ -83,7 +84,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
 
 def compressing(codec: Codec, data: Buffer, level: int | None = None) -> Iterator[Buffer]:
-    """The same in pieces (some of them empty), with a bounded amount of work for each."""
+    """Like `compress`, in pieces (some of them empty), with a bounded amount of work for each."""
     if codec == Codec.NONE or len(data) <= PACKED_AT_ONCE_BYTES:
         yield compress(codec, data, level)
         return
@@ -106,7 +107,7 @@ def compressing(codec: Codec, data: Buffer, level: int | None = None) -> Iterato
 
 
 class _Blocks:
-    """A framing of independent blocks, in the manner of zlib's object."""
+    """A framing of independent blocks, with the interface of zlib's compressor."""
 
     def __init__(self, header: bytes, blocks: Callable[[bytearray, memoryview], None], end: bytes) -> None:
         self._header = header
@@ -123,7 +124,7 @@ class _Blocks:
 
 
 class _Whole:
-    """A compressor of the library, which gives its output when all is in."""
+    """A compressor of the native library, which returns its output only at the end."""
 
     def __init__(self, packer: Any) -> None:
         self._packer = packer
@@ -137,7 +138,7 @@ class _Whole:
 
 
 def decompress(codec: Codec, data: Buffer, limit_bytes: int) -> bytes:
-    """What `data` unpacks to, never more than `limit_bytes`."""
+    """Decompress `data`; the result is never larger than `limit_bytes`."""
     if codec == Codec.NONE:
         if len(data) > limit_bytes:
             _refuse_size(limit_bytes)
@@ -208,8 +209,8 @@ def _decompress_snappy_block(block: memoryview, left_bytes: int, limit_bytes: in
 
 def _compress_lz4(data: Buffer, level: int) -> bytes:
     if level != _LZ4_DEFAULT_LEVEL:
-        # As in Kafka, the default level is the fast algorithm and every other one the high compression one. The library
-        # offers that for whole frames only, with a checksum per block, which all readers understand.
+        # As in Kafka, the default level is the fast algorithm and every other level the high compression one. The
+        # library offers that only for whole frames, with a checksum per block, which all readers understand.
         packer = _lz4_compressor(level)
         packer.compress(data)
         return bytes(packer.finish())
@@ -240,7 +241,7 @@ def _decompress_lz4(data: Buffer, limit_bytes: int) -> bytes:
 
 
 def _lz4_size_max(data: Buffer) -> int:
-    """An upper bound of what an LZ4 frame unpacks to, from its block headers."""
+    """Return an upper bound of the decompressed size of an LZ4 frame, from its block headers."""
     view = memoryview(data)
     if view[:4] != _LZ4_MAGIC:
         raise ValueError("not an LZ4 frame")
@@ -267,7 +268,7 @@ def _decompress_zstd(data: Buffer, limit_bytes: int) -> bytes:
 
 
 def _zstd_size_max(data: Buffer) -> int:
-    """An upper bound of what a sequence of zstd frames unpacks to, from their block headers."""
+    """Return an upper bound of the decompressed size of a sequence of zstd frames, from their block headers."""
     view = memoryview(data)
     size_max, pos, end = 0, 0, len(view)
     while pos < end:

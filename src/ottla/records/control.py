@@ -1,10 +1,10 @@
-"""Control records: what brokers and controllers write between the data of a log, and consumers never see.
+"""Control records: records that brokers and controllers write between the data of a log, and that consumers never see.
 
-The key says the kind (version i16, type i16); the value is one message of that kind. End-of-transaction markers are
-read on the hot path of followers and recovery, so they have their own few bytes here; the other kinds are `wire`
-messages (`wire.journal.control`), which is where their fields are declared.
+The key names the kind (version i16, type i16); the value is one message of that kind. End-of-transaction markers are
+read on the hot path of followers and recovery, so their few bytes are decoded here; the other kinds are `wire` messages
+(`wire.journal.control`), where their fields are declared.
 
-Rules: one control record per batch for transaction markers, and control batches are never compressed.
+Rules: a transaction marker is alone in its batch, and control batches are never compressed.
 """
 
 from enum import IntEnum
@@ -19,7 +19,7 @@ from ottla.records.record import NO_OFFSET, Record, invalid, records
 
 
 class ControlType(IntEnum):
-    """Kinds of control records; a number that is none of these is UNKNOWN and must be ignored."""
+    """Kinds of control records; an unknown number becomes UNKNOWN and must be ignored."""
 
     UNKNOWN = -1
     ABORT = 0
@@ -37,7 +37,7 @@ _KINDS = {int(kind): kind for kind in ControlType}
 
 
 class EndTxnMarker(NamedTuple):
-    """The end of one producer's transaction in this partition."""
+    """The marker that ends one producer's transaction in this partition."""
 
     commit: bool
     coordinator_epoch: int
@@ -48,7 +48,7 @@ def control_key(kind: ControlType, version: int = 0) -> bytes:
 
 
 def control_type(key: bytes | None) -> ControlType:
-    """The kind that a control record's key names. Raises `ApiError` if the key is no control key."""
+    """Return the kind that a control record's key names. Raises `ApiError` if it is no control record's key."""
     if key is None or len(key) < _KEY.size:
         raise invalid(f"A control record's key has {_KEY.size} bytes, not {0 if key is None else len(key)}")
     version, kind = _KEY.unpack_from(key)
@@ -64,7 +64,7 @@ def control_batch(
     base_offset: int = 0,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytearray:
-    """A control batch of the controllers' kinds: each entry is a kind and its encoded message."""
+    """Build a control batch of the controllers' kinds: each entry is a kind and its encoded message."""
     found = [Record(NO_OFFSET, timestamp, control_key(kind), value) for kind, value in entries]
     return build_batch(found, base_offset=base_offset, leader_epoch=leader_epoch, control=True)
 
@@ -78,7 +78,7 @@ def end_txn_batch(
     base_offset: int = 0,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytearray:
-    """The batch that ends a transaction; control batches of transactions carry no sequence."""
+    """Build the batch that ends a transaction; it has no sequence number."""
     key = control_key(ControlType.COMMIT if marker.commit else ControlType.ABORT)
     value = _END_TXN.pack(0, marker.coordinator_epoch)
     return build_batch(
@@ -94,7 +94,7 @@ def end_txn_batch(
 
 
 def end_txn_marker(record: Record) -> EndTxnMarker | None:
-    """The marker a control record holds, or None if it is of another kind."""
+    """Return the marker of a control record, or None if the record is of another kind."""
     kind = control_type(record.key)
     if kind not in (ControlType.ABORT, ControlType.COMMIT):
         return None
@@ -108,7 +108,7 @@ def end_txn_marker(record: Record) -> EndTxnMarker | None:
 
 
 def read_marker(view: Buffer, pos: int = 0) -> EndTxnMarker | None:
-    """The marker in the control batch at `pos`; None for other kinds and for a batch that compaction emptied."""
+    """Return the marker in the control batch at `pos`; None for other kinds and for a batch that compaction emptied."""
     for record in records(view, pos):
         return end_txn_marker(record)
     return None

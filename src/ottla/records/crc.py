@@ -1,7 +1,7 @@
-"""`crc32c`, straight from the C extension of the package of that name.
+"""`crc32c`, imported directly from the C extension of the package of that name.
 
 The package itself reads its own metadata and prepares a command line when it is imported, which is more than a tenth of
-the time that a node takes to start. Should the extension move one day, the package is imported as usual.
+the time that a node takes to start. If the extension is not found at its place, the package is imported as usual.
 """
 
 from collections.abc import Callable

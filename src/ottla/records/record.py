@@ -1,4 +1,4 @@
-"""The records inside a batch: varints, iteration, and the cheap look at their frames only.
+"""The records inside a batch: varints, decoding, and a cheaper iteration over the records' frames only.
 
     length varint | attributes i8 | timestamp_delta varlong | offset_delta varint | key_length varint | key
     | value_length varint | value | header_count varint | (key_length varint | key | value_length varint | value)*
@@ -6,8 +6,8 @@
 Varints are zigzag; a length of -1 is null. `_decode_some` is the one place that knows this layout when reading whole
 records, `frames` the one that skips over key and value.
 
-Rules: malformed bytes raise `ApiError(INVALID_RECORD)`. No length is trusted before it was compared with what is left,
-so time and memory are bounded by the size of the batch, and that of a compressed one by `limit_bytes`.
+Rules: malformed bytes raise `ApiError(INVALID_RECORD)`. Every length is compared with the remaining bytes before it is
+used, so time and memory are bounded by the size of the batch, or by `limit_bytes` if it is compressed.
 """
 
 from collections.abc import Iterator
@@ -28,18 +28,18 @@ from ottla.records.compress import decompress
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
-# A Record with this offset gets the next one when it is put into a batch.
+# A Record with this offset gets the next offset when it is put into a batch.
 NO_OFFSET = -1
 
 _new = tuple.__new__
-# What the one- and two-byte varints mean, by their seven or fourteen bits.
+# The values of one- and two-byte varints, by their seven or fourteen bits.
 _ZIGZAG = [0] * (1 << 14)
 _ZIGZAG[::2] = range(1 << 13)
 _ZIGZAG[1::2] = range(-1, -(1 << 13) - 1, -1)
 
 
 class Record(NamedTuple):
-    """One record as a reader sees it: absolute offset and timestamp."""
+    """One record with its absolute offset and timestamp."""
 
     offset: int
     timestamp: int
@@ -59,16 +59,16 @@ class Columns(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """Where one record lies in its (unpacked) payload, and what can be known without copying it."""
+    """The position of one record in its (decompressed) payload, and the fields that can be read without copying."""
 
     start: int
     end: int
-    body: int  # the first byte after the timestamp delta; what follows holds no time, so it can be copied as it is
+    body: int  # the first byte after the timestamp delta; the bytes from there on can be copied with another timestamp
     attributes: int
     timestamp: int
     offset: int
     key_start: int
-    key_end: int  # equal to -1 if the key is null
+    key_end: int  # -1 if the key is null
     has_value: bool
 
 
@@ -76,12 +76,12 @@ _record = partial(_new, Record)
 
 
 def varint(data: bytes, pos: int) -> tuple[int, int]:
-    """A zigzag varint of at most 32 bits, and the position after it. Raises IndexError at the end of the data."""
+    """Read a zigzag varint of at most 32 bits: (value, position after it). Raises IndexError at the end of the data."""
     return _varint(data, pos, VARINT_BYTES_MAX)
 
 
 def varlong(data: bytes, pos: int) -> tuple[int, int]:
-    """A zigzag varint of at most 64 bits, and the position after it. Raises IndexError at the end of the data."""
+    """Read a zigzag varint of at most 64 bits: (value, position after it). Raises IndexError at the end of the data."""
     return _varint(data, pos, VARLONG_BYTES_MAX)
 
 
@@ -100,7 +100,7 @@ def _varint(data: bytes, pos: int, bytes_max: int) -> tuple[int, int]:
 
 
 def put_varint(out: bytearray, value: int) -> None:
-    """Append a zigzag varint; any signed 64-bit value."""
+    """Append the zigzag varint of any signed 64-bit value."""
     value = (value << 1) ^ (value >> 63)
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -108,14 +108,15 @@ def put_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-# How often neighbours of one length may turn out not to be alike before nobody looks any more.
+# How often neighbours of equal length may turn out to have different layouts before `_decode_alike` is not tried any
+# more.
 _FAILURES_MAX = 4
-# How the offset deltas of one and two bytes are written.
+# The encoded offset deltas of one and two bytes.
 _DELTAS = [bytes([2 * n]) if n < 64 else bytes([2 * n & 0x7F | 0x80, n >> 6]) for n in range(1 << 13)]
 
 
 def varint_bytes(value: int) -> bytes:
-    """The zigzag varint of a number that is not negative."""
+    """Return the zigzag varint of a number that is not negative."""
     if value < len(_DELTAS):
         return _DELTAS[value]
     out = bytearray()
@@ -128,7 +129,7 @@ def invalid(message: str) -> ApiError:
 
 
 def payload(view: Buffer, pos: int, header: BatchHeader, limit_bytes: int = DECOMPRESSED_BATCH_BYTES_MAX) -> bytes:
-    """The unpacked records of the batch at `pos`, with the count checked against what they could hold at most."""
+    """Return the decompressed records of the batch at `pos`; the record count is checked against their size."""
     packed = memoryview(view)[pos + HEADER_BYTES : pos + header.size_bytes]
     data = decompress(header.codec, packed, limit_bytes)
     # A record has at least 7 bytes: its length and six fields of one byte.
@@ -138,12 +139,12 @@ def payload(view: Buffer, pos: int, header: BatchHeader, limit_bytes: int = DECO
 
 
 def records(view: Buffer, pos: int = 0, *, limit_bytes: int = DECOMPRESSED_BATCH_BYTES_MAX) -> Iterator[Record]:
-    """The records of the one batch at `pos`, in order. The CRC is not checked here: see `batch.check`."""
+    """Return the records of the one batch at `pos`, in order. The CRC is not checked here: see `batch.check`."""
     return chain.from_iterable(map(rows, columns(view, pos, limit_bytes=limit_bytes)))
 
 
 def columns(view: Buffer, pos: int = 0, *, limit_bytes: int = DECOMPRESSED_BATCH_BYTES_MAX) -> "Iterator[Columns]":
-    """The same by the field, in portions: for readers that want many records at once."""
+    """Like `records`, but return columns, in portions: for readers that want many records at once."""
     header = read_header(view, pos)
     if header.count == 0:
         return iter(())
@@ -155,15 +156,15 @@ def rows(found: Columns) -> Iterator[Record]:
 
 
 def decode(data: bytes, header: BatchHeader) -> Iterator[Columns]:
-    """The records of an unpacked payload (see `payload`), in portions."""
+    """Decode the records of a decompressed payload (see `payload`), in portions."""
     pos = done = 0
     while done < header.count:
         count = min(header.count - done, RECORDS_DECODED_AT_ONCE_MAX)
-        # Offsets without gaps and records without headers are the rule: only exceptions are written down below.
+        # Most offsets have no gaps and most records no headers: only exceptions are written below.
         first = header.base_offset + done
         found = Columns(list(range(first, first + count)), [], [], [], [()] * count)
         expected = _DELTAS[done : done + count]
-        expected += [b""] * (count - len(expected))  # those of three bytes are read as they come
+        expected += [b""] * (count - len(expected))  # longer deltas are decoded one by one
         try:
             pos = _decode_some(data, pos, expected, header, found)
         except IndexError:
@@ -177,8 +178,10 @@ def decode(data: bytes, header: BatchHeader) -> Iterator[Columns]:
 
 
 def _decode_some(data: bytes, pos: int, expected: list[bytes], header: BatchHeader, found: Columns) -> int:
-    """Read records from `pos` on, one for each expected offset delta; the position after them. Nearly all varints have
-    one or two bytes: those are read without a call."""
+    """Decode records from `pos` on, one for each expected offset delta; return the position after them.
+
+    Nearly all varints have one or two bytes: those are decoded without a call.
+    """
     base_offset, base_timestamp, zigzag = header.base_offset, header.base_timestamp, _ZIGZAG
     add_timestamp, add_key_and_value = found.timestamps.append, (found.keys.append, found.values.append)
     index, last_length, failures = 0, -1, 0
@@ -192,7 +195,7 @@ def _decode_some(data: bytes, pos: int, expected: list[bytes], header: BatchHead
         else:
             length, pos = _varint(data, pos, 5)
         end, record_length = pos + length, length
-        byte = data[pos + 1]  # behind the attributes: none are in use
+        byte = data[pos + 1]  # the byte before holds attributes, which are unused
         if byte < 0x80:
             delta, pos = zigzag[byte], pos + 2
         elif (more := data[pos + 2]) < 0x80:
@@ -220,7 +223,7 @@ def _decode_some(data: bytes, pos: int, expected: list[bytes], header: BatchHead
             found.headers[index], pos = _headers(data, pos, end)
         else:
             pos += 1
-        # The one check that every length above was true: they only ever move forward, and the byte before was there.
+        # This one check proves every length above: positions only move forward, and the byte before was there.
         if pos != end:
             raise invalid("Invalid record size: the fields do not fill the record exactly")
         index += 1
@@ -233,8 +236,11 @@ def _decode_some(data: bytes, pos: int, expected: list[bytes], header: BatchHead
 
 
 def _decode_alike(data: bytes, start: int, end: int, expected: list[bytes], base_timestamp: int, found: Columns) -> int:
-    """Read the records that follow the one between `start` and `end` and look like it: the same lengths, no headers. A
-    struct takes each of them apart at once. How many there were."""
+    """Decode the records that follow the one between `start` and `end` and have its layout: the same lengths, no
+    headers.
+
+    A struct splits each of them at once. Returns how many there were.
+    """
     _, body = varint(data, start)
     _, delta_at = varlong(data, body + 1)
     _, key_length_at = varint(data, delta_at)
@@ -246,7 +252,7 @@ def _decode_alike(data: bytes, start: int, end: int, expected: list[bytes], base
         f"{body - start}sx{delta_at - body - 1}s{key_length_at - delta_at}s{key_at - key_length_at}s"
         f"{value_length_at - key_at}s{value_at - value_length_at}s{value_end - value_at}sB"
     )
-    if layout.size != end - start:  # it has headers itself
+    if layout.size != end - start:  # the first record has headers itself
         return 0
     room = memoryview(data)[end : len(data) - (len(data) - end) % layout.size]
     same_length, same_key_length = data[start:body], data[key_length_at:key_at]
@@ -261,7 +267,7 @@ def _decode_alike(data: bytes, start: int, end: int, expected: list[bytes], base
             break
         if time_bytes != timestamp_bytes:
             if time_bytes[-1] >= 0x80 or (time := varlong(time_bytes, 0))[1] != len(time_bytes):
-                break  # the varint has another size
+                break  # the varint has another length
             timestamp_bytes, timestamp = time_bytes, base_timestamp + time[0]
         add_timestamp(timestamp)
         add_key(key)
@@ -297,7 +303,7 @@ def _headers(data: bytes, pos: int, end: int) -> tuple[Headers, int]:
 
 
 def frames(data: bytes, header: BatchHeader) -> Iterator[Frame]:
-    """The frames of all records in an unpacked payload (see `payload`); key, value and headers are skipped over."""
+    """Yield the frames of all records in a decompressed payload (see `payload`); skip key, value and headers."""
     append_time = header.max_timestamp if header.is_log_append_time else None
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     pos, size = 0, len(data)

@@ -1,8 +1,8 @@
-"""The loop over records, compiled by numba: from the bytes of many batches to columns.
+"""The loop over records, compiled by numba: turns the bytes of many batches into columns.
 
-One source for both ways of running: without numba the same functions run as plain Python, slower by far but equal.
-Arrays in, arrays out; nothing here knows Arrow. A position is checked against its end before every read, so malformed
-bytes give an error number and never a read outside the buffer.
+One source for both ways of running: without numba the same functions run as plain Python, much slower but with equal
+results. The functions take and return arrays; nothing here uses Arrow. A position is checked against its end before
+every read, so malformed bytes give an error number and never a read outside the buffer.
 
 `batches` has a row per batch, columns as named by the constants below.
 """
@@ -59,8 +59,8 @@ except ImportError:  # the loops are then plain Python
     copy = _copy
 
 
-# Columns of `batches`: where the records begin and end, how many they are, what their deltas are added to, which
-# timestamp all have (-1: each its own), and which offsets are wanted (first, and the one after the last; -1: all).
+# Columns of `batches`: where the records begin and end, their count, the base offset and base timestamp, the timestamp
+# of all records (-1: each has its own), and the wanted offsets (the first, and the one after the last; -1: all).
 BEGIN, END, COUNT, BASE_OFFSET, BASE_TIME, FIXED_TIME, FIRST_WANTED, END_WANTED = range(8)
 BATCH_COLUMNS = 8
 
@@ -74,7 +74,7 @@ Bools = NDArray[np.bool_]
 
 @compiled
 def _varint(data: Bytes, at: int, end: int) -> tuple[Any, int]:
-    """A zigzag varint and the position after it; position -1 if it does not end in time."""
+    """Read a zigzag varint: (value, position after it); the position is -1 if the varint does not end in time."""
     value = np.int64(0)
     shift = np.int64(0)
     while at < end and shift < 70:
@@ -89,16 +89,16 @@ def _varint(data: Bytes, at: int, end: int) -> tuple[Any, int]:
 
 @compiled
 def _frame(data: Bytes, at: int, batch_end: int) -> tuple[int, int, int, int, int, int, int, int, int]:
-    """One record: (end, time delta, offset delta, key at, key size, value at, value size, headers at, headers).
+    """Parse one record: (end, time delta, offset delta, key at, key size, value at, value size, headers at, headers).
 
-    An end of -1 means that it is malformed; a size of -1 that there is none.
+    An end of -1 means that the record is malformed; a size of -1 means null.
     """
     bad = (-1, 0, 0, 0, 0, 0, 0, 0, 0)
     size, at = _varint(data, at, batch_end)
     if at < 0 or size < 1 or size > batch_end - at:
         return bad
     end = at + size
-    time_delta, at = _varint(data, at + 1, end)  # the byte before it holds attributes that nobody uses
+    time_delta, at = _varint(data, at + 1, end)  # skips the attributes, which are unused
     if at < 0:
         return bad
     offset_delta, at = _varint(data, at, end)
@@ -135,11 +135,12 @@ def scan(
     headers_at: Longs,
     record_ends: Longs,
 ) -> tuple[int, int, int, int]:
-    """Fills one row per wanted record; (rows, bytes of keys, bytes of values, headers), or MALFORMED as the first.
+    """Fill one row per wanted record; return (rows, bytes of keys, bytes of values, headers), or MALFORMED as the
+    first.
 
-    `rows_of[row]` is the batch it came from, `headers_at[row]` where its headers begin, `record_ends[row]` where it
-    ends. Keys and values that are not wanted come as null. Records do not overlap, so `keys` and `values` of the size
-    of `data` are large enough.
+    `rows_of[row]` is the batch of the record, `headers_at[row]` where its headers begin, `record_ends[row]` where it
+    ends. Keys and values that are not wanted become null. Records do not overlap, so `keys` and `values` of the size of
+    `data` are large enough.
     """
     row, key_end, value_end, header_total = 0, 0, 0, 0
     for number in range(len(batches)):
@@ -184,7 +185,7 @@ def scan_headers(
     value_there: Bools,
     values: Bytes,
 ) -> tuple[int, int, int]:
-    """The headers of all rows: (headers, bytes of names, bytes of values), or MALFORMED as the first."""
+    """Read the headers of all rows; return (headers, bytes of names, bytes of values), or MALFORMED as the first."""
     header, name_at, value_at = 0, 0, 0
     for row in range(len(header_counts)):
         at, end = headers_at[row], record_ends[row]

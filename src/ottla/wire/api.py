@@ -1,4 +1,4 @@
-"""The APIs by key, and their message classes, imported when first asked for."""
+"""The APIs by key, and their message classes, which are imported on first use."""
 
 from __future__ import annotations
 
@@ -118,30 +118,30 @@ APIS: dict[str, dict[int, str]] = {
     },
 }
 
-# Keys 4 to 7 went with ZooKeeper and will not come back.
+# Keys 4 to 7 belonged to ZooKeeper-based clusters and will not come back.
 API_NAMES: dict[int, str] = dict(sorted(pair for names in APIS.values() for pair in names.items()))
 _FOLDERS = {key: folder for folder, names in APIS.items() for key in names}
 
 
 def snake(name: str) -> str:
-    """`ListOffsets` -> `list_offsets`: the module an API is declared in, and its handler's name."""
+    """Convert `ListOffsets` to `list_offsets`: the name of the API's message module and of its handler."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def module_of(key: int) -> str:
-    """Where the messages of an API, and its handler, are found below their packages: `records.list_offsets`."""
+    """Return the module of an API's messages, and of its handler, below their packages: `records.list_offsets`."""
     return f"{_FOLDERS[key]}.{snake(API_NAMES[key])}"
 
 
 @cache
 def request_class(key: int) -> type[Request]:
-    """The request of an API; KeyError where there is no such API."""
+    """Return the request class of an API; KeyError if there is no such API."""
     name = API_NAMES[key]
     return cast("type[Request]", getattr(import_module(f"ottla.wire.messages.{module_of(key)}"), f"{name}Request"))
 
 
 @cache
 def response_class(key: int) -> type[Response]:
-    """The response of an API; KeyError where there is no such API."""
+    """Return the response class of an API; KeyError if there is no such API."""
     name = API_NAMES[key]
     return cast("type[Response]", getattr(import_module(f"ottla.wire.messages.{module_of(key)}"), f"{name}Response"))

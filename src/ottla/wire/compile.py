@@ -1,13 +1,13 @@
-"""Codecs: for each message and version a flat `decode` and `encode`, generated and compiled when first asked for.
+"""Codecs: for each message and version a flat `decode` and `encode`, generated and compiled on first use.
 
     message, pos = decoder(FetchRequest, 12)(view, pos)       encoder(FetchResponse, 12)(message, out, splices)
 
 Rules
-- `decode` takes a `memoryview` of bytes and returns the message and the position after it. Anything malformed raises
-  `WireError`, after time and memory in proportion to the bytes given. Tagged fields we do not know are passed over.
+- `decode` takes a `memoryview` of bytes and returns the message and the position after it. Malformed bytes raise
+  `WireError`; time and memory are in proportion to the bytes given. Unknown tagged fields are skipped.
 - `encode` appends to a bytearray. Records may be bytes, or any object with a length, or a list of such: then only the
-  length is written and `(position in out, records)` appended to `splices`, for the connection to weave in. After a
-  `WireError` what was appended is void.
+  length is written and `(position in out, records)` appended to `splices`, for the connection to send at that position.
+  After a `WireError` the bytes that were appended are invalid.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Splices = list[tuple[int, Any]]
 
 
 def decoder(cls: type[M], version: int) -> Callable[..., tuple[M, int]]:
-    """`decode(view, pos=0) -> (message, pos)` for one version."""
+    """Return `decode(view, pos=0) -> (message, pos)` for one version."""
     known = cls._decoders.get(version)
     if known is None:
         _check_version(cls, version)
@@ -48,7 +48,7 @@ def decoder(cls: type[M], version: int) -> Callable[..., tuple[M, int]]:
 
 
 def encoder(cls: type[M], version: int) -> Callable[[M, bytearray, Splices], None]:
-    """`encode(message, out, splices)` for one version."""
+    """Return `encode(message, out, splices)` for one version."""
     known = cls._encoders.get(version)
     if known is None:
         _check_version(cls, version)
@@ -58,20 +58,20 @@ def encoder(cls: type[M], version: int) -> Callable[[M, bytearray, Splices], Non
 
 
 def bounded_decoder(cls: type[M], version: int) -> Callable[..., tuple[M, int]]:
-    """`decoder`, but it raises Crowded where there are so many elements that they are to be decoded in steps."""
+    """Like `decoder`, but the function raises Crowded if the message must be decoded in steps."""
     made: Callable[..., tuple[M, int]] = _bounded(cls._decoders, decode_source, cls, version, Bound.AT_ONCE)
     return made
 
 
 def step_decoder(cls: type[M], version: int) -> Callable[..., Generator[None, None, tuple[M, int]]]:
-    """`decoder` in steps of some milliseconds; the view must stay as it is meanwhile."""
+    """Like `decoder`, in steps of some milliseconds; the view must not change meanwhile."""
     made: Callable[..., Generator[None, None, tuple[M, int]]]
     made = _bounded(cls._decoders, decode_source, cls, version, Bound.STEPS)
     return made
 
 
 def step_encoder(cls: type[M], version: int) -> Callable[[M, bytearray, Splices], Generator[None, None, None]]:
-    """`encoder` in steps of some milliseconds; the message must stay as it is meanwhile."""
+    """Like `encoder`, in steps of some milliseconds; the message must not change meanwhile."""
     made: Callable[..., Generator[None, None, None]]
     made = _bounded(cls._encoders, encode_source, cls, version, Bound.STEPS)
     return made

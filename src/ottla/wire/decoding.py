@@ -1,10 +1,11 @@
-"""Writes the source of `decode(view, pos)` for one message and version.
+"""Generates the source of `decode(view, pos)` for one message and version.
 
 The function is flat: nested structs become nested loops. Fixed-width fields that lie side by side, together with the
 length or count that follows them, are one `unpack_from`, whose results go straight into the slots of the new object.
-What strangers send is also counted: a request of many elements is decoded by a generator, in steps (`Bound`).
-Every length is checked against what is left before anything of that size is made, so a few bytes cannot ask for much
-memory or time.
+The elements of a request are also counted: a request of many elements is decoded by a generator, in steps (`Bound`).
+
+Every length is checked against the remaining bytes before anything of that size is allocated, so a few bytes cannot
+demand much memory or time.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from ottla.wire.varint import (
 
 
 def decode_source(cls: type[Struct], version: int, bound: Bound = Bound.NONE) -> tuple[str, dict[str, Any]]:
-    """The source of `decode` and the names it needs."""
+    """Return the source of `decode` and the names that it needs."""
     writer = _Decoder(cls, version, bound)
     top = writer.struct(cls, f"v{version} {cls.__name__}")
     writer.flush()
@@ -79,11 +80,11 @@ class _Decoder:
             return []
         at_once = self.bound is Bound.AT_ONCE
         counters = [f"    left = {ELEMENTS_AT_ONCE_MAX if at_once else REQUEST_ELEMENTS_MAX}"]
-        # Without any list there would be no `yield`, and so no generator.
+        # A message without any list has no other `yield`, and the function must be a generator.
         return counters if at_once else [*counters, "    work = 0", "    if size < 0:", "        yield"]
 
     def _count(self, count: str, where: str) -> None:
-        """Elements cost time and memory, however few bytes they have."""
+        """Count elements: they cost time and memory, however few bytes they have."""
         if self.bound is not Bound.NONE:
             self.emit(f"left -= {count}")
             with self.emit.block("if left < 0:"):
@@ -117,7 +118,7 @@ class _Decoder:
         self._codes, self._targets = [], []
 
     def struct(self, cls: type[Struct], where: str) -> str:
-        """Read a struct; returns the local that holds it."""
+        """Read a struct; return the name of the local variable that holds it."""
         self.flush()
         made = self._make(cls)
         for field in absent(cls, self.version):
@@ -173,7 +174,10 @@ class _Decoder:
             emit(f"{emit.use('bad_mark', bad_mark)}({where!r}, {mark})")
 
     def _length(self, compact: bool, wide: str, limit: int | None, where: str) -> str:
-        """Read a length or count. Compact ones are one more than they mean, 0 for null, and checked when not short."""
+        """Read a length or count.
+
+        A compact one is stored plus one, with 0 for null; only a long one is checked here.
+        """
         emit, length = self.emit, self.emit.name("n")
         self.take("B" if compact else wide, length)
         self.flush()
@@ -190,7 +194,7 @@ class _Decoder:
         self.emit(f"{self.emit.use('bad_length', bad_length)}({where!r}, {meant}, size - pos)")
 
     def _null(self, target: str, length: str, compact: bool, nullable: bool, where: str) -> None:
-        """The branches for a length that is not there."""
+        """Write the branches for a null or invalid length."""
         emit = self.emit
         if nullable:
             with emit.block("else:" if compact else f"elif {length} == -1:"):
@@ -244,7 +248,7 @@ class _Decoder:
     def _elements(self, target: str, field: Field, count: str, compact: bool, where: str) -> None:
         emit, made = self.emit, self.emit.name("a")
         emit(f"{made} = []")
-        # Most lists are short, and for those this is quicker than a range.
+        # Most lists are short; for those a while loop is quicker than a range.
         with emit.block(f"while {count} > {1 if compact else 0}:"):
             emit(f"{count} -= 1")
             self._step()

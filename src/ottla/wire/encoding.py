@@ -1,8 +1,8 @@
-"""Writes the source of `encode(message, out, splices)` for one message and version.
+"""Generates the source of `encode(message, out, splices)` for one message and version.
 
-Like decoding it is flat, and fixed-width fields are packed together with the length that follows them. A tagged
-field is written only when it differs from its default. Records that are not bytes are left out: their length is
-written, and where they belong is noted in `splices`.
+As in decoding, the function is flat, and fixed-width fields are packed together with the length that follows them. A
+tagged field is written only when it differs from its default. Records that are not bytes are left out: their length is
+written, and their position is noted in `splices`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ottla.wire.varint import bad_length, bad_uuid, spliced_bytes, uvarint_bytes
 
 
 def encode_source(cls: type[Struct], version: int, bound: Bound = Bound.NONE) -> tuple[str, dict[str, Any]]:
-    """The source of `encode` and the names it needs."""
+    """Return the source of `encode` and the names that it needs."""
     writer = _Encoder(cls, version, bound)
     writer.struct(cls, "m", f"v{version} {cls.__name__}")
     writer.flush()
-    # Without any list there would be no `yield`, and so no generator.
+    # A message without any list has no other `yield`, and the function must be a generator.
     counters = ["    work = 0", "    if m is None:", "        yield"] if bound is Bound.STEPS else []
     head = ["def encode(m, out, splices):", *counters, "    try:"]
     body = ["    " + line for line in writer.emit.lines] or ["        pass"]
@@ -45,7 +45,7 @@ class _Encoder:
         self._values: list[str] = []
 
     def put(self, code: str, *value: str) -> None:
-        """Write a fixed-width value, together with its neighbours. `x` is a zero byte and takes none."""
+        """Write a fixed-width value, together with its neighbours. `x` is a zero byte and takes no value."""
         self._codes.append(code)
         self._values.extend(value)
 
@@ -55,7 +55,10 @@ class _Encoder:
         self._codes, self._values = [], []
 
     def _write(self, code: str = "", *value: str) -> None:
-        """Write all that waits, and one value more. It goes on waiting: there may be another branch to write it in."""
+        """Write all pending values, and one more.
+
+        They stay pending, because another branch may have to write them, too.
+        """
         codes, values = "".join(self._codes) + code, [*self._values, *value]
         if not codes.strip("x"):
             self.emit(f"{self._out} += {bytes(len(codes))!r}")
@@ -75,10 +78,10 @@ class _Encoder:
         emit, kind = self.emit, field.type
         if isinstance(kind, Fixed) and not field.is_list:
             if kind.code == "16s":
-                # struct would pad or cut it silently
+                # `struct` would pad or cut it silently
                 with emit.block(f"if len({value}) != 16:"):
                     emit(f"{emit.use('bad_uuid', bad_uuid)}({where!r}, {value})")
-            # A bool is packed as a number, since struct would take None for False.
+            # A bool is packed as a number, because `struct` would accept None as False.
             self.put("B" if kind.code == "?" else kind.code, value)
             return
         compact = is_flexible(field, self.version, self.flexible)
@@ -105,7 +108,10 @@ class _Encoder:
         self._write(code, *([] if code == "x" else ["-1"]))
 
     def _value(self, value: str, field: Field, compact: bool, where: str) -> None:
-        """Write a value that is not None. If it is None nevertheless, something below fails and becomes a WireError."""
+        """Write a value that is not None.
+
+        If the value is None nevertheless, the generated code fails with a WireError.
+        """
         if field.type == Sized("string") and not field.is_list:
             self._string(value, compact, where)
             return
@@ -123,7 +129,7 @@ class _Encoder:
             self._bytes(value, compact)
 
     def _length(self, length: str, compact: bool, wide: str) -> None:
-        """Write a length or count with what waits before it."""
+        """Write a length or count together with the pending values before it."""
         emit = self.emit
         if not compact:
             self.put(wide, length)
@@ -214,7 +220,7 @@ class _Encoder:
         emit(f"{outer} += {uvarint_bytes(field.tag or 0)!r} + {size}(len({body})) + {body}")
 
     def _differs(self, local: str, field: Field) -> str:
-        """The test whether a tagged field must be written."""
+        """Return the expression that tests whether a tagged field must be written."""
         default = field.default
         if default is None:
             return f"{local} is not None"

@@ -1,4 +1,4 @@
-"""Messages as they travel: a length, a header, a body."""
+"""Frames: a length, a header, and the body of a message."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ottla.wire.varint import SEVERAL
 Encode = Callable[[Any, bytearray, list[tuple[int, Any]]], None]
 
 _LENGTH = Layout(">i")
-# Room for the length, then a ResponseHeader of version 0 or 1: so small that it is written in place.
+# The length, then a ResponseHeader of version 0 or 1, which is small enough to be packed directly.
 _RESPONSE_HEADS = (Layout(">ii"), Layout(">iix"))
 
 
 def request_frame(message: Request, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """A request with its length and header."""
+    """Encode a request with its length and header."""
     key = type(message).key
     header = RequestHeader(
         request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
@@ -36,13 +36,13 @@ def request_frame(message: Request, version: int, correlation_id: int, client_id
 
 
 def response_parts(message: Response, version: int, correlation_id: int) -> list[Any]:
-    """A response with its length and header, as pieces to send in order: bytes, and the records that were not bytes."""
+    """Encode a response with length and header, as parts to send in order: bytes, and records that are not bytes."""
     cls = type(message)
     return framed(message, encoder(cls, version), response_header_version(cls.key, version), correlation_id)
 
 
 def framed(message: Response, encode: Encode, header_version: int, correlation_id: int) -> list[Any]:
-    """`response_parts` for who has looked up the encoder and the version of the header already."""
+    """Like `response_parts`, if the caller has looked up the encoder and the header version already."""
     out = bytearray(_RESPONSE_HEADS[header_version].pack(0, correlation_id))
     splices: list[tuple[int, Any]] = []
     encode(message, out, splices)
@@ -52,7 +52,7 @@ def framed(message: Response, encode: Encode, header_version: int, correlation_i
 def framed_in_steps(
     message: Response, encode: Callable[..., Generator[None, None, None]], header_version: int, correlation_id: int
 ) -> Generator[None, None, list[Any]]:
-    """`framed` with an encoder that works in steps."""
+    """Like `framed`, with an encoder that works in steps."""
     out = bytearray(_RESPONSE_HEADS[header_version].pack(0, correlation_id))
     splices: list[tuple[int, Any]] = []
     yield from encode(message, out, splices)

@@ -1,8 +1,8 @@
-"""What stands before every request and response.
+"""The headers of requests and responses.
 
 The header's version follows from the message's: flexible messages have flexible headers. Two exceptions: a request's
 client id is never compact, and the response to ApiVersions always has the oldest header, since a client may not yet
-know what the node speaks.
+know which versions the node supports.
 """
 
 from __future__ import annotations

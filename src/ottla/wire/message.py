@@ -5,15 +5,15 @@
         error_code: Int16
 
 Rules
-- A field without a default must be given to the constructor; one with a default may be left out. A default that can
-  change (a list, a struct) is made anew for each message; a struct default is written as its class: `on("12+",
-  SnapshotId, tag=2)`.
-- `on()` looks like its default to the type checker. A field that is not on the wire in some version keeps its default
-  there.
+- A field without a default must be given to the constructor; one with a default may be left out. A mutable default (a
+  list, a struct) is made anew for each message; a struct default is written as its class: `on("12+", SnapshotId,
+  tag=2)`.
+- To the type checker, `on()` has the type of its default. A field that is not on the wire in some version keeps its
+  default there.
 - Annotations are `Type`, `list[Type]`, either one with `| None`; `Type` is from `wire.types`, a struct nested in the
   class, or one of the module.
-- Importing a declaration does next to nothing: fields are resolved, constructors written and codecs compiled when
-  first used.
+- Importing a declaration does next to nothing: fields are resolved, constructors written and codecs compiled on first
+  use.
 - Facts about a message type (`key`, `versions`, ...) belong to the class, not to its instances, so a field may be
   called `key` or `name` too.
 """
@@ -56,11 +56,11 @@ def on(
 def on(
     versions: str, default: Any, *, nullable: str | None = None, tag: int | None = None, flexible: str | None = None
 ) -> Any:
-    """A field of some versions only.
+    """Declare a field that exists only in some versions, or is encoded in a special way.
 
     versions  where the field is on the wire; elsewhere it keeps `default`
-    nullable  where it may be null, if that is not everywhere (`| None` in the annotation says that it may be at all)
-    tag       the field travels as this tagged field, and only when it differs from `default`
+    nullable  where it may be null, if not everywhere (`| None` in the annotation makes a field nullable at all)
+    tag       the field is encoded as this tagged field, and only when it differs from `default`
     flexible  overrides the message's flexible versions for this field's own encoding
     """
     return Mark(versions, default, nullable, tag, flexible)
@@ -86,7 +86,7 @@ class _Facts(NamedTuple):
 
 @dataclass_transform(kw_only_default=True)
 class MessageType(type):
-    """The type of message classes."""
+    """The metaclass of message classes."""
 
     _facts: _Facts
     _annotations: dict[str, str]
@@ -122,7 +122,7 @@ class MessageType(type):
 
     @property
     def key(cls) -> int:
-        """The API key of a request or response, the type of a journal record; -1 where there is none."""
+        """The API key of a request or response, the type of a journal record; -1 if there is none."""
         return cls._facts.key
 
     @property
@@ -137,13 +137,13 @@ class MessageType(type):
 
     @property
     def latest_unstable(cls) -> bool:
-        """Whether the highest version is still being worked on by Kafka, and so is not to be advertised."""
+        """Whether the highest version is still unstable in Kafka, and so must not be advertised."""
         return cls._facts.latest_unstable
 
     def since(cls, field: str) -> int:
-        """The first version that has a field, of those that do not have it from the beginning.
+        """Return the first version that has a field which not all versions have.
 
-        Meant for constants of modules, so that a field that does not exist, or always does, is found by the import.
+        Meant for constants of modules, so that the import fails if the field does not exist or is in every version.
         """
         mark = cls._marks.get(field)
         if not isinstance(mark, Mark) or Versions.of(mark.versions).low == 0:
@@ -153,7 +153,7 @@ class MessageType(type):
 
     @property
     def name(cls) -> str:
-        """The API's name for a request or response (`Produce`), the class's for anything else."""
+        """The API's name for a request or response (`Produce`), the class name for anything else."""
         return cls.__name__.removesuffix("Request").removesuffix("Response") if cls.key >= 0 else cls.__name__
 
 
@@ -161,7 +161,7 @@ class Struct(metaclass=MessageType):
     """A group of fields inside a message."""
 
     def __init__(self, **values: Any) -> None:
-        # The first construction of a class writes its real constructor.
+        # The first construction of a class generates its real constructor.
         cls = type(self)
         constructor = _constructor(cls)
         cls.__init__ = constructor  # type: ignore[method-assign]
@@ -188,11 +188,11 @@ class Response(Struct):
 
 
 class Data(Struct):
-    """A message that is neither: a header, a record of an internal log, a blob inside another message."""
+    """A message that is no request or response: a header, a record of an internal topic, a blob in another message."""
 
 
 def fields(cls: type[Struct]) -> tuple[Field, ...]:
-    """The fields of a message or struct in wire order."""
+    """Return the fields of a message or struct in wire order."""
     known = cls._fields
     if known is None:
         known = cls._fields = tuple(_field(cls, name, text) for name, text in cls._annotations.items())

@@ -1,4 +1,4 @@
-"""What a message looks like: declaration, byte layout, and the code generated for one version.
+"""Describes a message: its declaration, its byte layout, and the code generated for one version.
 
 python -m ottla.wire.show produce 9            python -m ottla.wire.show Fetch 12 response
 """
@@ -32,7 +32,7 @@ _FIXED_NAMES = {
 
 
 def show(name: str, version: int | None = None, direction: str = "request") -> str:
-    """Describe an API's request or response; `name` in any spelling. Raises LookupError with what was meant instead."""
+    """Describe an API's request or response; `name` in any spelling. Raises LookupError with a suggestion."""
     key = _key(name)
     if direction not in DIRECTIONS:
         raise LookupError(f"{direction!r} is neither request nor response")
@@ -64,7 +64,7 @@ def show(name: str, version: int | None = None, direction: str = "request") -> s
 
 
 def _key(name: str) -> int:
-    """The key of an API, given as key, module name or Kafka's name."""
+    """Return the key of an API, given as key, module name or Kafka's name."""
     if name.isdecimal() and int(name) in API_NAMES:
         return int(name)
     wanted = name.replace("_", "").replace("-", "").lower()

@@ -12,16 +12,16 @@ from typing import Any
 from ottla.wire.message import Field, Struct, fields
 from ottla.wire.types import Fixed, Sized
 
-NUMBERS_PER_ELEMENT_LOG2 = 2  # so many (4) numbers in a list count as one element: they cost less
-SMALL = 17  # lists of up to this many numbers use a ready-made struct
+NUMBERS_PER_ELEMENT_LOG2 = 2  # four numbers in a list count as one element, because they cost less
+SMALL = 17  # lists of fewer numbers use a precompiled struct
 
 
 class Bound(Enum):
-    """What a codec does about many elements."""
+    """How a codec treats messages of many elements."""
 
-    NONE = "none"  # they are all done in one go
-    AT_ONCE = "at once"  # raises Crowded when there are too many for that
-    STEPS = "steps"  # a generator that yields after so many; its result is that of the others
+    NONE = "none"  # handles all elements at once
+    AT_ONCE = "at once"  # raises Crowded if there are too many to handle at once
+    STEPS = "steps"  # is a generator that yields after every so many elements, with the same result
 
 
 @cache
@@ -35,7 +35,7 @@ def small_layouts(code: str) -> tuple[struct.Struct, ...]:
 
 
 class Source:
-    """Python source being written, and the names it refers to."""
+    """Python source being generated, and the names that it refers to."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -63,28 +63,28 @@ class Source:
 
 
 def present(cls: type[Struct], version: int) -> list[Field]:
-    """The untagged fields of a version, in wire order."""
+    """Return the untagged fields of a version, in wire order."""
     return [field for field in fields(cls) if field.tag is None and version in field.versions]
 
 
 def tagged(cls: type[Struct], version: int) -> list[Field]:
-    """The tagged fields of a version, in the order of their tags."""
+    """Return the tagged fields of a version, in the order of their tags."""
     found = [field for field in fields(cls) if field.tag is not None and version in field.versions]
     return sorted(found, key=lambda field: field.tag or 0)
 
 
 def absent(cls: type[Struct], version: int) -> list[Field]:
-    """The fields a version does not have: they keep their defaults."""
+    """Return the fields that a version does not have: they keep their defaults."""
     return [field for field in fields(cls) if version not in field.versions]
 
 
 def is_flexible(field: Field, version: int, flexible: bool) -> bool:
-    """Whether a field's own lengths are compact: as its message says, unless the field knows better."""
+    """Whether a field's own lengths are compact: as in its message, unless the field overrides that."""
     return flexible if field.flexible is None else version in field.flexible
 
 
 def least_bytes(kind: Fixed | Sized | type[Struct], version: int, flexible: bool) -> int:
-    """The fewest bytes a value can take on the wire; what a count of elements is checked against."""
+    """Return the fewest bytes a value can take on the wire, to check a count of elements against."""
     if isinstance(kind, Fixed):
         return kind.size_bytes
     if isinstance(kind, Sized):

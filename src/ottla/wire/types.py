@@ -1,8 +1,8 @@
-"""The primitive types a message field may have, as the type checker sees them and as the codec sees them.
+"""The primitive types of message fields, for the type checker and for the codec generator.
 
-`Int32` is `int` to mypy and `Fixed("i", 4)` to the compiler; `ProducerId` is the type of that name in `model.ids`. A
-uuid is its raw 16 bytes. `Records` decodes to a zero-copy `memoryview` of the request buffer; on the way out it may
-also be any sized object the connection knows how to send (see `wire.compile`).
+`Int32` is `int` to mypy and `Fixed("i", 4)` to the generator; `ProducerId` is the type of that name in `model.ids`. A
+uuid is its raw 16 bytes. `Records` decodes to a zero-copy `memoryview` of the request buffer; for encoding it may also
+be any sized object that the connection can send (see `wire.compile`).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ __all__ = [
 
 
 class WireError(ValueError):
-    """Bytes that are not the message they claim to be, or a message that does not fit its declaration."""
+    """The bytes are not the message they claim to be, or a message does not fit its declaration."""
 
 
 class Crowded(WireError):
-    """A message with so many elements that it is to be decoded in steps."""
+    """A message has so many elements that it must be decoded in steps."""
 
 
 class Fixed(NamedTuple):
@@ -58,7 +58,7 @@ class Fixed(NamedTuple):
 
 
 class Sized(NamedTuple):
-    """A type whose bytes are preceded by their number."""
+    """A type whose bytes are preceded by their length."""
 
     kind: str
 
@@ -78,7 +78,7 @@ ProducerId = Annotated[ids.ProducerId, Fixed("q", 8)]
 ProducerEpoch = Annotated[ids.ProducerEpoch, Fixed("h", 2)]
 String = Annotated[str, Sized("string")]
 Bytes = Annotated[bytes, Sized("bytes")]
-# Decoding gives a memoryview; encoding also takes whatever has a length, such as a slice of a log file: hence Any.
+# Decoding gives a memoryview; encoding also takes any object with a length, such as a slice of a log file: hence Any.
 Records = Annotated[Any, Sized("records")]
 
 

@@ -1,7 +1,7 @@
-"""What generated codecs call when the short way does not apply: long varints, tagged fields, errors about lengths.
+"""Functions that generated codecs call in uncommon cases: long varints, tagged fields, errors about lengths.
 
-An unsigned varint carries seven bits a byte, lowest first; the top bit says that more follow. Lengths need at most
-five bytes. Avro, Protobuf and message indexes write their numbers in the same way.
+An unsigned varint carries seven bits a byte, lowest first; the top bit says that more follow. Lengths need at most five
+bytes. Avro, Protobuf and message indexes encode their numbers in the same way.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 from ottla.model.limits import REQUEST_ELEMENTS_MAX, TAGGED_FIELDS_MAX
 from ottla.wire.types import Crowded, WireError
 
-SEVERAL = (list, tuple)  # records in several pieces
+SEVERAL = (list, tuple)  # types of records in several pieces
 
 _BYTE = [bytes([value]) for value in range(128)]
 
 
 def uvarint_bytes(value: int) -> bytes:
-    """Encode a number that is not negative."""
+    """Encode a non-negative number as an unsigned varint."""
     if value < 128:
         return _BYTE[value]
     out = bytearray()
@@ -29,18 +29,18 @@ def uvarint_bytes(value: int) -> bytes:
 
 
 def zigzag_bytes(value: int) -> bytes:
-    """Encode a signed number of up to 64 bits: 0, -1, 1, -2 … become 0, 1, 2, 3 …"""
+    """Encode a signed number of up to 64 bits as a zigzag varint: 0, -1, 1, -2 … become 0, 1, 2, 3 …"""
     return uvarint_bytes((value << 1) ^ (value >> 63))
 
 
 def read_uvarint(view: memoryview | bytes, pos: int) -> tuple[int, int]:
-    """Decode a number at `pos`: (number, position after it)."""
+    """Decode an unsigned varint at `pos`: (number, position after it)."""
     value = view[pos]
     return (value, pos + 1) if value < 128 else more_uvarint(view, pos + 1, value)
 
 
 def more_uvarint(view: memoryview | bytes, pos: int, first: int) -> tuple[int, int]:
-    """Decode the rest of a number whose first byte, just before `pos`, said that there is more."""
+    """Decode the rest of a varint whose first byte, just before `pos`, said that more bytes follow."""
     byte = view[pos]
     value = first & 127 | (byte & 127) << 7
     pos += 1
@@ -58,7 +58,7 @@ def more_uvarint(view: memoryview | bytes, pos: int, first: int) -> tuple[int, i
 
 
 def skip_tags(view: memoryview, pos: int, count: int) -> int:
-    """Pass over tagged fields none of which is known; `count` is their number as its first byte gives it."""
+    """Skip unknown tagged fields; `count` is the first byte of their number, a varint."""
     if count > 127:
         count, pos = more_uvarint(view, pos, count)
         if count > TAGGED_FIELDS_MAX:
@@ -73,7 +73,7 @@ def skip_tags(view: memoryview, pos: int, count: int) -> int:
 
 
 def bad_length(where: str, length: int, left_bytes: int) -> NoReturn:
-    """A length or a count is negative, above its limit, or more than the rest of the message can hold."""
+    """Raise WireError: a length or count is negative, above its limit, or too large for the rest of the message."""
     raise WireError(f"{where}: length {length} is not possible, {left_bytes} bytes are left")
 
 
@@ -94,7 +94,7 @@ def bad_uuid(where: str, value: Any) -> NoReturn:
 
 
 def spliced_bytes(value: Any) -> int:
-    """The length of records that stay outside the buffer: one sized object, or several in a row."""
+    """Return the length of records that are sent separately: one sized object, or several in a row."""
     return sum(map(len, value)) if isinstance(value, SEVERAL) else len(value)
 
 

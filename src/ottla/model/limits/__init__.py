@@ -1,7 +1,6 @@
 """Every bound of the system, by name, each with its reason: one module per topic.
 
 Rules:
-
 - No queue, batch, session table, cache or retry without a bound from here (or from a setting whose default is here).
 - A bound that operators may want to move is a setting; the constant is then its default or its ceiling.
 - Units last: `_BYTES`, `_MS`, `_COUNT` (plural nouns count themselves).

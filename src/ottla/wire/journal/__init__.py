@@ -1,2 +1,1 @@
-"""Records of the internal topics, control records, and the blobs that travel inside other messages; declared like
-messages."""
+"""Records of the internal topics, control records, and blobs inside other messages; they are declared like messages."""

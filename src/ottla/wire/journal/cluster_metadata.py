@@ -106,7 +106,7 @@ class ConfigRecord(Data, key=4, versions="0", flexible="0+"):
 
 
 class PartitionChangeRecord(Data, key=5, versions="0-2", flexible="0+"):
-    """Some facts about a partition changed; what keeps its default did not.
+    """Some facts about a partition changed; fields with their default value did not.
 
     v1   + directories
     v2   + eligible_leader_replicas, last_known_elr
@@ -232,11 +232,11 @@ class RemoveAccessControlEntryRecord(Data, key=19, versions="0", flexible="0+"):
 
 
 class NoOpRecord(Data, key=20, versions="0", flexible="0+"):
-    """Nothing happened; keeps the high watermark moving."""
+    """Has no content; keeps the high watermark moving."""
 
 
 class ZkMigrationStateRecord(Data, key=21, versions="0", flexible="0+"):
-    """How far a migration from ZooKeeper had come."""
+    """The state of a migration from ZooKeeper."""
 
     zk_migration_state: Int8
 
@@ -249,17 +249,17 @@ class RemoveUserScramCredentialRecord(Data, key=22, versions="0", flexible="0+")
 
 
 class BeginTransactionRecord(Data, key=23, versions="0", flexible="0+"):
-    """The records up to the next end count together or not at all."""
+    """Begins a transaction: the records up to its end count together or not at all."""
 
     name: String | None = on("0+", None, tag=0)
 
 
 class EndTransactionRecord(Data, key=24, versions="0", flexible="0+"):
-    """The records since the begin count."""
+    """Ends a transaction: the records since its beginning count."""
 
 
 class AbortTransactionRecord(Data, key=25, versions="0", flexible="0+"):
-    """The records since the begin never happened."""
+    """Aborts a transaction: the records since its beginning do not count."""
 
     reason: String | None = on("0+", None, tag=0)
 
@@ -294,6 +294,6 @@ class RegisterControllerRecord(Data, key=27, versions="0", flexible="0+"):
 
 
 class ClearElrRecord(Data, key=28, versions="0", flexible="0+"):
-    """Eligible leader replicas of a topic, or of all, are forgotten."""
+    """The eligible leader replicas of a topic, or of all topics, are cleared."""
 
     topic_name: String

@@ -29,7 +29,7 @@ class ConsumerGroupPartitionMetadataKey(Data, key=4, versions="0"):
 
 
 class ConsumerGroupPartitionMetadataValue(Data, key=4, versions="0", flexible="0+"):
-    """Those topics, with their partitions."""
+    """The topics a group knows, with their partitions."""
 
     class TopicMetadata(Struct):
         topic_id: Uuid
@@ -53,7 +53,7 @@ class ConsumerGroupMemberMetadataKey(Data, key=5, versions="0"):
 
 
 class ConsumerGroupMemberMetadataValue(Data, key=5, versions="0", flexible="0+"):
-    """What the member says about itself."""
+    """The member's own description of itself."""
 
     instance_id: String | None
     rack_id: String | None
@@ -97,7 +97,7 @@ class ConsumerGroupTargetAssignmentMemberKey(Data, key=7, versions="0"):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Data, key=7, versions="0", flexible="0+"):
-    """What the member shall own."""
+    """The partitions that the member shall own."""
 
     class TopicPartition(Struct):
         topic_id: Uuid
@@ -114,7 +114,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Data, key=8, versions="0"):
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Data, key=8, versions="0", flexible="0+"):
-    """What the member owns now, and what it is giving back."""
+    """The partitions that the member owns now, and those it is giving back."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -130,14 +130,14 @@ class ConsumerGroupCurrentMemberAssignmentValue(Data, key=8, versions="0", flexi
 
 
 class ConsumerGroupRegularExpressionKey(Data, key=16, versions="0"):
-    """A regular expression some member subscribes to."""
+    """A regular expression that a member subscribes to."""
 
     group_id: String
     regular_expression: String
 
 
 class ConsumerGroupRegularExpressionValue(Data, key=16, versions="0", flexible="0+"):
-    """The topics it resolved to."""
+    """The topics that the regular expression resolved to."""
 
     topics: list[String]
     version: Int64

@@ -1,5 +1,5 @@
-"""Records of `__consumer_offsets`: committed offsets and classic groups; the newer kinds of group have modules of
-their own.
+"""Records of `__consumer_offsets`: committed offsets and classic groups. The newer kinds of group have modules of their
+own.
 
 A record's key starts with its type as an int16 (`Key.key`), its value with its version as an int16.
 """
@@ -11,7 +11,7 @@ from ottla.wire.types import NO_ID, Bytes, Int32, Int64, String, Uuid
 
 
 class LegacyOffsetCommitKey(Data, key=0, versions="0"):
-    """Whose offset (as written by brokers long ago)."""
+    """Group, topic and partition of an offset (as written by very old brokers)."""
 
     group: String
     topic: String
@@ -19,7 +19,7 @@ class LegacyOffsetCommitKey(Data, key=0, versions="0"):
 
 
 class LegacyOffsetCommitValue(Data, key=0, versions="0"):
-    """The offset (as written by brokers long ago)."""
+    """The committed offset (as written by very old brokers)."""
 
     offset: Int64
     metadata: String
@@ -27,7 +27,7 @@ class LegacyOffsetCommitValue(Data, key=0, versions="0"):
 
 
 class OffsetCommitKey(Data, key=1, versions="0"):
-    """Whose offset: group, topic, partition."""
+    """Group, topic and partition of an offset."""
 
     group: String
     topic: String
@@ -35,7 +35,7 @@ class OffsetCommitKey(Data, key=1, versions="0"):
 
 
 class OffsetCommitValue(Data, key=1, versions="0-4", flexible="4+"):
-    """How far the group has read; no value means the offset was deleted.
+    """The committed offset of the group; a tombstone means that it was deleted.
 
     v1   + expire_timestamp
     v2   - expire_timestamp

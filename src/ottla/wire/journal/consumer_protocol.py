@@ -1,7 +1,7 @@
-"""What classic consumers put into the opaque bytes of JoinGroup and SyncGroup.
+"""The content of the opaque bytes that classic consumers put into JoinGroup and SyncGroup.
 
-Each blob starts with its version as an int16. Versions above ours are read as our highest; what follows the known
-fields is ignored.
+Each blob starts with its version as an int16. A version above ours is read as our highest; bytes after the known fields
+are ignored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ottla.wire.types import Bytes, Int32, String
 
 
 class ConsumerProtocolSubscription(Data, versions="0-3"):
-    """What a member wants, and what it owns.
+    """The topics that a member subscribes to, and the partitions it owns.
 
     v1   + owned_partitions
     v2   + generation_id
@@ -31,7 +31,7 @@ class ConsumerProtocolSubscription(Data, versions="0-3"):
 
 
 class ConsumerProtocolAssignment(Data, versions="0-3"):
-    """What a member gets."""
+    """The partitions that a member is assigned."""
 
     class TopicPartition(Struct):
         topic: String

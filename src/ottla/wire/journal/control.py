@@ -1,4 +1,4 @@
-"""Control records: what brokers and controllers write between the records of clients.
+"""Control records: records that brokers and controllers write between the records of clients.
 
 The record's key is a `ControlRecordTypeSchema` behind its version as an int16; the value is one of the others. All
 values but the transaction marker belong to the metadata log.
@@ -11,19 +11,19 @@ from ottla.wire.types import NO_ID, Int16, Int32, Int64, String, UInt16, Uuid
 
 
 class ControlRecordTypeSchema(Data, versions="0"):
-    """What kind of control record this is: 0 abort, 1 commit, 2 leader change, 3-4 snapshot ends, 5-6 quorum."""
+    """The kind of control record: 0 abort, 1 commit, 2 leader change, 3-4 snapshot header and footer, 5-6 quorum."""
 
     type: Int16
 
 
 class EndTxnMarker(Data, versions="0"):
-    """A transaction ended here."""
+    """Ends a transaction."""
 
     coordinator_epoch: Int32
 
 
 class LeaderChangeMessage(Data, versions="0-1", flexible="0+"):
-    """A new leader of the metadata quorum starts here.
+    """Begins the epoch of a new leader of the metadata quorum.
 
     v1   + voter_directory_id
     """
@@ -40,14 +40,14 @@ class LeaderChangeMessage(Data, versions="0-1", flexible="0+"):
 
 
 class SnapshotHeaderRecord(Data, versions="0", flexible="0+"):
-    """A snapshot starts here."""
+    """Begins a snapshot."""
 
     version: Int16
     last_contained_log_timestamp: Int64
 
 
 class SnapshotFooterRecord(Data, versions="0", flexible="0+"):
-    """A snapshot is complete."""
+    """Ends a snapshot, which is then complete."""
 
     version: Int16
 

@@ -7,7 +7,7 @@ from ottla.wire.types import Bool, String
 
 
 class DefaultPrincipalData(Data, versions="0", flexible="0+"):
-    """Who a forwarded request came from. Preceded by its version as an int16."""
+    """The principal that a forwarded request came from. Preceded by its version as an int16."""
 
     type: String
     name: String

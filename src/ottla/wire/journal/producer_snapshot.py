@@ -1,6 +1,6 @@
 """The `.snapshot` files beside a log: the producers known at an offset.
 
-The file holds the version as an int16, then the fields.
+A file holds the version as an int16, then the fields.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from ottla.wire.types import NO_ID, Int32, Int64, String, Uuid
 
 
 class QuorumStateData(Data, versions="0-1", flexible="0+"):
-    """Whom this node follows or voted for, and in which epoch.
+    """The epoch of this node, the leader of that epoch, and the candidate that the node voted for.
 
     v1   + voted_directory_id - cluster_id, applied_offset, current_voters
     """

@@ -17,7 +17,7 @@ class ShareGroupMemberMetadataKey(Data, key=10, versions="0"):
 
 
 class ShareGroupMemberMetadataValue(Data, key=10, versions="0", flexible="0+"):
-    """What the member says about itself."""
+    """The member's own description of itself."""
 
     rack_id: String | None
     client_id: String
@@ -59,7 +59,7 @@ class ShareGroupTargetAssignmentMemberKey(Data, key=13, versions="0"):
 
 
 class ShareGroupTargetAssignmentMemberValue(Data, key=13, versions="0", flexible="0+"):
-    """What the member shall own."""
+    """The partitions that the member shall own."""
 
     class TopicPartition(Struct):
         topic_id: Uuid
@@ -76,7 +76,7 @@ class ShareGroupCurrentMemberAssignmentKey(Data, key=14, versions="0"):
 
 
 class ShareGroupCurrentMemberAssignmentValue(Data, key=14, versions="0", flexible="0+"):
-    """What the member owns now, and what it is giving back."""
+    """The partitions that the member owns now, and those it is giving back."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -96,7 +96,7 @@ class ShareGroupStatePartitionMetadataKey(Data, key=15, versions="0"):
 
 
 class ShareGroupStatePartitionMetadataValue(Data, key=15, versions="0", flexible="0+"):
-    """Which of them are being set up, are set up, or are being deleted."""
+    """The share partitions that are being initialized, are initialized, or are being deleted."""
 
     class TopicPartitionsInfo(Struct):
         topic_id: Uuid

@@ -1,4 +1,4 @@
-"""Records of `__share_group_state`: what became of the records a share group has taken.
+"""Records of `__share_group_state`: the delivery state of records that a share group has acquired.
 
 A record's key starts with its type as an int16 (`Key.key`), its value with its version as an int16.
 """
@@ -10,7 +10,7 @@ from ottla.wire.types import Int8, Int16, Int32, Int64, String, Uuid
 
 
 class ShareSnapshotKey(Data, key=0, versions="0"):
-    """A share partition's whole state."""
+    """Identifies the snapshot of a share partition's whole state."""
 
     group_id: String
     topic_id: Uuid
@@ -18,7 +18,7 @@ class ShareSnapshotKey(Data, key=0, versions="0"):
 
 
 class ShareSnapshotValue(Data, key=0, versions="0", flexible="0+"):
-    """That state."""
+    """The whole state of a share partition."""
 
     snapshot_epoch: Int32
     state_epoch: Int32
@@ -38,7 +38,7 @@ class ShareSnapshotValue(Data, key=0, versions="0", flexible="0+"):
 
 
 class ShareUpdateKey(Data, key=1, versions="0"):
-    """A change of a share partition's state since its snapshot."""
+    """Identifies a change of a share partition's state since its snapshot."""
 
     group_id: String
     topic_id: Uuid
@@ -46,7 +46,7 @@ class ShareUpdateKey(Data, key=1, versions="0"):
 
 
 class ShareUpdateValue(Data, key=1, versions="0", flexible="0+"):
-    """That change."""
+    """The changes of a share partition's state."""
 
     snapshot_epoch: Int32
     leader_epoch: Int32

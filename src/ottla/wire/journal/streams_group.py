@@ -37,7 +37,7 @@ class StreamsGroupMemberMetadataKey(Data, key=19, versions="0"):
 
 
 class StreamsGroupMemberMetadataValue(Data, key=19, versions="0", flexible="0+"):
-    """What the member says about itself."""
+    """The member's own description of itself."""
 
     instance_id: String | None
     rack_id: String | None
@@ -81,7 +81,7 @@ class StreamsGroupTargetAssignmentMemberKey(Data, key=21, versions="0"):
 
 
 class StreamsGroupTargetAssignmentMemberValue(Data, key=21, versions="0", flexible="0+"):
-    """What the member shall own."""
+    """The tasks that the member shall own."""
 
     class TaskIds(Struct):
         subtopology_id: String
@@ -100,7 +100,7 @@ class StreamsGroupCurrentMemberAssignmentKey(Data, key=22, versions="0"):
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Data, key=22, versions="0", flexible="0+"):
-    """What the member owns now, and what it is giving back."""
+    """The tasks that the member owns now, and those it is giving back."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -138,7 +138,7 @@ class TopicInfo(Struct):
 
 
 class StreamsGroupTopologyValue(Data, key=23, versions="0", flexible="0+"):
-    """Its subtopologies, with their source, sink and internal topics."""
+    """The subtopologies of a group, with their source, sink and internal topics."""
 
     epoch: Int32
 

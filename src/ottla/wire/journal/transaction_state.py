@@ -26,7 +26,7 @@ class TransactionLogKey(Data, key=0, versions="0"):
 
 
 class TransactionLogValue(Data, key=0, versions="0-1", flexible="1+"):
-    """The producer, state and partitions of its transaction.
+    """The producer, state and partitions of a transactional id's current transaction.
 
     v1   flexible; + previous_producer_id, next_producer_id, next_producer_epoch, client_transaction_version
     """

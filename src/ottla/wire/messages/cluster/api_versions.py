@@ -1,4 +1,4 @@
-"""ApiVersions (key 18): the APIs, versions and features of a node; the first question of every client.
+"""ApiVersions (key 18): the APIs, versions and features of a node; the first request of every client.
 
 v1   response + throttle_time_ms
 v2   throttling happens after the answer

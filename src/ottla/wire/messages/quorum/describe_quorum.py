@@ -3,7 +3,7 @@
 v1   when voters last fetched; response + last_fetch_timestamp, last_caught_up_timestamp
 v2   voters' directory ids and endpoints (KIP-853); response + replica_directory_id, error_message, nodes
 
-`in_doubt` is Ottla's own: a tag that Kafka skips, and that is not sent unless there is something to say.
+`in_doubt` is Ottla's own: a tag that Kafka skips, and that is sent only when there are voters in doubt.
 """
 
 from __future__ import annotations

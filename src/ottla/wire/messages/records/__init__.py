@@ -1,1 +1,1 @@
-"""Messages about records: produce, fetch and what is known of them."""
+"""Messages about records: produce, fetch, offsets and producers."""

@@ -1,4 +1,4 @@
-"""DeleteRecords (key 21): move the log start offset of partitions forward, dropping what lies before.
+"""DeleteRecords (key 21): move the log start offset of partitions forward, deleting the records before it.
 
 v1   throttling happens after the answer
 v2   flexible

@@ -2,7 +2,7 @@
 
 v1   throttling happens after the answer
 v2   flexible
-v3   who asked for the token; response + token_requester_principal_type, token_requester_principal_name
+v3   requester of the token; response + token_requester_principal_type, token_requester_principal_name
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ v3   response + error_code
 v4   response + total_bytes, usable_bytes
 v5   response + is_cordoned
 
-`with_sent_bytes` and `sent_bytes` are Ottla's own: tags that Kafka skips, answered only where they were asked for.
+`with_sent_bytes` and `sent_bytes` are Ottla's own: tags that Kafka skips, answered only if the request asks for them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Metadata (key 3): who the brokers are, which topics exist and where the leaders of their partitions sit.
+"""Metadata (key 3): the brokers, the topics, and the leaders of their partitions.
 
 v1   no topics means none, null means all; request null topics; response + rack, controller_id, is_internal
 v2   response + cluster_id
