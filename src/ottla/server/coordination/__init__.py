@@ -1,1 +1,1 @@
-"""The runtime of coordinators: machines on the partitions of an internal topic, whatever they coordinate."""
+"""The runtime of coordinators of every kind: machines on the partitions of an internal topic."""

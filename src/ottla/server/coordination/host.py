@@ -1,13 +1,14 @@
 """Host: one coordinator's machine, run on one partition of its internal topic that this node leads.
 
-- The machine is loaded by replaying the partition, in slices so that a long journal never holds up the loop; until then
+- The machine is loaded by replaying the partition, in slices so that a long journal never blocks the loop; until then
   the answer is COORDINATOR_LOAD_IN_PROGRESS.
-- A reply leaves when its records are below the high watermark, which is when all in-sync replicas have them. If that
-  takes too long, or too few replicas are in sync, the answer is COORDINATOR_NOT_AVAILABLE.
-- Everything is appended under the leader epoch in which the host took up the partition, so the appends of a host that
-  lost the lead are refused, even if it does not know yet. When it learns of it, all that wait get NOT_COORDINATOR.
-- When what was appended is cut off (a write or a sync failed), the machine has applied records that do not exist any
-  more: it is thrown away and loaded anew.
+- A reply is sent when its records are below the high watermark, which means that all in-sync replicas have them. If
+  that takes too long, or too few replicas are in sync, the answer is COORDINATOR_NOT_AVAILABLE.
+- Everything is appended under the leader epoch in which the host took over the partition, so the appends of a host that
+  is no longer the leader are refused, even if it does not know yet. When it learns this, waiting commands are answered
+  with NOT_COORDINATOR.
+- When appended records are truncated (a write or a sync failed), the machine has applied records that do not exist any
+  more: it is dropped and loaded anew.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from ottla.server.storage.storage import Storage
 log = logging.getLogger(__name__)
 
 MachineT = TypeVar("MachineT", bound=Journaled[Any, Any])
-# What the client of a coordinator is told when the journal refuses an append; other errors are told as they are.
+# The error for the client of a coordinator if the journal refuses an append; other errors are passed on as they are.
 _MEANINGS = {
-    # Clients of a coordinator do not expect these; Kafka tells them of an unexpected error, too.
+    # Clients of a coordinator do not expect these; Kafka answers UNKNOWN_SERVER_ERROR, too.
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -46,11 +47,11 @@ _MEANINGS = {
 
 
 def ignore_reply(_: Any) -> None:
-    """The reply to a command that nobody waits for."""
+    """Ignore the reply to a command that no client waits for."""
 
 
 class HostOwner(Protocol[MachineT]):
-    """What a host needs of the coordinators it is one of (`server/coordination/hosts.py`)."""
+    """The part of `Coordinators` (`server/coordination/hosts.py`) that its hosts use."""
 
     runtime: Runtime
     storage: Storage
@@ -79,7 +80,7 @@ class Host(Generic[MachineT]):
         self._timer: Any = None
         self._timer_ms: int | None = None
         self._closed = False
-        self._lost = False  # the journal has another leader, or the same in another epoch
+        self._lost = False  # whether the journal has another leader or another leader epoch
         self._begin()
 
     @property
@@ -95,9 +96,9 @@ class Host(Generic[MachineT]):
         )
         self._cuts = self.partition.cuts
         self._load_from = self.partition.log.log_start_offset
-        self._read: Iterator[Entry | Marker] = iter(())  # what has been read and is yet to be applied
-        self._beginning: Iterator[Loaded] | None = None  # once everything is
-        self._put_off = False  # it could not begin, and will try again
+        self._read: Iterator[Entry | Marker] = iter(())  # entries that are read and not applied yet
+        self._beginning: Iterator[Loaded] | None = None  # set once all entries are applied
+        self._put_off = False  # whether the first command failed and the load will be repeated
         self._watching = False
 
     # --- loading
@@ -124,11 +125,11 @@ class Host(Generic[MachineT]):
             read = log_.read(self._load_from, limits.COORDINATOR_LOAD_BYTES, max_offset=log_.next_offset)
             data = memoryview(read.slice.read() if read.slice is not None else b"")
         if read.slice is None:
-            self._load_from = log_.next_offset  # compaction left nothing of the rest
+            self._load_from = log_.next_offset  # compaction removed all of the rest
         self._read = self._entries(data)
 
     def _apply_some(self, most: int) -> int:
-        """Apply at most so many entries; how many more could have been applied."""
+        """Apply at most `most` entries; return how many more could have been applied."""
         for entry in islice(self._read, most):
             self._machine.apply(entry)
             most -= 1
@@ -143,14 +144,15 @@ class Host(Generic[MachineT]):
         if command.last is None:
             beginning, self.active = self._beginning, True
             self._committed()
-            if self._beginning is not beginning:  # the journal was cut, and is read anew
+            if self._beginning is not beginning:  # the journal was truncated, and is read anew
                 return True
         self._carry_out(command, self._begun)
         return self.active or self._put_off
 
     def _begun(self, answer: Any) -> None:
-        """If the first command could not be written, the machine's timers and effects would be missing: load it
-        anew."""
+        """Load the machine anew if its first command could not be written: otherwise its timers and effects would be
+        missing.
+        """
         if isinstance(answer, ApiError) and not self._put_off:
             self.active, self._put_off = False, True
             self._runtime.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._begin_again)
@@ -162,7 +164,7 @@ class Host(Generic[MachineT]):
     # --- commands
 
     def submit(self, command: Any, reply: Callable[[Any], None]) -> None:
-        """`reply` is called once, with the value or an ApiError."""
+        """Carry out a command; `reply` is called once, with the value or an ApiError."""
         if not self.active:
             reply(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         else:
@@ -186,13 +188,14 @@ class Host(Generic[MachineT]):
 
     def _give_up(self, command: Any) -> None:
         if isinstance(command, Loaded):
-            self.active = False  # the next attempt would fare no better
+            self.active = False  # another attempt would fail in the same way
         else:
             self.reload("could not be followed")
 
     def ask(self, command: Any) -> Later[Any]:
-        """The reply; an ApiError arrives as a value. If its reader fails, that is logged, and other replies are
-        given."""
+        """Return the reply; an ApiError is set as a value. An exception of its callback is logged, so that other
+        replies are sent.
+        """
         later: Later[Any] = Later()
 
         def answer(value: Any) -> None:
@@ -217,7 +220,7 @@ class Host(Generic[MachineT]):
             transaction_version=transaction_version,
         )
         self._storage.appended(self.partition)
-        if self._beginning is not None:  # else it will be read
+        if self._beginning is not None:  # otherwise the load will read it
             self._machine.apply(marker)
             self._runner.next_offset = self.partition.log.next_offset
             self._committed()
@@ -250,9 +253,9 @@ class Host(Generic[MachineT]):
     # --- commits and timers
 
     def _committed(self) -> bool:
-        """Releases what the high watermark has passed; True if nothing waits for it any more."""
+        """Send the replies that the high watermark has passed; True if none waits any more."""
         if self.partition.cuts != self._cuts:
-            self.reload("was cut")  # what the machine knows was taken back: a write or a sync failed
+            self.reload("was cut")  # records that the machine has applied were truncated: a write or a sync failed
             return True
         self._runner.commit(self.partition.high_watermark)
         done = self._runner.committed_offset >= self._runner.next_offset
@@ -282,7 +285,7 @@ class Host(Generic[MachineT]):
         return False
 
     def reload(self, why: str) -> None:
-        """The machine's state is not what the journal says: throw it away and load it anew."""
+        """Drop the machine, whose state differs from the journal, and load it anew."""
         log.warning("%s %s: its coordinator begins anew", self.partition.name, why)
         self._runner.resign(ApiError(ErrorCode.NOT_COORDINATOR))
         self._disarm()
@@ -311,7 +314,7 @@ class Host(Generic[MachineT]):
             self._runner.wake(self._runtime.clocks.moment())
         except StorageError as error:
             self._storage.partitions.storage_failed(self.partition, error)
-        except ApiError as error:  # refused by the machine or the journal: due again soon
+        except ApiError as error:  # refused by the machine or the journal: the timer is due again soon
             log.info("a timer of %s has to wait: %s", self.partition.name, error)
         except Exception:  # a bug in one command; the other timers go on
             log.exception("a timer of %s failed", self.partition.name)

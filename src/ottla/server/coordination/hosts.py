@@ -1,9 +1,8 @@
 """Coordinators: the machines of one internal topic, one on each of its partitions that this node leads.
 
-Each command has a key (a group, a transactional id), whose hash says which partition, hence which machine, is in
-charge. A coordinator is where its partition is led: `follow` takes up and gives up machines as leaderships change.
-Commands for a partition that this node does not lead are answered with NOT_COORDINATOR; `leader_of` says which node
-leads it.
+Each command has a key (a group, a transactional id), whose hash determines the partition and so the machine. A
+coordinator is on the node that leads its partition: `follow` adds and removes machines as leaderships change. Commands
+for a partition that this node does not lead are answered with NOT_COORDINATOR; `leader_of` returns the leading node.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ class Coordinators(Generic[MachineT]):
         self.topic = topic
         self.types = types
         self.make_machine = make_machine
-        self.write_timeout_ms = write_timeout_ms  # how long a reply waits for its records to be on all replicas
+        self.write_timeout_ms = write_timeout_ms  # how long a reply waits for its records to reach all in-sync replicas
         self._performers: dict[type, Callable[[Any, Host[MachineT]], None]] = {}
         self._hosts: dict[int, Host[MachineT]] = {}
         self._creating: list[Later[ApiError | None]] = []  # requests that wait for the topic
-        self._again: Any = None  # the timer of the next attempt to take up what could not be opened
+        self._again: Any = None  # the timer of the next attempt to open partitions that could not be opened
 
     def follow(self) -> None:
-        """Take up the partitions that this node leads now, and give up those that it does not lead any more."""
+        """Add machines for the partitions that this node leads now, and remove those that it does not lead any more."""
         found = self._metadata.state.topics.get(self.topic)
         own = self._metadata.node_id
         led = {each.index for each in found.partitions if each.leader == own} if found is not None else set()
@@ -74,14 +73,16 @@ class Coordinators(Generic[MachineT]):
                 if partition is not None:
                     host = self._hosts[index] = Host(self, partition)
                     if partition.log.log_start_offset == partition.log.next_offset:
-                        self.load(host)  # there is nothing to read
+                        self.load(host)  # the journal is empty
                     else:
                         self.load_soon(host)
                 elif self._again is None:
                     self._again = self._loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._follow_again)
 
     def resign(self, host: Host[MachineT]) -> None:
-        """This node does not lead the partition any more; all that wait get NOT_COORDINATOR."""
+        """Remove a machine, because this node does not lead its partition; waiting commands are answered with
+        NOT_COORDINATOR.
+        """
         if self._hosts.get(host.index) is host:
             del self._hosts[host.index]
         host.close(ApiError(ErrorCode.NOT_COORDINATOR))
@@ -91,18 +92,22 @@ class Coordinators(Generic[MachineT]):
             self.resign(host)
 
     def _follow_again(self) -> None:
-        """After a disk failed: transactions that are half ended, say, must go on although no client asks."""
+        """Try again after a disk failed, even without a request: transactions that are being ended, say, must be
+        completed.
+        """
         self._again = None
         self.follow()
 
     def load_soon(self, host: Host[MachineT]) -> None:
-        """Load the next slice in its turn: a node that takes up many journals reads some of one per turn of the
-        loop."""
+        """Load the next slice when it is its turn: a node that takes over many journals reads a part of one per turn of
+        the loop.
+        """
         self.runtime.slices.soon(partial(self.load, host))
 
     def load(self, host: Host[MachineT]) -> None:
-        """Load one slice now, and the others in their turns."""
-        if self._hosts.get(host.index) is not host or host.active:  # it may have begun anew meanwhile
+        """Load one slice now, and the others when it is their turn."""
+        # the host may have been removed or reloaded meanwhile
+        if self._hosts.get(host.index) is not host or host.active:
             return
         try:
             if not host.load_some():
@@ -116,14 +121,14 @@ class Coordinators(Generic[MachineT]):
             log.exception("%s cannot be read: what it coordinates is not available", host.partition.name)
 
     def on_effect(self, kind: type, perform: Callable[[Any, Host[MachineT]], None]) -> None:
-        """`perform` carries out the effects of this type."""
+        """Register `perform` to carry out the effects of this type."""
         self._performers[kind] = perform
 
     def perform(self, effect: Any, host: Host[MachineT]) -> None:
         self._performers[type(effect)](effect, host)
 
     def ensure_topic(self) -> Later[ApiError | None]:
-        """Creates the internal topic on first use: None when it is there, or why it cannot be made now."""
+        """Create the internal topic on first use; set to None when it exists, or to the error."""
         if self.topic in self._metadata.state.topics:
             return settled(None)
         later: Later[ApiError | None] = Later()
@@ -133,7 +138,9 @@ class Coordinators(Generic[MachineT]):
         return later
 
     def _create(self) -> None:
-        """Wait for a while; a controller that is slow may still create the topic before the client retries."""
+        """Create the topic, and answer with an error after a while; a slow controller may still create it before the
+        client retries.
+        """
         waiting = self._creating
         not_now = ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
@@ -142,7 +149,7 @@ class Coordinators(Generic[MachineT]):
                 self._creating = []
             if error is not None:
                 log.info("%s is not there yet: %s", self.topic, error)
-            # Whatever the error is, it may pass, with more brokers or other settings: clients shall retry.
+            # Any error may disappear with more brokers or other settings, so clients get a retriable one.
             told = None if error is None else not_now
             for later in waiting:
                 later.set(told)
@@ -153,14 +160,14 @@ class Coordinators(Generic[MachineT]):
             self._loop.call_later(limits.INTERNAL_TOPIC_WAIT_MS / 1000, settle, not_now)
 
     def partition_of(self, key: str) -> int:
-        """The partition in charge of a key: Java's hash of the string, as Kafka does it."""
+        """Return the partition of a key: Java's hash of the string, as in Kafka."""
         found = self._metadata.state.topics.get(self.topic)
         if found is None:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
         return java_abs(java_hash(key)) % len(found.partitions)
 
     def leader_of(self, key: str) -> int:
-        """The node that coordinates a key. Raises COORDINATOR_NOT_AVAILABLE while there is none."""
+        """Return the node that coordinates a key. Raises COORDINATOR_NOT_AVAILABLE while there is none."""
         found = self._metadata.state.topics.get(self.topic)
         leader = NO_LEADER if found is None else found.partitions[self.partition_of(key)].leader
         if leader == NO_LEADER:
@@ -168,7 +175,7 @@ class Coordinators(Generic[MachineT]):
         return leader
 
     def elsewhere(self, key: str) -> int | None:
-        """The other node that coordinates a key; None if it is this one, or nobody."""
+        """Return the other node that coordinates a key; None if it is this node, or none."""
         try:
             leader = self.leader_of(key)
         except ApiError:
@@ -185,25 +192,27 @@ class Coordinators(Generic[MachineT]):
         return self._hosts.get(index)
 
     def hosts(self) -> Iterator[Host[MachineT]]:
-        """In order of their partitions."""
+        """Yield the hosts in the order of their partitions."""
         for index in sorted(self._hosts):
             yield self._hosts[index]
 
     def submit(self, key: str, command: Any) -> Later[Any]:
-        """The reply of the machine in charge of `key`; an ApiError arrives as a value."""
+        """Return the reply of the machine for `key`; an ApiError is set as a value."""
         try:
             return self.host_of(key).ask(command)
         except ApiError as error:
             return settled(error)
 
     def submit_to_all(self, command: Any) -> None:
-        """Submit a command to every machine that is loaded. One that is not reads the cluster's state when it is."""
+        """Submit a command to every loaded machine. A machine that is not loaded reads the cluster's state after its
+        load.
+        """
         for host in tuple(self._hosts.values()):
             if host.active:
                 host.submit(command, ignore_reply)
 
     def ask(self, key: str, command: Any, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
-        """`submit`, with the reply made into a response; not a `Later` where the reply is there at once."""
+        """Do `submit` and convert the reply into a response; not a `Later` if the reply is known at once."""
         reply = self.submit(key, command)
         if reply.done:
             value = reply.taken()

@@ -1,7 +1,7 @@
-"""CoordinatorRuntime: what coordinators of every kind run on.
+"""CoordinatorRuntime: the environment of coordinators of every kind.
 
 A coordinator is a machine (`ottla.machine`) on a partition of an internal topic. It needs that partition, clocks,
-timers and turns on the event loop, the cluster's metadata to know what it leads, and somebody to create the topic.
+timers and turns on the event loop, the metadata that says which partitions it leads, and a way to create the topic.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from ottla.server.storage.storage import Storage
 
 
 class CoordinatorRuntime:
-    """`create_topic` has the controller create an internal topic: None when it is there, or why it cannot be made."""
+    """`create_topic` has the controller create an internal topic; it is set to None when the topic exists, or to the
+    error.
+    """
 
     def __init__(
         self,
@@ -40,8 +42,9 @@ class CoordinatorRuntime:
         make_machine: Callable[[int], MachineT],
         write_timeout_ms: Callable[[], int],
     ) -> Coordinators[MachineT]:
-        """The coordinators on the partitions of one internal topic. A reply waits at most `write_timeout_ms` for its
-        records to be on all in-sync replicas."""
+        """Return the coordinators on the partitions of one internal topic. A reply waits at most `write_timeout_ms` for
+        its records to reach all in-sync replicas.
+        """
         return Coordinators(
             self.runtime,
             self.storage,

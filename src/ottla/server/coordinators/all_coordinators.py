@@ -1,4 +1,6 @@
-"""AllCoordinators: the coordinators of a node, and the live share partitions whose state they keep."""
+"""AllCoordinators: the coordinators of a node, and its live share partitions, whose state the share
+coordinators store.
+"""
 
 from __future__ import annotations
 
@@ -49,19 +51,19 @@ class AllCoordinators:
         )
 
     def follow(self) -> None:
-        """Take up the partitions of internal topics that are led here now, and let go of the others."""
+        """Add coordinators for partitions of internal topics that this node leads now, and remove the others."""
         for each in self._all:
             each.follow()
 
     def reload(self) -> None:
-        """A snapshot replaced the cluster's state: all coordinators begin anew."""
+        """Start all coordinators anew, because a snapshot replaced the cluster's state."""
         for each in self._all:
             each.resign_all()
             each.follow()
         self.shares.partitions.follow()
 
     def tell(self, changes: Sequence[Change]) -> None:
-        """Tell the coordinators what changed in the cluster."""
+        """Tell the coordinators about changes of the metadata."""
         groups = self.groups.coordinators
         touched = [change.topic.name for change in changes if isinstance(change, _OF_TOPICS)]
         if touched:

@@ -1,6 +1,6 @@
 """CoordinatorsOnDemand: the coordinators of a node, composed when they are first needed.
 
-A node that only keeps logs never imports them, which saves a good part of its start. Where internal topics exist
+A node that only stores logs never imports their code, which saves a good part of its start. If internal topics exist
 already, coordinators are needed at once: sessions and transactions from before the start go on.
 """
 
@@ -18,13 +18,14 @@ from ottla.model.names import INTERNAL_TOPICS
 if TYPE_CHECKING:
     from ottla.server.coordinators.all_coordinators import AllCoordinators
 
-# With these changes a coordinator may come or go.
+# Changes after which this node may have to add or remove a coordinator.
 _MOVES = (PartitionsAdded, PartitionChanged, TopicDeleted)
 
 
 class CoordinatorsOnDemand:
-    """`make` composes the coordinators, which load their journals when they first `follow` the cluster. `imported` has
-    a worker import the modules for that; None: they are imported already."""
+    """`make` composes the coordinators, which load their journals at the first `follow`. `imported` has a worker import
+    their modules and returns the import under way, or None if they are imported already.
+    """
 
     def __init__(self, make: Callable[[], AllCoordinators], imported: Callable[[], Future[Any] | None]) -> None:
         self._make = make
@@ -40,25 +41,29 @@ class CoordinatorsOnDemand:
         return self._all
 
     def start(self, state: ClusterState) -> None:
-        """Goes on with what was coordinated before this start, or by another node."""
+        """Compose the coordinators if internal topics exist, to continue what was coordinated before the start or by
+        another node.
+        """
         if any(name in state.topics for name in INTERNAL_TOPICS):
             self._take_up()
 
     def reload(self, state: ClusterState) -> None:
-        """A snapshot replaced the cluster's state."""
+        """Start the coordinators anew, because a snapshot replaced the cluster's state."""
         if self._all is not None:
             self._all.reload()
         else:
             self.start(state)
 
     def tell(self, changes: Sequence[Change]) -> None:
-        """What changed in the cluster. Coordinators that are composed later begin with the state of then."""
+        """Tell the coordinators about changes of the metadata. Coordinators that are composed later read the state of
+        that time.
+        """
         moved = any(isinstance(change, _MOVES) and change.topic.name in INTERNAL_TOPICS for change in changes)
         if self._all is not None:
             if moved:
                 self._all.follow()
             self._all.tell(changes)
-        elif moved:  # this node may lead some of it
+        elif moved:  # this node may lead a partition of the internal topic
             importing = self._imported()
             if importing is None:
                 self._take_up()
@@ -67,7 +72,7 @@ class CoordinatorsOnDemand:
 
     def _take_up(self, _: object = None) -> None:
         if not self._closed:
-            self.all  # noqa: B018  # composed by asking for them
+            self.all  # noqa: B018 # the property composes them
 
     def close(self) -> None:
         self._closed = True

@@ -1,1 +1,1 @@
-"""Dead letters: records that nobody could use, kept in a topic with the reason."""
+"""Dead letters: records that were given up or refused, kept in a topic with the reason."""

@@ -1,8 +1,8 @@
-"""Dead letters: records that a share group gives up, or that break a contract, copied with their provenance.
+"""Dead letters: copies of records that a share group gives up, or that break a contract, with their provenance.
 
-A record that a share group rejects, or that was delivered too often, is appended to the group's dead-letter topic
-first; only when that is as durable as the topic's settings make it is the record archived. A crash in between leaves
-the record where it was, so it may come twice, but it is never lost.
+A record that a share group rejects, or that was delivered too often, is first appended to the group's dead-letter
+topic; it is archived only when that append is durable, as the topic's settings define it. After a crash in between, the
+letter may be written twice, but a record is never lost.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ class DeadLetters:
         self._remote = RemoteLetters(peers, storage.waiters.notify)
 
     def write(self, topic: str, group_id: str, source: Partition, dead: Iterable[Dead]) -> Later[ApiError | None]:
-        """Writes the letters of records that a share group gives up: None when they are stored, else why they are
-        not."""
+        """Write letters for records that a share group gives up; set to None when they are stored, else to
+        the error.
+        """
         outcome: Later[ApiError | None] = Later()
         stored: list[Later[ApiError | None]] = []
 
@@ -91,7 +92,7 @@ class DeadLetters:
         return outcome
 
     def append(self, topic: str, source: Partition, batches: list[bytearray]) -> list[Placed]:
-        """Appends letters to the dead-letter topic of `source`: where they are. Raises ApiError."""
+        """Append letters to the dead-letter topic of `source`; return where they are. Raises ApiError."""
         ensured = self._ensure(topic, source)
         if not ensured.done:
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The dead-letter topic {topic} is being made.")
@@ -101,7 +102,7 @@ class DeadLetters:
         return self._place(topic, source, batches)
 
     def batch_bytes(self, topic: str, source_index: int) -> int:
-        """How large a batch of letters may be: where the topic is led here, what it takes."""
+        """Return how large a batch of letters may be: limited by the topic's setting if this node leads it."""
         found = self._metadata.state.topics.get(topic)
         if found is None:
             return limits.DEAD_LETTER_BATCH_BYTES
@@ -110,11 +111,11 @@ class DeadLetters:
             return limits.DEAD_LETTER_BATCH_BYTES
         try:
             return min(limits.DEAD_LETTER_BATCH_BYTES, self._partitions.find(topic, index).log.batch_bytes_max)
-        except (ApiError, StorageError):  # told when they are to be appended
+        except (ApiError, StorageError):  # the append will raise the error
             return limits.DEAD_LETTER_BATCH_BYTES
 
     def _ensure(self, topic: str, source: Partition) -> Later[ApiError | None]:
-        """None when the topic is there; it is created if that is allowed."""
+        """Create the topic if it does not exist and auto-creation is allowed; set to None when it exists."""
         state, settings = self._metadata.state, self._configs.broker
         try:
             if is_internal(topic):
@@ -135,7 +136,7 @@ class DeadLetters:
         return self._create_topics((wanted,)).map(created)
 
     def _place(self, topic: str, source: Partition, batches: list[bytearray]) -> list[Placed]:
-        """Into the partition for letters of `source`."""
+        """Append the batches to the partition for letters of `source`."""
         found = self._metadata.state.topics.get(topic)
         if found is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -1,8 +1,8 @@
 """Dead letters as record batches.
 
-A dead letter is a record as it was, with headers that say where it comes from and why it is here. A record that breaks
-a contract has its offset only when the others of its batch are appended. Its letter is made before that, by a worker,
-with the offset that is likely, and the true offset is written into it later: so the offset is the last header of a
+A dead letter is the original record, with headers that say where it comes from and why it was given up. A record that
+breaks a contract gets its offset only when the other records of its batch are appended. Its letter is made before that,
+by a worker, with the likely offset, and the true offset is written into it later: so the offset is the last header of a
 letter, and its digits are at the letter's end.
 """
 
@@ -31,12 +31,11 @@ PREFIX = "ottla.dlq."
 class _Sealed(NamedTuple):
     batch: bytearray
     offsets: list[int]
-    ends: list[int]  # where the digits of each offset end in the batch
+    ends: list[int]  # the end positions of each offset's digits in the batch
 
 
 class Letters:
-    """Collects letters for records of one partition in batches of `most_bytes`; a larger letter has a batch of its
-    own."""
+    """Collects letters for records of one partition in batches of `most_bytes`; a larger letter gets its own batch."""
 
     def __init__(self, topic: str, index: int, now_ms: int, most_bytes: int = limits.DEAD_LETTER_BATCH_BYTES) -> None:
         self._source = ((PREFIX + "topic", topic.encode()), (PREFIX + "partition", b"%d" % index))
@@ -50,8 +49,9 @@ class Letters:
         self.size_bytes = 0
 
     def add(self, record: Record, offset: int, reason: bytes, details: Iterable[tuple[str, bytes]]) -> None:
-        """Adds a letter: the record with its provenance. A record that was a dead letter already keeps only the new
-        provenance."""
+        """Add a letter: the record with its provenance. If the record was a dead letter already, the old provenance is
+        dropped.
+        """
         headers = (
             *(header for header in record.headers if not header[0].startswith(PREFIX)),
             *self._source,
@@ -91,13 +91,14 @@ class Letters:
             self._records, self._offsets, self._ends = bytearray(), [], []
 
     def batches(self) -> list[bytearray]:
-        """All batches; no letter may be added afterwards."""
+        """Return all batches; no letter may be added afterwards."""
         self._seal()
         return [each.batch for each in self._sealed]
 
     def move(self, by: int) -> bool:
-        """Adds `by` to the offsets in the letters, whose batches are made already. False: the new offsets have other
-        numbers of digits, and nothing was changed."""
+        """Add `by` to the offsets in the letters, whose batches are made already. False: the new offsets have a
+        different number of digits, and nothing was changed.
+        """
         if not by or not self._sealed:
             return True
         first, last = self._sealed[0].offsets[0], self._sealed[-1].offsets[-1]

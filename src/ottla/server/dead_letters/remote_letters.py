@@ -1,4 +1,4 @@
-"""Dead letters for partitions that other nodes lead: produced there, one batch of a partition after the other."""
+"""Dead letters for partitions that other nodes lead: sent with Produce requests, one batch per partition at a time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from ottla.wire.messages.records.produce import ProduceRequest
 
 
 class RemoteBatch:
-    """A batch on its way to a partition that another node leads. To those that wait for it it looks like a partition of
-    which it is the only record."""
+    """A batch that is being sent to a partition that another node leads. For waiters it looks like a partition with
+    this batch as its only record.
+    """
 
     __slots__ = ("cuts", "high_watermark", "records", "waits_for_disk")
 
     def __init__(self, records: bytearray) -> None:
-        self.records: bytearray | None = records  # None once they are stored, or refused
+        self.records: bytearray | None = records  # None once the batch is stored or refused
         self.cuts = 0
         self.waits_for_disk = False
         self.high_watermark = 0
@@ -48,13 +49,13 @@ class RemoteLetters:
     def __init__(self, peers: PeerRequests, notify: Callable[[RemoteBatch], None]) -> None:
         self._peers = peers
         self._notify = notify
-        # One by one: a request has room for one batch of a partition.
+        # One at a time: a Produce request can have only one batch per partition.
         self._outbox: Outbox[RemotePartition, RemoteBatch] = Outbox(self._send, lambda each: each, items_max=1)
 
     def put(self, to: RemotePartition, batches: list[bytearray]) -> list[Placed]:
-        """Sends them, soon. Refuses them (ApiError) where too many wait for the same partition already."""
+        """Send the batches soon. Raises ApiError if too many batches wait for the same partition already."""
         if self._outbox.waiting(to) >= limits.DEAD_LETTER_BATCHES_WAITING_MAX:
-            # Not all producers wait for their letters: they must not fill this node's memory with them.
+            # Producers need not wait for their letters, so a limit must protect this node's memory.
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The leader of {to.topic}-{to.index} does not keep up.")
         return [self._put(to, RemoteBatch(batch)) for batch in batches]
 

@@ -1,9 +1,9 @@
 """ShareGroupLetters: makes the dead letters of records that a share group gives up.
 
-The batches of these records are on disk, compressed as their producers chose. They are read, and letters made of them,
-in steps: the first few on the loop, the others by a worker (`server/storage/batch_looks.py`). The log is read slice by
-slice: the letters of one slice are in the dead-letter topic before those of the next are made, so that there are never
-many in memory.
+The batches of these records are on disk, compressed as their producers chose. They are read, and letters are made of
+them, in steps: the first few on the loop, the others by a worker (`server/storage/batch_looks.py`). The log is read
+slice by slice: the letters of one slice are appended to the dead-letter topic before the next ones are made, so that
+few are in memory.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ _REASONS = {GiveUpReason.REJECTED: b"rejected", GiveUpReason.DELIVERY_LIMIT: b"d
 
 
 class ShareGroupLetters:
-    """The records `dead` of one partition, which one group gives up. `place` is given the batches of letters, slice by
-    slice, and may raise ApiError; `done` is called with None when all are placed, or with the reason why not."""
+    """The records `dead` of one partition, which one group gives up. `place` is called with the batches of letters,
+    slice by slice, and may raise ApiError; `done` is called with None when all are placed, or with the error.
+    """
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class ShareGroupLetters:
             looking.search(reading, read)
 
     def _next_slice(self) -> tuple[int, FileSlice | None]:
-        """The next given-up offset that the log still has, and the slice of the log that begins there."""
+        """Return the next given-up offset that the log still has, and the slice of the log that begins there."""
         where = self._source.log
         while self._dead:
             offset = max(self._dead[0].first, self._offset, where.log_start_offset)
@@ -127,7 +128,7 @@ class _Reading(Steps):
             try:
                 unpacked = yield from self._unpacked(data, at, header)
                 yield from self._find(unpacked, header, found)
-            except ApiError as error:  # not valid records: no letter could hold them
+            except ApiError as error:  # the records are invalid: no letter could contain them
                 log.warning(
                     "%s: the batch at %d is given up without a letter: %s", self._name, header.base_offset, error
                 )
@@ -160,6 +161,6 @@ class _Reading(Steps):
             yield
 
     def _of(self, first: int, last: int) -> Dead | None:
-        """The first given-up range that has an offset between these, or None."""
+        """Return the first given-up range that overlaps these offsets, or None."""
         at = bisect_left(self._lasts, first)
         return self._dead[at] if at < len(self._dead) and self._dead[at].first <= last else None

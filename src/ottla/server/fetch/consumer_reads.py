@@ -106,7 +106,7 @@ class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         self._aborted_left = limits.ABORTED_PER_FETCH_MAX  # how many more aborted transactions the answer may have
         # partitions that did not exist at the first attempt
         self._missing: dict[AskedPartition, tuple[None, PartitionData]] = {}
-        self._by_key: dict[Hashable, AskedPartition] = {}  # while the request waits
+        self._by_key: dict[Hashable, AskedPartition] = {}  # set while the request waits
 
     # --- attempts
 

@@ -146,7 +146,7 @@ class Fetch(Generic[AskedT, DataT, ResponseT]):
         self.min_bytes = min_bytes if min_bytes < max_bytes else max_bytes
         self.wait_ms = wait_ms
         self.found: dict[AskedT, tuple[Partition | None, DataT]] = {}
-        self.size_bytes = 0  # of what was found
+        self.size_bytes = 0  # the size of the records in `found`
         self._older_bytes = 0  # the size of the records that the last attempt did not read
         self.patient = False  # reads cold data on the loop, after too many failed attempts
         self.later: Later[ResponseT] | None = None  # set if the fetch waits

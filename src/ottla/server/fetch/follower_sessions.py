@@ -31,7 +31,7 @@ class FollowerSession(FetchSession):
         # the dirty partitions that changed since the waiting fetch read them
         self.fresh: dict[AskedPartition, None] = {}
         self.watched: dict[AskedPartition, Partition] = {}
-        self.waiter: Waiter | None = None  # the fetch that waits
+        self.waiter: Waiter | None = None  # the waiting fetch
         self._waiters = waiters
         self._watches = watches
         self._missed = False  # whether there was an urgent change while no fetch waited

@@ -1,1 +1,1 @@
-"""Group coordination: the group coordinators, and what groups ask of the rest of the node."""
+"""Group coordination: the group coordinators, and their requests to other parts of the node."""

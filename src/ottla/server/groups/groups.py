@@ -24,7 +24,7 @@ from ottla.server.settings.configs import Configs
 from ottla.server.shares.shares import Shares
 from ottla.wire.journal import consumer_group, consumer_offsets, share_group, streams_group
 
-# The features by which a cluster allows the protocols.
+# The features that enable the rebalance protocols in a cluster.
 _CONSUMER_FEATURE = "group.version"
 _STREAMS_FEATURE = "streams.version"
 _FIRST_LEVEL = 1
@@ -34,7 +34,7 @@ class Groups:
     """`create_topics` has the controller create the internal topics of streams groups.
 
     - `coordinators`: the machines on `__consumer_offsets`;
-    - `share_states`: what share groups ask of the share coordinators.
+    - `share_states`: requests of share groups to the share coordinators.
     """
 
     def __init__(
@@ -66,12 +66,11 @@ class Groups:
         return GroupsMachine(GroupsView(GroupsState(), self._topics, lambda: configs.broker, configs.group, self._rng))
 
     def require_consumer_protocol(self) -> None:
-        """Raises UNSUPPORTED_VERSION where consumer groups (KIP-848) are off, by a setting or by the cluster's
-        features."""
+        """Raise UNSUPPORTED_VERSION if consumer groups (KIP-848) are off, by a setting or by the cluster's features."""
         self._require("consumer", _CONSUMER_FEATURE)
 
     def require_streams_protocol(self) -> None:
-        """Raises UNSUPPORTED_VERSION where streams groups are off, by a setting or by the cluster's features."""
+        """Raise UNSUPPORTED_VERSION if streams groups are off, by a setting or by the cluster's features."""
         self._require("streams", _STREAMS_FEATURE)
 
     def _require(self, protocol: str, feature: str) -> None:

@@ -1,4 +1,4 @@
-"""OutsideCommits: offsets that the node itself stores for a group, as a client that is no member of it may.
+"""OutsideCommits: offset commits by the node itself for a group, as a client that is no member may do.
 
 The group may be coordinated here or by another node.
 """
@@ -30,7 +30,7 @@ class OutsideCommits:
         self._state = state
 
     def commit(self, group_id: str, positions: Positions, metadata: str) -> Later[ApiError | None]:
-        """None when the offsets of all topics that exist are stored, else why they are not."""
+        """Commit the offsets of all existing topics; set to None when they are stored, else to the error."""
         outcome: Later[ApiError | None] = Later()
 
         def ready(error: ApiError | None) -> None:
@@ -49,7 +49,7 @@ class OutsideCommits:
         return outcome
 
     def _commit_here(self, group_id: str, positions: Positions, metadata: str) -> Later[ApiError | None]:
-        # A node that never stores offsets in this way needs no coordinator's code for it (ADR 0012).
+        # Imported here because a node that never commits in this way needs none of the coordinator's code (ADR 0012).
         from ottla.groups.group import Committer
         from ottla.groups.offsets.commit import CommitOffsets, NewOffset
 

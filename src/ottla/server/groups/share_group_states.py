@@ -1,5 +1,5 @@
-"""ShareGroupStates: what share groups ask of the share coordinators: to initialize and delete their partitions'
-state.
+"""ShareGroupStates: requests of share groups to the share coordinators: to initialize and delete the state of
+partitions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ottla.shares.state.commands import DeleteState, InitializeState
 
 log = logging.getLogger(__name__)
 
-Named = tuple[bytes, int]  # a topic's id and a partition
+Named = tuple[bytes, int]  # (topic id, partition)
 Outcomes = dict[Named, ApiError | None]
 
 
@@ -42,7 +42,7 @@ class ShareGroupStates:
         self._states = shares.states
 
     def initialize_soon(self, effect: InitializeShares, _: Host[GroupsMachine]) -> None:
-        """Carries out the effect in a new turn of the loop: the replies of its command do not wait for it."""
+        """Carry out the effect in a new turn of the loop, so that the reply to its command does not wait for it."""
         self._loop.call_soon(self._initialize, effect)
 
     def _initialize(self, effect: InitializeShares) -> None:
@@ -60,7 +60,7 @@ class ShareGroupStates:
     def initialize(
         self, group_id: str, state_epoch: int, offsets: Mapping[bytes, Mapping[int, int]]
     ) -> Later[Outcomes]:
-        """Begins the state of share partitions at these offsets (NO_OFFSET: where the group's settings say)."""
+        """Initialize the state of share partitions at these offsets (NO_OFFSET: where the group's settings say)."""
         starts = {
             (topic_id, index): start for topic_id, each in offsets.items() for index, start in sorted(each.items())
         }
@@ -69,12 +69,14 @@ class ShareGroupStates:
         )
 
     def delete(self, group_id: str, partitions: PartitionsById) -> Later[Outcomes]:
-        """Deletes the state of share partitions."""
+        """Delete the state of share partitions."""
         named = {(topic_id, index): None for topic_id, each in partitions.items() for index in sorted(each)}
         return self._each(named, lambda one: DeleteState(group_id, *one))
 
     async def delete_all(self, group_id: str) -> None:
-        """Deletes all state of a share group that is about to be deleted; other groups have none. Raises ApiError."""
+        """Delete all state of a share group that is about to be deleted; other kinds of groups have none. Raises
+        ApiError.
+        """
         partitions = await self._groups.submit(group_id, BeginDeletingGroup(group_id))
         if isinstance(partitions, ApiError):
             raise partitions
@@ -83,7 +85,7 @@ class ShareGroupStates:
                 raise error
 
     def _each(self, named: Mapping[Named, Any], command: Callable[[Named], Any]) -> Later[Outcomes]:
-        """The answers to one command each, submitted in slices."""
+        """Submit one command per partition, in slices, and return their answers."""
         outcomes: Later[Outcomes] = Later()
         asked: list[Later[Any]] = []
         left = iter(named)

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class StreamsInternalTopics:
-    """A group learns from the cluster's metadata that its topics exist; only failures are told to it."""
+    """A group learns from the metadata that its topics exist; only failures are reported to it."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class StreamsInternalTopics:
         self._create_topics = create_topics
 
     def create_soon(self, effect: CreateInternalTopics, _: Host[GroupsMachine]) -> None:
-        """Carries out the effect in a new turn of the loop: the replies of its command do not wait for it."""
+        """Carry out the effect in a new turn of the loop, so that the reply to its command does not wait for it."""
         self._loop.call_soon(self._create, effect)
 
     def _create(self, effect: CreateInternalTopics) -> None:

@@ -1,14 +1,14 @@
-"""Connection: one client, from its bytes to our answers, in order.
+"""Connection: reads the requests of one client and sends the answers, in order.
 
-Requests are parsed in the receive buffer and handled at once, in the order they came. An answer that is ready joins
-the outbound queue; one that must wait takes a slot, and everything behind it queues up, so that replies always leave
+Requests are parsed in the receive buffer and handled at once, in the order they came. An answer that is ready joins the
+outbound queue; one that must wait takes a slot, and all later answers queue behind it, so that replies are always sent
 in request order. All requests found in one read are answered with one send.
 
 A connection stops reading while it has `limits.IN_FLIGHT_PER_CONNECTION_MAX` unanswered requests or answers of
-`limits.ANSWERS_HELD_BYTES_MAX`, while its peer does not take what was sent, or the disk does not give it (`sending`),
-while the node has no memory for its next frame, or while a request keeps its turn (`Context.hold`), which then stays in
-the receive buffer. It never holds up another connection. A fetch behind a consumer's fetch that waits is not begun: it
-could not be answered before that one, as with Kafka, which handles one request of a connection at a time.
+`limits.ANSWERS_HELD_BYTES_MAX`, while sending waits for its peer or the disk (`sending`), while the node has no memory
+for its next frame, or while a request keeps its turn (`Context.hold`) and so its place in the receive buffer. It never
+delays another connection. A fetch behind a consumer's waiting fetch is not started: it could not be answered before
+that one, as with Kafka, which handles one request of a connection at a time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LOADED = dispatch.ENDPOINTS
 
 
 class _Slot:
-    """A place in the line of replies."""
+    """The place of one reply in the order of replies."""
 
     __slots__ = ("correlation_id", "parts", "route", "waits_for")
 
@@ -85,8 +85,8 @@ class Connection:
         self._sending = AnswerSending(sock, loop, cold, self._sent_on, self._lost)
         self._outbound = self._sending.outbound
         self._slots: deque[_Slot] = deque()
-        self._poll: _Slot | None = None  # of a consumer's fetch that waits
-        self._has_put_back = False  # another fetch, behind that one
+        self._poll: _Slot | None = None  # the slot of a consumer's waiting fetch
+        self._has_put_back = False  # whether another fetch was put back behind that one
         self._raw_client_id = b""
         self._reading = False
         self._waits_for_memory = False
@@ -109,10 +109,10 @@ class Connection:
             self._loop.remove_reader(self._fileno)
 
     def _readable(self) -> bool:
-        """Reads what there is, within bounds, and handles what came; whether anything did.
+        """Read the available bytes, within bounds, and handle their requests; return whether there were any.
 
-        A read that filled the buffer has left something behind, as a rule: batches that have arrived together are
-        appended before followers and producers hear of them, once instead of one by one.
+        A read that filled the buffer usually leaves more to read: batches that arrived together are all appended before
+        followers and producers are notified, once instead of for each batch.
         """
         left_bytes = limits.RECEIVE_PER_TURN_BYTES
         while left_bytes > 0:
@@ -140,10 +140,10 @@ class Connection:
         return left_bytes < limits.RECEIVE_PER_TURN_BYTES
 
     def _look(self) -> None:
-        """Reads although nobody said that there is something to read.
+        """Read although the loop did not report the socket as readable.
 
-        When a peer resets its connection uvloop calls the reader once more and never again; if that call found data
-        only this finds the error behind it.
+        When a peer resets its connection, uvloop calls the reader once more and never again; if that call found data,
+        only this read finds the error behind it.
         """
         if self._reading and self._readable() and not self.closed:
             self._loop.call_soon(self._look)
@@ -151,11 +151,11 @@ class Connection:
     def _granted(self, size_bytes: int) -> None:
         self._waits_for_memory = False
         self._inbound.granted(size_bytes)
-        # Not inline: whoever gave the memory back is in the middle of its own work.
+        # Not inline: the caller, which released the memory, is in the middle of its own work.
         self._loop.call_soon(self._continue)
 
     def _work(self) -> None:
-        """Handles every whole frame in the buffer, then sends what was answered."""
+        """Handle every whole frame in the buffer, then send the answers."""
         try:
             self._handle_frames()
         except (FrameTooLarge, Disconnect) as reason:
@@ -163,7 +163,7 @@ class Connection:
             self._flush()
             self.close()
         except Exception:
-            # Our fault, not the client's: it loses this connection, everybody else goes on.
+            # A bug of the server: the client loses this connection, all others go on.
             log.exception("a request of %s failed", self.context.connection.remote_address)
             self.close()
 
@@ -188,12 +188,13 @@ class Connection:
         self._flush()
         self._pause_reading()
         if not (self.closed or self._sending.blocked or self._has_enough()):
-            self._loop.call_soon(self._continue)  # the others have their turn first
-        # Else it is `_sent_on`, `_answered` or `go_on` that goes on.
+            self._loop.call_soon(self._continue)  # after other connections had their turn
+        # Otherwise `_sent_on`, `_answered` or `go_on` continues.
 
     def _put_back(self, fetch: memoryview) -> None:
-        """It waits until the fetch before it is answered (`_fill`). Reading goes on while that needs no memory: only
-        who reads sees that the peer is gone."""
+        """Delay a fetch until the one before it is answered (`_fill`). Reading goes on while that needs no memory,
+        because only reading detects that the peer is gone.
+        """
         self._inbound.put_back(fetch)
         self._has_put_back = True
         self._flush()
@@ -201,7 +202,7 @@ class Connection:
             self._pause_reading()
 
     def _has_enough(self) -> bool:
-        """Whether answers must leave, or a request must give up its turn, before more requests are handled."""
+        """Return whether answers must be sent, or a turn must end, before more requests are handled."""
         return (
             self.context.holds > 0
             or len(self._slots) >= limits.IN_FLIGHT_PER_CONNECTION_MAX
@@ -209,26 +210,26 @@ class Connection:
         )
 
     def _pin(self) -> None:
-        """A request that is under way stays in the receive buffer, which is accounted for."""
+        """Keep the receive buffer, and its reserved memory, while a request in it is being carried out."""
         self._inbound.pinned = self.context.holds > 0
 
     def _hold_until(self, task: asyncio.Future[Any]) -> None:
-        """A request that is handled in slices keeps its turn."""
+        """Keep the turn of a request that is handled in slices until `task` is done."""
         self.context.hold()
         self._pin()
         task.add_done_callback(lambda _: self.context.let_go())
 
     def has_left(self) -> bool:
-        """Whether the peer has closed its end: asked by long work that only the client wants."""
+        """Return whether the peer has closed its end, for long work that only this client needs."""
         return has_left(self.sock)
 
     def go_on(self) -> None:
-        """The request that kept its turn is done with."""
+        """Continue after the request that kept its turn."""
         self._pin()
         if self.closed:
             self._inbound.release()
         elif not self._reading and not self._sending.blocked:
-            # Not inline: whoever carried it out is in the middle of its own work.
+            # Not inline: the caller, which carried out the request, is in the middle of its own work.
             self._loop.call_soon(self._continue)
 
     def _handle(self, frame: memoryview) -> None:
@@ -276,7 +277,7 @@ class Connection:
             self._outbound.add(route.reply(answer, correlation_id))
 
     def _loads_first(self, key: int, frame: memoryview) -> bool:
-        """The first request of its kind waits, with its turn, until a worker has imported the handler."""
+        """Let the first request of its kind wait, with its turn, until a worker has imported the handler."""
         if self._runtime.executor is None or not dispatch.is_unloaded(key):
             return False
 
@@ -304,7 +305,7 @@ class Connection:
             request = await slices.finish(route.decode_in_steps(frame, position))
         except WireError as error:
             raise _malformed(error) from error
-        if not self.closed:  # else nobody is there for whom it would be begun
+        if not self.closed:  # otherwise no client is left to answer
             self._serve(route, request, frame, correlation_id)
 
     def _decoded(self, task: asyncio.Future[Any]) -> None:
@@ -326,7 +327,7 @@ class Connection:
     # Answers that wait
 
     def _slot(self, route: dispatch.Route, correlation_id: int) -> _Slot:
-        """The next place in the line of replies."""
+        """Return a new slot at the end of the order of replies."""
         slot = _Slot(route, correlation_id)
         self._slots.append(slot)
         return slot
@@ -376,7 +377,7 @@ class Connection:
             else:
                 parts = slot.route.reply(response, slot.correlation_id)
         except Exception:
-            # Whoever gave the answer (a producer's append, say) must not suffer for it.
+            # The caller that set the answer (a producer's append, say) must not get this exception.
             log.exception("an answer to %s could not be written", self.context.connection.remote_address)
             self.close()
             return
@@ -399,7 +400,7 @@ class Connection:
             self._fill(slot, task.result())
 
     def _fill(self, slot: _Slot, parts: list[Any]) -> None:
-        """An answer is there; it leaves when those before it have."""
+        """Store a reply in its slot; it is sent when those before it are."""
         slots = self._slots
         slot.parts = self._outbound.hold(parts)
         if slot is self._poll:
@@ -413,11 +414,11 @@ class Connection:
         if not slots:
             self._flush()
         elif not self._flush_due:
-            # What gave this answer is about to give the next ones, too, as a rule: they leave together.
+            # The caller usually sets the next answers right after this one: they are sent together.
             self._flush_due = True
             self._loop.call_soon(self._flush_together)
         if (self._has_put_back or not self._reading) and not self._sending.blocked:
-            # Not inline: whoever gave the answer is in the middle of its own work.
+            # Not inline: the caller, which set the answer, is in the middle of its own work.
             self._loop.call_soon(self._continue)
 
     def _flush_together(self) -> None:
@@ -437,7 +438,7 @@ class Connection:
         if not self.closed:
             self._sending.flush()
             if self._sending.blocked:
-                # The peer is slow, or the disk: nothing more is read from it until it has its answers.
+                # The peer or the disk is slow: no more requests are read until its answers are sent.
                 self._pause_reading()
 
     def _sent_on(self, free: bool) -> None:
@@ -453,9 +454,9 @@ class Connection:
     # Housekeeping
 
     def tidy(self, now: float, max_idle_s: float) -> None:
-        """Called about once a second: closes the idle and the stalled, gives back large buffers."""
+        """Close an idle or stalled connection, give back a large buffer; called about once a second."""
         quiet_s = now - self.last_active
-        # Who waits for us is not idle; who does not take our answers is.
+        # A client that waits for an answer is not idle; one that does not read its answers is.
         if 0 <= max_idle_s < quiet_s and (self._sending.blocked or not self._slots):
             self.close()
         elif self._inbound.holds_up(now, is_read=self._reading and not self._has_put_back):
@@ -469,7 +470,7 @@ class Connection:
 
     def close(self) -> None:
         if self._flush_due:
-            self._flush_together()  # answers that were given
+            self._flush_together()  # send the answers that are ready
         if self.closed:
             return
         self.closed = True

@@ -1,8 +1,8 @@
-"""ConnectionLimits: what all listeners of a node share: its connections, and how many there may be.
+"""ConnectionLimits: the connections of all listeners of a node, and how many there may be.
 
-Per address, too many are turned away. When the node as a whole is full (`max.connections`) nobody is turned away:
-newcomers wait outside, in the kernel, until somebody leaves, as they do with Kafka. It is full, too, when connections
-have taken the descriptors that are theirs: the data directories need the others.
+Too many connections of one address are refused. If the node as a whole is full (`max.connections`), new connections are
+not refused: they wait in the kernel's queue until others are closed, as with Kafka. The node is also full when
+connections have used up their share of descriptors, because the data directories need the rest.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 class ConnectionLimits:
     def __init__(self, settings: Config, memory: RequestMemory, ceiling: int = limits.CONNECTIONS_MAX) -> None:
         self.memory = memory
-        self._ceiling = ceiling  # what there are descriptors for
+        self._ceiling = ceiling  # the number of connections for which there are descriptors
         self.max_frame_bytes = settings[SOCKET_REQUEST_MAX_BYTES]
-        self.max_idle_s: float = settings[CONNECTIONS_MAX_IDLE_MS] / 1000  # negative: for ever
+        self.max_idle_s: float = settings[CONNECTIONS_MAX_IDLE_MS] / 1000  # negative: unlimited
         self.connections: dict[Connection, None] = {}
         self.per_address: Counter[str] = Counter()
         self._waiting: list[Callable[[], None]] = []  # listeners that stopped accepting
@@ -45,7 +45,7 @@ class ConnectionLimits:
             log.info("at most %d connections: this process may open few files (see ulimit -n)", ceiling)
 
     def configure(self, settings: Config) -> None:
-        """Takes on the limits that may change while the node runs."""
+        """Apply the limits that may change while the node runs."""
         self._max_connections: int = min(settings[MAX_CONNECTIONS], self._ceiling)
         self._max_per_address = settings[MAX_CONNECTIONS_PER_IP]
         self._overrides = _overrides(settings[MAX_CONNECTIONS_PER_IP_OVERRIDES])
@@ -59,7 +59,7 @@ class ConnectionLimits:
         self._waiting.append(resume)
 
     def refuses(self, address: str) -> str | None:
-        """Why a connection from `address` may not enter, or None."""
+        """Return why a connection from `address` is refused, or None."""
         allowed = self._overrides.get(address, self._max_per_address)
         if self.per_address[address] >= allowed:
             return f"max.connections.per.ip ({allowed}) reached by {address}"
@@ -84,8 +84,7 @@ class ConnectionLimits:
                 resume()
 
     async def tidy(self, loop: asyncio.AbstractEventLoop, slices: Slices) -> None:
-        """Looks at every connection, some at each turn of the loop: one that is looked at may have requests to be
-        handled."""
+        """Do the housekeeping of every connection, some per turn of the loop, because it may handle requests."""
         for number, connection in enumerate(tuple(self.connections), start=1):
             if not connection.closed:
                 connection.tidy(loop.time(), self.max_idle_s)
@@ -93,7 +92,7 @@ class ConnectionLimits:
                 await slices.turn()
 
     def close(self) -> None:
-        """Everybody out."""
+        """Close all connections."""
         for connection in tuple(self.connections):
             connection.close()
 
@@ -103,7 +102,7 @@ def _address(connection: Connection) -> str:
 
 
 def _overrides(text: str) -> dict[str, int]:
-    """`address:count,…`; the address may itself contain colons."""
+    """Parse `address:count,…`; the address may itself contain colons."""
     found = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         address, _, count = entry.rpartition(":")

@@ -1,4 +1,4 @@
-"""Gone: whether a client has left, though nothing is read from it at the moment."""
+"""Detecting that a client has disconnected while nothing is read from its connection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 
 def has_left(sock: Any) -> bool:
-    """Whether the peer sends no more and all that it sent was read; a socket that is closed here counts as well."""
+    """Return whether the peer sends no more and all that it sent was read; also True for a socket that was
+    closed here.
+    """
     try:
         return not sock.recv(1, MSG_PEEK)
     except (BlockingIOError, InterruptedError):

@@ -1,8 +1,8 @@
-"""InboundBuffer: the receive buffer of one connection, in which requests are parsed where they lie.
+"""InboundBuffer: the receive buffer of one connection, in which requests are parsed without copying.
 
-Memory follows the bytes that really arrived: whatever length a frame announces, the buffer doubles as its bytes come,
-and what it grows by is reserved then. Views handed out stay valid until the next `space` call; the bytearray is
-replaced, never resized. While it is `pinned` nobody asks for space, and it is not given back.
+Memory follows the bytes that really arrived: whatever length a frame announces, the buffer doubles as its bytes arrive,
+and the growth is reserved then. Returned views stay valid until the next `space` call; the bytearray is replaced, never
+resized. While the buffer is `pinned`, `space` must not be called, and the buffer is not given back.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class InboundBuffer:
         self._use(bytearray(limits.RECEIVE_BUFFER_BYTES))
         self.start = self.end = 0
         self.missing = 0  # bytes the frame at `start` still lacks
-        self.pinned = False  # a request that was handed out is still being carried out
-        self.wish_bytes = 0  # what `space` was refused and waits for
-        self._seen_s, self._seen_bytes = inf, 0  # when its frame was last seen to come fast enough, and how much of it
+        self.pinned = False  # whether a request in the buffer is still being carried out
+        self.wish_bytes = 0  # the bytes that `space` was refused and waits for
+        self._seen_s, self._seen_bytes = inf, 0  # when the frame last arrived fast enough, and its bytes then
 
     def _use(self, buffer: bytearray) -> None:
         self.buffer = buffer
@@ -54,11 +54,12 @@ class InboundBuffer:
         self.capacity = len(buffer)
 
     def space(self) -> memoryview | None:
-        """Where the next bytes go; None when the shared budget does not have `wish_bytes` for them now."""
+        """Return where the next bytes go; None if the shared budget does not have `wish_bytes` for them now."""
         if self.start == self.end:
             self.start = self.end = 0
         held = self.end - self.start
-        # While others wait not beyond this frame, so that the buffer is empty behind it and can be given to them.
+        # While other connections wait for memory, do not read beyond this frame, so that the buffer is empty after it
+        # and can be given back.
         exactly = self.missing and self._memory.waiting
         wanted = held + (self.missing if exactly else max(self.missing, limits.RECEIVE_READ_BYTES_MIN))
         if self.start + wanted > self.capacity and not self._make_room(held, self._target(held, wanted)):
@@ -66,7 +67,7 @@ class InboundBuffer:
         return self.view[self.end : self.end + self.missing] if exactly else self.view[self.end :]
 
     def _make_room(self, held: int, target: int) -> bool:
-        """Moves what is held to the front of a buffer of `target` bytes; False if there is no memory for it."""
+        """Move the held bytes to the front of a buffer of `target` bytes; False if there is no memory for it."""
         if target > self.capacity:
             grown = target - limits.RECEIVE_BUFFER_BYTES - self._reserved
             if grown > 0:
@@ -83,19 +84,21 @@ class InboundBuffer:
         return True
 
     def granted(self, size_bytes: int) -> None:
-        """So much of the budget is ours."""
+        """Record that `size_bytes` of the budget are reserved for this buffer."""
         self._reserved += size_bytes
         self.wish_bytes = 0
         self._memory.holders[self] = None
 
     def _target(self, held: int, wanted: int) -> int:
-        """The capacity to have now: a full buffer doubles and a little more, up to what the frame needs."""
+        """Return the new capacity: a full buffer doubles and a little more, up to what the frame needs."""
         if wanted <= self.capacity or self.capacity - held >= limits.RECEIVE_READ_BYTES_MIN:
             return self.capacity
         return max(min(wanted, 2 * self.capacity + limits.RECEIVE_BUFFER_BYTES), limits.RECEIVE_BUFFER_BYTES)
 
     def next_frame(self) -> memoryview | None:
-        """The next whole frame without its length prefix, or None; then `missing` tells how much is awaited."""
+        """Return the next whole frame without its length prefix, or None; then `missing` is the number of bytes that it
+        lacks.
+        """
         start = self.start
         held = self.end - start
         if held < 4:
@@ -113,12 +116,12 @@ class InboundBuffer:
         return self.view[start + 4 : self.start]
 
     def put_back(self, frame: memoryview) -> None:
-        """The frame that was just taken is not handled now."""
+        """Put back the frame that was just returned, to be handled later."""
         self.start -= 4 + len(frame)
 
     @property
     def has_room(self) -> bool:
-        """Whether more can be read behind what is held, without more memory."""
+        """Whether more bytes can be read behind the held ones without more memory."""
         return self.capacity - (self.end - self.start) >= limits.RECEIVE_READ_BYTES_MIN
 
     @property
@@ -126,9 +129,10 @@ class InboundBuffer:
         return self._reserved > 0
 
     def holds_up(self, now_s: float, *, is_read: bool = True) -> bool:
-        """Asked about once a second: whether others wait for memory that a frame holds which comes too slowly.
+        """Return whether other connections wait for memory while this one's frame arrives too slowly; called about once
+        a second.
 
-        While the connection is not read, nothing can come.
+        A connection that is not being read at the moment is not slow.
         """
         held = self.end - self.start
         came_bytes = held - self._seen_bytes
@@ -137,7 +141,7 @@ class InboundBuffer:
             or not is_read
             or self.pinned
             or self.wish_bytes
-            or came_bytes < 0  # it is another frame
+            or came_bytes < 0  # another frame by now
             or came_bytes >= limits.RECEIVE_BYTES_PER_S_MIN * (now_s - self._seen_s)
         ):
             self._seen_s, self._seen_bytes = now_s, held
@@ -145,7 +149,7 @@ class InboundBuffer:
         return now_s - self._seen_s > limits.STALLED_FRAME_S
 
     def shrink(self) -> None:
-        """Gives the buffer back when nothing is held; the next bytes get a small one again."""
+        """Give the buffer back if it holds no bytes; the next read gets a small one again."""
         if self.capacity and self.start == self.end and not self.pinned:
             self._use(bytearray())
             self.start = self.end = 0

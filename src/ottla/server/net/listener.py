@@ -1,4 +1,4 @@
-"""Listener: accepts connections on one address, as far as the connection limits let them in."""
+"""Listener: accepts connections on one address, within the connection limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from ottla.server.storage.cold_reads import ColdReads
 
 log = logging.getLogger(__name__)
 
-# After accept failed for want of descriptors or memory; the socket stays readable, so trying at once would spin.
+# The pause after accept failed for lack of descriptors or memory; the socket stays readable, so trying at once would
+# spin.
 ACCEPT_PAUSE_S = 0.5
 
 
@@ -36,7 +37,7 @@ class Listener:
         *,
         controller: bool = False,
     ) -> None:
-        """`controller`: a listener of controllers, not of brokers."""
+        """`controller` marks a listener of controllers, not of brokers."""
         self.name = address.name
         self.address: tuple[str, int] = sock.getsockname()[:2]
         self._sock = sock
@@ -89,7 +90,7 @@ class Listener:
         try:
             sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
             local = sock.getsockname()
-        except OSError:  # gone before we looked
+        except OSError:  # the client has disconnected already
             sock.close()
             return
         peer = Peer(self.name, (local[0], local[1]), (address[0], address[1]), self._controller)

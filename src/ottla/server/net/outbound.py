@@ -1,8 +1,8 @@
-"""Outbound: what a connection still has to send — byte strings and file slices, in order.
+"""Outbound: the queue of bytes and file slices that a connection still has to send, in order.
 
-Bytes that lie next to each other leave in one `sendmsg`; a file slice leaves by `sendfile`, so a slow reader holds
-no memory. A small slice is read instead, when its turn comes: one packet with its headers beats three system calls.
-A slice that is not in memory stops the flow (`Cold`): whoever sends has it warmed before going on.
+Adjacent bytes are sent with one `sendmsg`; a file slice is sent with `sendfile`, so a slow reader takes no memory. A
+small slice is read instead, when its turn comes: one packet with its headers is cheaper than three system calls. A
+slice that is not in the page cache stops the flow (`Cold`): the caller has it read into the page cache before going on.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class Outbound:
 
     def __init__(self) -> None:
         self.queue: deque[Any] = deque()
-        self.held_bytes = 0  # in memory; of an answer that waits for its turn, too
+        self.held_bytes = 0  # bytes in memory, including answers that wait for their turn
 
     def add(self, parts: list[Any]) -> None:
-        """Takes an answer; it begins with bytes."""
+        """Append an answer; its first part is bytes."""
         if len(parts) == 1:
             (part,) = parts
             self.held_bytes += len(part)
@@ -32,17 +32,17 @@ class Outbound:
             self.queue.extend(self.hold(parts))
 
     def hold(self, parts: list[Any]) -> list[Any]:
-        """Counts an answer that cannot join the queue yet; gives it back."""
+        """Count the bytes of an answer that cannot join the queue yet; return the answer."""
         for part in parts:
             if part.__class__ is not FileSlice:
                 self.held_bytes += len(part)
         return parts
 
     def flush(self, sock: Any, warmed: bool = False) -> bool:
-        """Sends as much as the socket takes and one turn allows; True when nothing is left.
+        """Send as much as the socket takes and one turn allows; return True when nothing is left.
 
-        Raises OSError when the peer is gone, StorageError when a file is, Cold where the next slice has to be read from
-        the disk first; unless it was (`warmed`), even if it is cold again.
+        Raise OSError if the peer is gone, StorageError if a file is, and Cold if the next slice has to be read from the
+        disk first; not if it just was (`warmed`), even if it is cold again.
         """
         queue = self.queue
         left_bytes = limits.SEND_PER_TURN_BYTES
@@ -56,7 +56,7 @@ class Outbound:
                         if left_bytes <= 0:
                             return not queue
                         continue
-                elif len(queue) == 1:  # the usual answer, the short way
+                elif len(queue) == 1:  # a shortcut for the usual answer
                     sent = sock.send(head)
                     self.held_bytes -= sent
                     if sent == len(head):
@@ -85,7 +85,7 @@ class Outbound:
         return sent
 
     def _run(self, warmed: bool) -> list[Any]:
-        """The bytes at the head of the queue, small file slices read, up to one that is cold."""
+        """Return the bytes at the head of the queue, with small file slices read, up to one that is cold."""
         queue = self.queue
         run: list[Any] = []
         size_bytes = 0

@@ -1,4 +1,4 @@
-"""Which request a Python frame works for: the watchdog names it when the event loop is held up."""
+"""Finds the request for which a Python frame runs: the watchdog names it when the event loop is held up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SERVE: CodeType = Connection._serve.__code__
 
 
 def request_in_frame(frame: FrameType) -> str | None:
-    """The API, version, client and connection of the request, if this is the frame of `Connection._serve`."""
+    """Return the API, version, client and connection of the request, if this is the frame of `Connection._serve`."""
     if frame.f_code is not _SERVE:
         return None
     values: dict[str, Any] = frame.f_locals

@@ -1,7 +1,7 @@
-"""AnswerSending: a connection's answers on their way to its socket, at the pace of the peer and of the disk.
+"""AnswerSending: sends a connection's answers to its socket, at the pace of the peer and of the disk.
 
-A peer that does not take its answers, and a file range that has to be read from the disk first, stop the flow of this
-connection alone: it is `blocked` until the socket is writable, or the range in memory.
+A peer that does not read its answers, or a file range that has to be read from the disk first, stops the flow of this
+connection alone: it is `blocked` until the socket is writable, or the range is in the page cache.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from ottla.server.storage.cold_reads import ColdReads
 
 
 class AnswerSending:
-    """`progress` is told when a blocked flow has moved on, and whether it is free now; `lost`, why it never will."""
+    """`progress` is called when a blocked flow has moved on, with whether it is unblocked now; `lost` is called with
+    the error if the flow has ended.
+    """
 
     def __init__(
         self, sock: Any, loop: Any, cold: ColdReads, progress: Callable[[bool], None], lost: Callable[[Exception], None]
@@ -28,11 +30,11 @@ class AnswerSending:
         self._progress = progress
         self._lost = lost
         self._fileno = sock.fileno()
-        self._watches = False  # waits for the socket, not for the disk
+        self._watches = False  # whether it waits for the socket, not for the disk
         self._closed = False
 
     def flush(self) -> None:
-        """Sends what there is, unless the flow is blocked already; it may be afterwards."""
+        """Send what is queued, unless the flow is blocked already; it may be blocked afterwards."""
         if not self.blocked and self.outbound.queue:
             self._send(False)
 
@@ -70,7 +72,7 @@ class AnswerSending:
             self._progress(not self.blocked)
 
     def close(self) -> None:
-        """The socket is about to be closed."""
+        """Stop, because the socket is about to be closed."""
         self._closed = True
         self._watch(False)
         self.outbound.queue.clear()

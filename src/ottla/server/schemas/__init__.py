@@ -1,1 +1,1 @@
-"""Contracts: records checked against registered schemas when they are appended."""
+"""Contracts: records are checked against registered schemas when they are appended."""

@@ -1,15 +1,15 @@
-"""Contracts: what the records of a topic must be, enforced where they are appended (`ottla.schema.validation`).
+"""Contracts: requirements for the records of a topic, enforced when they are appended (`ottla.schema.validation`).
 
 A record is inspected before it is written: does it name a schema that is registered (for this topic), and, at level
-`full`, can its payload be read by it. What fails is dealt with as the topic says:
-
-- `reject`: the batch is refused as a whole, with a reason for each record at fault, as Kafka refuses bad timestamps;
-- `dlq`: the record goes to the dead-letter topic, with its reason and where it would have been; the others are written
-  with their own offsets, so that sequence numbers and transactions go on as if nothing had happened;
+`full`, can its payload be read with it? A record that fails is handled as the topic says:
+- `reject`: the whole batch is refused, with a reason for each faulty record, as Kafka refuses bad timestamps;
+- `dlq`: the record goes to the dead-letter topic, with its reason and the offset it would have had; the others are
+  written with their own offsets, so that sequence numbers and transactions are not affected;
 - `tag`: the record is written with a header that says what is wrong with it.
 
-This is what other rooms hold of contracts. Most nodes never need one, so what inspects records (`inspector.py`) is
-imported, by a worker, when the first topic gets a contract or the first batch of such a topic comes.
+This class is the interface for other rooms. Most nodes never need it, so the code that inspects records
+(`inspector.py`) is imported, by a worker, when the first topic gets a contract or the first batch of such a topic
+comes.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _SETTING = "ottla.schema.validation"
 
 
 class Contracts:
-    """Hands out inspectors for the batches of topics with a contract.
+    """Returns inspectors for the batches of topics with a contract.
 
-    `load` has a worker import a module, and answers None where it is imported already or there is no worker.
+    `load` has a worker import a module; it returns None if the module is imported already or there is no worker.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Contracts:
         self._inspections: Inspections | None = None
 
     def follow(self, changes: Iterable[Change]) -> None:
-        """A topic that gets a contract will soon have batches to inspect."""
+        """Start the import when a topic gets a contract, because it will soon have batches to inspect."""
         if self._inspections is None and any(
             isinstance(change, ConfigChanged) and change.name == _SETTING and change.value not in (None, "none")
             for change in changes
@@ -71,7 +71,7 @@ class Contracts:
             self._imported()
 
     def inspector(self, partition: Partition, terms: ContractTerms) -> Later[Inspector]:
-        """The inspector for one batch of a partition whose topic has this contract."""
+        """Return the inspector for one batch of a partition whose topic has this contract."""
         imported: Later[None] = Later()
         importing = self._imported()
         if importing is None:
@@ -83,7 +83,7 @@ class Contracts:
         return imported.map(lambda _: self._made().inspector(partition, terms))
 
     def _imported(self) -> Future[Any] | None:
-        """The import that is under way; None: there is nothing to wait for."""
+        """Return the import that is under way; None if there is nothing to wait for."""
         if self._inspections is not None:
             return None
         if self._loading is None:

@@ -1,4 +1,4 @@
-"""Batches with records that break a contract: refused, or written with those tagged or left out."""
+"""Batches with records that break a contract: refused, or written with these records tagged or left out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TAG = "ottla.schema.error"
 
 
 def refusal(header: BatchHeader, topic: str, faults: dict[int, str]) -> ApiError:
-    """With a reason for each record at fault."""
+    """Return the error for a whole batch, with a reason for each faulty record."""
     first = next(iter(faults.values()))
     return ApiError(
         ErrorCode.INVALID_RECORD,
@@ -34,8 +34,9 @@ def too_many_letters(header: BatchHeader, topic: str, faults: int, most_bytes: i
 
 
 def rebuilt(data: bytes, header: BatchHeader, faults: dict[int, str], *, tag: bool) -> Generator[None, None, bytearray]:
-    """The same batch, in steps, with its records at fault tagged, or else without them, in the same range of offsets
-    and sequence numbers."""
+    """Rebuild the batch, in steps, with its faulty records tagged or left out, in the same range of offsets and
+    sequence numbers.
+    """
     out = bytearray()
     at = count = 0
     for portion in decode(data, header):

@@ -1,13 +1,12 @@
-"""ContractInspector: inspects one batch of a topic with a contract (`log/inspection.py` says when it is asked what).
+"""ContractInspector: inspects one batch of a topic with a contract (`log/inspection.py` defines the interface).
 
-The records are checked in steps, by a worker as a rule (`server/storage/batch_looks.py`), which also makes the dead
-letters and the batch that is to be written instead. What follows from the findings happens on the loop, at the moment
-of the append.
+The records are checked in steps, usually by a worker (`server/storage/batch_looks.py`), which also makes the dead
+letters and the batch to be written instead. The decision is made on the loop, at the moment of the append.
 
 Rules:
-- A topic that names itself as its dead-letter topic refuses what fails.
-- Duplicates of what was written are never decided on, so a retry writes no second letter. A letter is not part of its
-  record's transaction: it is there even if that is aborted.
+- A topic that names itself as its dead-letter topic rejects faulty batches.
+- Duplicates of batches that were written are never decided on, so a retry writes no second letter. A letter is not part
+  of its record's transaction: it stays even if that is aborted.
 - The answer to the producer waits for the letters as for the records.
 """
 
@@ -34,7 +33,7 @@ _REASON = b"schema"
 
 
 class Inspections:
-    """What all inspectors of a node share."""
+    """The dependencies that all inspectors of a node share."""
 
     def __init__(self, schemas: SchemaCache, dead_letters: DeadLetters, now_ms: Callable[[], int]) -> None:
         self.schemas = schemas
@@ -46,16 +45,16 @@ class Inspections:
 
 
 class _Begun(NamedTuple):
-    """What was known when a look began."""
+    """The values that were current when a look began."""
 
-    reading: int  # of the schemas
+    reading: int  # the number of the cache's reading of the schemas
     now_ms: int
-    offset: int  # what the batch will have unless others are written first
+    offset: int  # the base offset of the batch unless others are written first
     letter_batch_bytes: int
 
 
 class ContractInspector:
-    """For one batch of a partition. All but `begin` may run in a worker."""
+    """The inspector of one batch of a partition. All methods but `begin` may run in a worker."""
 
     def __init__(self, shared: Inspections, partition: Partition, terms: ContractTerms) -> None:
         self._shared = shared
@@ -65,7 +64,7 @@ class ContractInspector:
         self._letters_topic = terms.dead_letters or f"{partition.topic}.dlq"
         self._action = terms.action
         if self._action == "dlq" and self._letters_topic == partition.topic:
-            self._action = "reject"  # a batch under way cannot let another one into its own log
+            self._action = "reject"  # while a batch is being appended, no other batch can be appended to the same log
         self._begun: _Begun | None = None
 
     def begin(self) -> None:
@@ -117,8 +116,9 @@ class ContractInspector:
 
 
 class _Unread:
-    """The schemas were not known when the look began. Nothing can be said of the records; the producer sends them
-    again."""
+    """Findings if the schemas were not known when the look began: the records cannot be judged, and the producer
+    retries.
+    """
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -128,7 +128,7 @@ class _Unread:
 
 
 class _Faulty:
-    """Records that break their topic's contract, and what is to become of them."""
+    """Findings with records that break their topic's contract, and how to handle them."""
 
     def __init__(self, shared: Inspections, partition: Partition, begun: _Begun, doubts: list[Hashable]) -> None:
         self._shared = shared
@@ -142,14 +142,14 @@ class _Faulty:
         self.replaced: bytearray | None = None
 
     def send_to(self, topic: str, letters: Letters) -> None:
-        """The records go to this dead-letter topic, as these letters."""
+        """Send the records to this dead-letter topic, as these letters."""
         self._letters_topic = topic
         self._letters = letters
         self._letter_batches = letters.batches()
 
     def decide(self, offset: int) -> Decision:
         schemas = self._shared.schemas
-        # They may be being read anew since the records were looked at.
+        # The schemas may be being read anew since the records were inspected.
         if not schemas.is_certain(self._doubts) or schemas.reading != self._begun.reading:
             raise _unread(self._partition.topic)
         if self.refusal is not None:
@@ -167,8 +167,9 @@ def _unread(topic: str) -> ApiError:
 
 
 def _doubts(topic: str, faults: dict[int, str]) -> list[Hashable]:
-    """What must be made certain of before anything is held against the records: their faults, or, of very many
-    different ones, all together."""
+    """Return what must be certain before the records are refused: each different fault, or a digest of all if there are
+    many.
+    """
     different = set(faults.values())
     if len(different) <= limits.DOUBTS_PER_BATCH_MAX:
         return [(topic, fault) for fault in different]

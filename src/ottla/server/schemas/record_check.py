@@ -1,6 +1,6 @@
-"""RecordCheck: what is wrong with records under a topic's contract.
+"""RecordCheck: finds what is wrong with records under a topic's contract.
 
-Null values and keys are always fine: a tombstone has no schema.
+Null values and keys are always valid: a tombstone has no schema.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ottla.schemas.schema import SchemaType
 from ottla.server.schemas.registered_schema import RegisteredSchemas
 from ottla.server.schemas.schema_cache import SchemaCache
 
-# The parts of a record: which header may name the schema, and in which of the topic's subjects it must be.
+# The parts of a record: whether the key's header names the schema, and the suffix of the topic's subject.
 _PARTS = {"value": (False, "-value"), "key": (True, "-key")}
 
 
 class RecordCheck:
-    """By the schemas that were known at the last `catch_up` of the cache; it may run in a worker."""
+    """Checks with the schemas that were known at the last `catch_up` of the cache; may run in a worker."""
 
     def __init__(self, schemas: SchemaCache, topic: str, terms: ContractTerms) -> None:
         self._schemas = schemas
@@ -28,7 +28,7 @@ class RecordCheck:
         self._full = terms.full
 
     def faults(self, held: list[Record]) -> dict[int, str]:
-        """The fault of each record that has one, by its place in the list."""
+        """Return the fault of each faulty record, by its index in the list."""
         found: dict[int, str] = {}
         known = self._schemas.known
         for part in self._parts:

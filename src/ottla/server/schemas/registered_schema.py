@@ -1,4 +1,4 @@
-"""Registered schemas by id or GUID, each with how payloads are read by it; the last ones that were asked for."""
+"""Registered schemas by id or GUID, each with a check of payloads; a cache of the last ones used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ottla.schemas.schema import InvalidSchema
 
 
 class RegisteredSchema:
-    """One id: the subjects that have it, its type, and (made when first needed) how payloads are read by it."""
+    """One schema id: the subjects that have it, its type, and (made when first needed) the check of payloads."""
 
     __slots__ = ("_machine", "_reader", "_registered", "subjects", "type")
 
@@ -22,16 +22,16 @@ class RegisteredSchema:
         self._machine = machine
         self._registered = registered[0]
         self._reader: PayloadCheck | None = None
-        self.type = registered[0].type  # as its registry spelled it
+        self.type = registered[0].type  # in the registry's spelling
         self.subjects = frozenset(each.subject for each in registered if not each.deleted)
 
     @property
     def chars(self) -> int:
-        """How long its text is."""
+        """The length of its text."""
         return len(self._registered.text)
 
     def why_unreadable(self, payload: bytes, indexes: tuple[int, ...] | None) -> str | None:
-        """None when the payload can be read by this schema."""
+        """Return why the payload cannot be read with this schema, or None."""
         if self._reader is None:
             self._reader = self._make()
         return self._reader(payload, indexes)
@@ -46,7 +46,7 @@ class RegisteredSchema:
 
 
 class RegisteredSchemas:
-    """What a registry's machine knows. `forget` has to be called when the machine has changed."""
+    """The schemas in a registry's machine. `forget` has to be called when the machine has changed."""
 
     def __init__(self) -> None:
         self.machine = RegistryMachine()
@@ -54,7 +54,7 @@ class RegisteredSchemas:
         self._remembered_chars = 0
 
     def find(self, identity: int | UUID) -> RegisteredSchema | None:
-        """The schema with this id or GUID in the default context."""
+        """Return the schema with this id or GUID in the default context."""
         if identity in self._remembered:
             return self._remembered[identity]
         state = self.machine.state

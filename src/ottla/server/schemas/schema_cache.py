@@ -1,21 +1,22 @@
-"""What is registered, as the broker sees it: the registry's topic `_schemas`, read where it is.
+"""SchemaCache: the registered schemas, read by the broker from the registry's topic `_schemas`.
 
-Where this node leads the topic, `catch_up` reads what is new in it, and costs a comparison when nothing is. So a schema
-counts from the moment its registration was acknowledged, and a broker without contracts pays nothing.
+If this node leads the topic, `catch_up` reads what is new in it, and costs a comparison when nothing is. So a schema is
+known from the moment its registration was acknowledged, and a broker without contracts pays nothing.
 
-Where another node leads it, what is new is fetched from there, now and then while there is something to look at. What
-is known may then be a moment old, so nobody is refused on the strength of it: `is_certain` says whether the topic was
-read to its end after a doubt arose, and sees to it that it is.
+If another node leads the topic, new records are fetched from there from time to time while there are batches to
+inspect. The known schemas may then be a moment old, so no batch is refused because of them alone: `is_certain` says
+whether the topic was read to its end after a doubt arose, and makes sure that it is.
 
-Records are looked at by workers, with what is known here: it changes only while none does (`Looking.when_quiet`).
+Workers inspect records with the known schemas, which change only while no worker is inspecting (`Looking.when_quiet`).
 
 Rules:
-- Nothing is judged by a topic that is half read. Whenever it is read from its start (this node came to lead it, or no
-  longer does; it was made anew, or cut off) `catch_up` is False until the end was reached. A new leader whose high
-  watermark is below where its epoch began does not know the end: what was acknowledged elsewhere may not count yet.
-- A long topic is read in slices, and a batch of many records in several, so that others have their turn.
-- A record that cannot be taken in is passed over, and the log says which; so is one, or a batch, that is larger than
-  any registry's (`limits.SCHEMAS_BATCH_BYTES_MAX`).
+- No record is judged while the topic is only partly read. Whenever it is read from its start (this node became its
+  leader, or stopped being it; the topic was created anew, or truncated) `catch_up` is False until the end was reached.
+  A new leader whose high watermark is below the start of its epoch does not know the end: records that were
+  acknowledged by its predecessor may be above it.
+- A long topic is read in slices, and a batch of many records in several, so that other work has its turn.
+- A record that cannot be applied is skipped and logged; so is a record, or a batch, that is larger than any registry's
+  (`limits.SCHEMAS_BATCH_BYTES_MAX`).
 """
 
 from __future__ import annotations
@@ -61,26 +62,28 @@ class SchemaCache:
         self._peers = peers
         self._refreshing = False
         self._reading_on = False
-        self.reading = 0  # counts how often it was begun anew
-        self._steps = 0  # counts doubts and fetches, to tell what came first
-        self._doubts: dict[Hashable, int] = {}  # since which step
+        self.reading = 0  # counts how often the topic was read from its start
+        self._steps = 0  # counts doubts and fetches, to order them
+        self._doubts: dict[Hashable, int] = {}  # doubt → the step in which it arose
         self._forget(None)
 
     def _forget(self, source: Partition | bytes | None) -> None:
-        """Begin anew, with the partition here, or with the topic of this id elsewhere."""
+        """Start anew, with the partition here, or with the topic of this id on another node."""
         self.reading += 1
         self._source = source
-        self._is_whole = False  # whether the end was reached
-        self._certain = 0  # all that was registered before this step is known
+        self._is_whole = False  # whether the end of the topic was reached
+        self._certain = 0  # everything registered before this step is known
         self._certain_ms = 0
         self._next = 0
         self._epoch = NO_EPOCH
         self._cuts = 0
         self.known = RegisteredSchemas()  # as of the last `catch_up`
-        self._taking: Generator[None, None, None] | None = None  # what was read and is not yet taken in
+        self._taking: Generator[None, None, None] | None = None  # the records that were read and are not applied yet
 
     def catch_up(self) -> bool:
-        """Read what is new, or see to it that it is. False: the topic is half read, and nothing can be said yet."""
+        """Read what is new, or start fetching it. False: the topic is only partly read, and no record can be judged
+        yet.
+        """
         metadata = self._metadata
         topic = metadata.state.topics.get(TOPIC)
         leader = NO_LEADER if topic is None else topic.partitions[0].leader
@@ -98,7 +101,9 @@ class SchemaCache:
         return self._is_whole
 
     def is_certain(self, doubts: Sequence[Hashable]) -> bool:
-        """Whether all that was registered before these doubts first arose is known; if not: ask again, soon."""
+        """Return whether everything registered before these doubts arose is known; if not, fetch it, and the caller
+        asks again.
+        """
         topic = self._metadata.state.topics.get(TOPIC)
         if topic is None or topic.partitions[0].leader == self._metadata.node_id:
             return True
@@ -121,7 +126,7 @@ class SchemaCache:
             self._forget(None)
             return
         if partition is not self._source or partition.cuts != self._cuts:
-            self._forget(partition)  # deleted, made anew, or cut off
+            self._forget(partition)  # the partition was deleted, created anew, or truncated
             self._cuts = partition.cuts
         self._next = max(self._next, partition.log.log_start_offset)
         if self._next < partition.last_stable_offset:
@@ -131,12 +136,12 @@ class SchemaCache:
             self._is_whole = self._next >= partition.last_stable_offset
 
     def _read_slice(self, partition: Partition) -> None:
-        """Read a part; the rest when others had their turn."""
+        """Read a part of the topic; the rest follows in later turns of the loop."""
         if self._taking is None:
             try:
                 read = partition.fetch(self._next, limits.SCHEMAS_SLICE_BYTES, isolation=READ_COMMITTED)
             except ApiError:
-                return  # it no longer leads, or its disk fails: whoever asks next finds out
+                return  # this node is no longer the leader, or its disk fails: the next call handles it
             if read.records is None:
                 return
             self._taking = self._take(memoryview(read.records.read()), read.aborted)
@@ -150,7 +155,7 @@ class SchemaCache:
         self._looking.when_quiet(self.catch_up)
 
     def _take_some(self) -> None:
-        """A slice of what was read."""
+        """Apply a slice of the records that were read."""
         self.known.forget()
         if self._taking is not None and next(self._taking, _END) is _END:
             self._taking = None
@@ -167,11 +172,11 @@ class SchemaCache:
     def _apply(self, batch: memoryview, header: BatchHeader) -> Generator[None, None, None]:
         try:
             for number, each in enumerate(records(batch, limit_bytes=limits.SCHEMAS_BATCH_BYTES_MAX), 1):
-                if each.offset >= self._next:  # the log may begin in the middle of a batch
+                if each.offset >= self._next:  # the log may start in the middle of a batch
                     self._apply_one(each)
                 if not number % limits.SCHEMAS_TAKEN_AT_ONCE:
                     yield
-        except Exception as error:  # brokers take a batch as it is, so that what is in it may be anything
+        except Exception as error:  # brokers do not check the contents of a batch, so they may be anything
             is_defect = not isinstance(error, ApiError)
             what = "the batch at offset %d of %s cannot be read: passed over (%s)"
             log.error(what, header.base_offset, TOPIC, error, exc_info=is_defect)
@@ -185,8 +190,9 @@ class SchemaCache:
     # --- elsewhere
 
     def _refresh(self, topic_id: bytes, leader: int) -> None:
-        """Ask where the topic ends, and fetch what is new up to there. A leader that does not know yet how far its
-        predecessor had come does not say (OFFSET_NOT_AVAILABLE)."""
+        """Ask for the end of the topic, and fetch new records up to there. A leader that does not know yet how far its
+        predecessor had come answers OFFSET_NOT_AVAILABLE.
+        """
         if self._refreshing or leader == NO_LEADER:
             return
         self._refreshing = True
@@ -207,7 +213,7 @@ class SchemaCache:
 
     def _fetch(self, topic_id: bytes, leader: int, end: int, step: int) -> None:
         if end < self._next:
-            self._forget(self._source)  # cut off
+            self._forget(self._source)  # truncated
         if self._next >= end:
             self._certain, self._certain_ms = step, self._steady_ms()
             self._is_whole = True
@@ -240,9 +246,9 @@ class SchemaCache:
         self._peers.ask(leader, _records_wanted(topic_id, self._next, self._epoch), "schemas").then(fetched)
 
     def _fetched(self, found: Any) -> bool:
-        """Whether anything came of it; records are to be taken in."""
+        """Take a fetch response; return whether there is progress: records to be applied, or a new start."""
         if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE or found.diverging_epoch.end_offset >= 0:
-            self._forget(self._source)  # compacted away below, or cut off
+            self._forget(self._source)  # deleted below, or truncated
             self._next = max(found.log_start_offset, 0)
             return True
         if found.error_code:

@@ -1,4 +1,4 @@
-"""Acknowledgements of ShareFetch and ShareAcknowledge: from the request to what became of each partition's."""
+"""Acknowledgements in ShareFetch and ShareAcknowledge requests, with an outcome per partition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ottla.shares.state.partition import SharePartitionId
 
 
 def check_member(group_id: str | None, member_id: str | None) -> tuple[str, str]:
-    """Refuses requests without a group or a member."""
+    """Refuse a request without a valid group id and member id."""
     if not group_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
     if not member_id or len(member_id) > limits.SHARE_MEMBER_ID_CHARS_MAX:
@@ -27,7 +27,7 @@ def check_member(group_id: str | None, member_id: str | None) -> tuple[str, str]
 def acknowledge(
     shares: SharePartitions, group_id: str, member_id: str, topics: Iterable[Any], *, renew: bool
 ) -> dict[Named, Later[ApiError | None]]:
-    """What becomes of each partition's acknowledgements; those without any are left out."""
+    """Return the outcome per partition; partitions without acknowledgements are left out."""
     outcomes: dict[Named, Later[ApiError | None]] = {}
     for topic in topics:
         for partition in topic.partitions:

@@ -1,4 +1,4 @@
-"""The share coordinators: machines on `__share_group_state`, which keep the state of share partitions."""
+"""The share coordinators: machines on `__share_group_state`, which store the state of share partitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _INT = re.compile(r"[+-]?[0-9]+")
 
 
 def share_coordinators(coordinating: CoordinatorRuntime, configs: Configs) -> ShareCoordinators:
-    """The machines on `__share_group_state`."""
+    """Return the machines on `__share_group_state`."""
     runtime, storage, metadata = coordinating.runtime, coordinating.storage, coordinating.metadata
 
     def partitions_of(topic_id: bytes) -> int:
@@ -58,7 +58,7 @@ def share_coordinators(coordinating: CoordinatorRuntime, configs: Configs) -> Sh
 async def _prune_below(offset: int, partition: Partition, storage: Storage) -> None:
     try:
         start = partition.deletion_point(offset)
-        # On disk before it is so: a log start must not go back after a crash.
+        # Checkpointed first: a log start must not go back after a crash.
         await storage.checkpoints.remember_log_starts({partition: start})
         if storage.partitions.holds(partition):
             partition.delete_records(start)
@@ -69,7 +69,7 @@ async def _prune_below(offset: int, partition: Partition, storage: Storage) -> N
 
 
 def is_share_partition(key: str) -> bool:
-    """Whether FindCoordinator's key is `group:topic id:partition`; only the group may have colons in it."""
+    """Return whether FindCoordinator's key is `group:topic id:partition`; only the group may contain colons."""
     group_id, *rest = key.rstrip(":").rsplit(":", 2)
     if len(rest) != 2 or not group_id.strip():
         return False

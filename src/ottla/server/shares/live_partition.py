@@ -1,4 +1,4 @@
-"""LivePartition: a share partition that members of a group read here, with the timer of its locks and delays."""
+"""LivePartition: a share partition that is in use on this node, with the timer of its acquisition locks and delays."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ottla.shares.state.partition import SharePartitionId
 
 
 class LivePartition:
-    """`state` is None until it is loaded; `error` says why it never will be, or why it was dropped.
+    """`state` is None until it is loaded; `error` says why it cannot be loaded, or why it was dropped.
 
-    `expired(partition, change)` is told what follows from locks that have ended; `changed(partition)` wakes the fetches
-    that wait for it.
+    `expired(partition, change)` is called when acquisition locks have expired; `changed(partition)` wakes waiting
+    fetches.
     """
 
     def __init__(
@@ -34,8 +34,8 @@ class LivePartition:
     ) -> None:
         self.id = id
         self.partition = partition
-        # Under which the state was read. Another leader may have read it since, even if this one leads again by now:
-        # then what is known here is out of date, and the share coordinator refuses it.
+        # The leader epoch in which the state was read. Another leader may have read it since, even if this node leads
+        # again by now: then the state here is outdated, and the share coordinator refuses its changes.
         self.leader_epoch = partition.leader_epoch
         self.state: SharePartition | None = None
         self.error: ApiError | None = None
@@ -54,7 +54,7 @@ class LivePartition:
         return self._rules.of(self.id.group_id)
 
     def ready(self, now_ms: int) -> SharePartition:
-        """Its state, under the rules and with the log start of now."""
+        """Return the state, updated with the current rules and log start."""
         state = self.state
         assert state is not None, "it is loaded"
         by_ms = self._clock_steps.since(self._runtime.clocks.moment())
@@ -76,10 +76,10 @@ class LivePartition:
     # --- the timer
 
     def wake_at(self, deadline_ms: int | None) -> None:
-        """At the latest then locks and delays are looked at."""
+        """Check locks and delays at this time at the latest."""
         if deadline_ms is None or self.closed:
             return
-        # A timer that is overdue and has not fired yet means that the clock was set forward: it would fire too late.
+        # An overdue timer that has not fired means that the clock was set forward: the timer would fire too late.
         now_ms = self._runtime.now_ms()
         if self._timer is not None and now_ms < self._timer_ms <= deadline_ms:
             return
@@ -100,12 +100,14 @@ class LivePartition:
         self._changed(self)
 
     def arm_after(self, rules: Rules, now_ms: int) -> None:
-        """After a change: new locks end after old ones, so only pauses can make the timer's time too late."""
+        """Set the timer after a change: new locks expire after old ones, so only backoffs and delays can need an
+        earlier time.
+        """
         if self._timer is None or rules.backoff_ms > 0 or rules.inspects:
             self.arm(now_ms)
 
     def arm(self, now_ms: int) -> None:
-        """Sets the timer for the next lock or delay that ends."""
+        """Set the timer for the next lock or delay that ends."""
         if self.state is not None:
             self.wake_at(self.state.next_lock_ms())
             self.wake_at(self.state.next_due_ms(now_ms))
@@ -116,6 +118,6 @@ class LivePartition:
             self._timer = None
 
     def close(self) -> None:
-        """It wakes nobody any more."""
+        """Stop the timer."""
         self.closed = True
         self._disarm()

@@ -1,8 +1,8 @@
-"""From a share partition and its log to a part of a ShareFetch answer: which records, and the batches that hold them.
+"""Acquiring records of a share partition for one ShareFetch: which records, and the batches that contain them.
 
-The usual group is served by headers alone: batches are walked through, whole ones handed out, and the answer is a range
-of the file. Where records must be looked at first (key order, delayed delivery) they are, in bounded pieces ahead of
-what is handed out; then the answer is made of the batches that hold what is.
+For most groups only batch headers are read: whole batches are acquired, and the answer is a range of the file. If
+records must be inspected first (key order, delayed delivery), they are, in bounded pieces ahead of what is acquired;
+then the answer consists of the batches that contain the acquired records.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ottla.shares.partition.delivery_delay import due_ms
 from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.terms import AcquiredRange, Want
 
-# One read finds the headers of many small batches, and of a large one at little cost.
+# Large enough for the headers of many small batches, small enough to be cheap for a large one.
 _PIECE_BYTES = 4 * limits.KIB
 
 
 class Taken(NamedTuple):
-    """What a member gets of one partition. Batches may hold more than was acquired; consumers leave that out."""
+    """What a member gets of one partition. Batches may contain records that were not acquired; consumers skip them."""
 
     acquired: list[AcquiredRange]
     records: FileSlice | bytes
@@ -38,14 +38,14 @@ NOTHING = Taken([], b"")
 
 
 class _Place(NamedTuple):
-    """A batch and where it lies."""
+    """A batch header and its position in the file."""
 
     header: BatchHeader
     position: int
 
 
 def take(owner: SharePartitions, live: LivePartition, want: Want, max_bytes: int, now_ms: int) -> Taken:
-    """Hands out what there is. Raises ApiError and StorageError, as reading does."""
+    """Acquire the records that are available. Raises ApiError and StorageError, as reading does."""
     state = live.ready(now_ms)
     if state.rules.inspects:
         _inspect(live, state, want, now_ms)
@@ -61,7 +61,9 @@ def take(owner: SharePartitions, live: LivePartition, want: Want, max_bytes: int
 
 
 def missing(live: LivePartition, now_ms: int) -> Cold | None:
-    """What has to be read from the disk before records can be handed out; None: nothing, or nobody can tell."""
+    """Return the range that has to be read from the disk before records can be acquired; None if there is none or on an
+    error.
+    """
     state = live.ready(now_ms)
     if not state.can_acquire(now_ms):
         return None
@@ -71,14 +73,14 @@ def missing(live: LivePartition, now_ms: int) -> Cold | None:
     except Cold as cold:
         return cold
     except ApiError:
-        pass  # whoever reads is told why
+        pass  # the following read raises the same error
     if slice_ is None or slice_.file.is_warm(slice_.position, slice_.size_bytes):
         return None
     return Cold(slice_.file, slice_.position, slice_.size_bytes)
 
 
 def _next_slice(live: LivePartition, offset: int) -> FileSlice | None:
-    """About what lies from an offset on. Where the log remembers the place, the way to it is short."""
+    """Return roughly the slice from an offset on. If the log has the position in memory, no index is searched."""
     partition = live.partition
     segment = partition.log.active
     if offset < segment.recent_start:
@@ -91,7 +93,7 @@ def _next_slice(live: LivePartition, offset: int) -> FileSlice | None:
 
 
 def waiting_bytes(live: LivePartition, max_bytes: int, now_ms: int) -> int:
-    """About how much could be handed out; `min_bytes` is compared with it."""
+    """Return roughly how many bytes could be acquired, for the comparison with `min_bytes`."""
     state = live.ready(now_ms)
     if not state.can_acquire(now_ms):
         return 0
@@ -111,7 +113,7 @@ def _take_next(
             return NOTHING
         offset = state.next_offset(now_ms)
         if offset < live.partition.log.active.recent_start:
-            max_bytes = min(max_bytes, limits.COLD_READ_BYTES)  # so much is in memory, see `missing`
+            max_bytes = min(max_bytes, limits.COLD_READ_BYTES)  # `missing` has made sure that so much is in memory
         fetched = live.partition.fetch(offset, max_bytes, isolation=isolation)
         slice_ = fetched.records
         if slice_ is None:
@@ -134,7 +136,7 @@ def _noted(slice_: FileSlice, places: list[_Place]) -> Iterator[BatchHeader]:
 
 
 def _walk(slice_: FileSlice) -> Iterator[_Place]:
-    """The whole batches of a slice, of which only the headers are read."""
+    """Yield the complete batches of a slice, reading only their headers."""
     position, end = slice_.position, slice_.position + slice_.size_bytes
     piece, begin = b"", position
     while end - position >= HEADER_BYTES:
@@ -148,7 +150,7 @@ def _walk(slice_: FileSlice) -> Iterator[_Place]:
 
 
 def _covering(slice_: FileSlice, places: list[_Place], acquired: list[AcquiredRange]) -> FileSlice:
-    """The range of the file with all batches from the first acquired record's to the last one's."""
+    """Return the range of the file from the batch of the first acquired record to that of the last one."""
     first = next(place for place in places if place.header.last_offset >= acquired[0].first)
     last = next(place for place in reversed(places) if place.header.base_offset <= acquired[-1].last)
     return FileSlice(slice_.file, first.position, last.position + last.header.size_bytes - first.position)
@@ -158,7 +160,7 @@ def _covering(slice_: FileSlice, places: list[_Place], acquired: list[AcquiredRa
 
 
 def _inspect(live: LivePartition, state: SharePartition, want: Want, now_ms: int) -> None:
-    """Looks ahead until there is enough to hand out, or as much as is right for one fetch."""
+    """Inspect records ahead until there are enough to acquire, or up to the limit of one fetch."""
     partition, isolation = live.partition, live.rules.isolation
     left_bytes = limits.SHARE_INSPECT_BYTES
     while left_bytes > 0 and state.room > 0 and state.delayed < limits.SHARE_DELAYED_RECORDS_MAX:
@@ -181,8 +183,9 @@ def _inspect(live: LivePartition, state: SharePartition, want: Want, now_ms: int
 
 
 def _notices(slice_: FileSlice, place: _Place) -> list[tuple[int, bytes | None, int]] | None:
-    """What there is to know of each record; None for a batch that its producer has garbled, or made so large that all
-    others would have to wait while it is looked at."""
+    """Return offset, key and due time of each record; None for a batch that is invalid, or so large that inspecting it
+    would delay other requests.
+    """
     if place.header.count > limits.SHARE_INSPECT_RECORDS:
         return None
     batch = slice_.file.read(place.position, place.header.size_bytes)
@@ -205,7 +208,7 @@ def _take_ready(live: LivePartition, state: SharePartition, want: Want, max_byte
                 break
             header, part = place
             if header.base_offset > offset:
-                state.bury(offset, min(header.base_offset - 1, last))  # compaction took it
+                state.bury(offset, min(header.base_offset - 1, last))  # removed by compaction
             covered = header.last_offset
             offset = covered + 1
             if header.base_offset <= last:
@@ -223,7 +226,7 @@ def _take_ready(live: LivePartition, state: SharePartition, want: Want, max_byte
 
 
 def _batch_at(live: LivePartition, offset: int, max_bytes: int) -> tuple[BatchHeader, FileSlice] | None:
-    """The batch that holds `offset`, or the next one where compaction took it."""
+    """Return the batch that contains `offset`, or the next one if compaction removed it."""
     slice_ = live.partition.fetch(offset, max_bytes, isolation=READ_UNCOMMITTED).records
     if slice_ is None:
         return None
@@ -232,7 +235,7 @@ def _batch_at(live: LivePartition, offset: int, max_bytes: int) -> tuple[BatchHe
 
 
 def _extend(parts: list[FileSlice], part: FileSlice) -> None:
-    """Neighbours in the file become one range."""
+    """Append a slice; merge it with the last one if they are adjacent in the file."""
     last = parts[-1] if parts else None
     if last is not None and last.file is part.file and last.position + last.size_bytes == part.position:
         parts[-1] = FileSlice(last.file, last.position, last.size_bytes + part.size_bytes)

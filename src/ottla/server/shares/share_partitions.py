@@ -1,8 +1,8 @@
-"""Share partitions: the live ones of this node, loaded from their stored state, and the sessions of their members.
+"""Share partitions in use on this node, loaded from their stored state, and the sessions of their members.
 
-A share partition is loaded when a member first asks for it and dropped when its group has no session here any more,
-when its topic goes, or when somebody else has changed its stored state (then it is loaded anew). A change of state is
-stored first (`stored_changes.py`), then it counts, then it is answered.
+A share partition is loaded when a member first fetches it and dropped when its group has no session here any more, when
+its topic is deleted, or when another node has changed its stored state (then it is loaded anew). A change of state is
+first stored (`stored_changes.py`), then applied, then answered.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ottla.shares.state.batches import NO_OFFSET
 from ottla.shares.state.commands import ReadState, StoredShareState
 from ottla.shares.state.partition import SharePartitionId
 
-# What could not be stored when a lock ended is tried again after this long.
+# How long to wait before storing an expired lock again after a failure.
 _RETRY_MS = 1_000
 
 
@@ -58,20 +58,19 @@ class SharePartitions:
         self._live: dict[SharePartitionId, LivePartition] = {}
 
     def look_soon(self, live: LivePartition) -> None:
-        """There is more to skip than one fetch should; the fetches that wait look again in the next turn."""
+        """Try the waiting fetches again in the next turn, because there is more to skip than one fetch should."""
         self._notify_soon(live)
 
     # --- finding and loading
 
     def led(self, id: SharePartitionId) -> Partition:
-        """The partition, which this node leads. Raises what finding it raises, NOT_LEADER_OR_FOLLOWER where it does
-        not."""
+        """Return the partition if this node leads it; raise the errors of finding it, or NOT_LEADER_OR_FOLLOWER."""
         partition = self._partitions.find_by_id(id.topic_id, id.partition)
         partition.require_leader()
         return partition
 
     def get(self, id: SharePartitionId) -> LivePartition:
-        """The live partition, perhaps still loading. Raises what finding the partition raises."""
+        """Return the live partition, perhaps still loading. Raises the errors of finding the partition."""
         partition = self.led(id)
         live = self._live.get(id)
         if live is not None and live.partition is partition:
@@ -106,7 +105,7 @@ class SharePartitions:
         now_ms = self._now_ms()
         rules = live.rules
         live.state_epoch = found.state_epoch
-        # A log that lost its end (power, an operator) may be shorter than what was dealt with of it.
+        # A log that lost its end (a power failure, an operator) may end before offsets in the stored state.
         end = live.partition.log.next_offset
         batches = [
             batch._replace(last_offset=min(batch.last_offset, end - 1))
@@ -120,11 +119,11 @@ class SharePartitions:
         live.ready(now_ms)
         live.arm(now_ms)
         if found.start_offset == NO_OFFSET and rules.reset != "earliest":
-            # So that the group goes on from here also if it dies before it acknowledges anything.
+            # Store the start, so that the group continues here even if no record is acknowledged before a failure.
             self._changes.store(live, Transition(0, ()), lambda _: None)
 
     def follow(self) -> None:
-        """Topics may be gone, or led by others: so are their share partitions."""
+        """Drop share partitions whose topic was deleted or whose leader is another node."""
         for live in tuple(self._live.values()):
             try:
                 if self.led(live.id) is not live.partition:
@@ -134,7 +133,7 @@ class SharePartitions:
                 self.drop(live, ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if gone else error)
 
     def drop(self, live: LivePartition, error: ApiError) -> None:
-        """Forgets it; the fetches that wait for it are told why."""
+        """Drop a live partition; waiting fetches get the error."""
         if self._live.get(live.id) is live:
             del self._live[live.id]
         live.error = live.error or error
@@ -144,7 +143,9 @@ class SharePartitions:
     # --- changes
 
     def acknowledge(self, id: SharePartitionId, member_id: str, acks: list[Ack]) -> Later[ApiError | None]:
-        """None when it is stored, else why nothing of it counts."""
+        """Apply acknowledgements; set to None when they are stored, else to the error, and then none of them is
+        applied.
+        """
         live = self._live.get(id)
         if live is None or live.state is None:
             return settled(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
@@ -156,12 +157,14 @@ class SharePartitions:
         return self._changes.commit(live, transition)
 
     def end(self, session: ShareSession) -> dict[Named, Later[ApiError | None]]:
-        """The member ends its session, and gives back what it has; `closed` has to be called when that is done."""
+        """End a session at the member's request and release its records; the caller calls `closed` when
+        that is done.
+        """
         self.sessions.close(session)
         return self._release(session)
 
     def _release(self, session: ShareSession) -> dict[Named, Later[ApiError | None]]:
-        """Gives back what the session's member has of the session's partitions."""
+        """Release the records that the session's member has acquired in the session's partitions."""
         outcomes: dict[Named, Later[ApiError | None]] = {}
         now_ms = self._now_ms()
         for topic_id, index in session.partitions:
@@ -175,7 +178,9 @@ class SharePartitions:
         return outcomes
 
     def closed(self, session: ShareSession) -> None:
-        """A group without sessions is not worth keeping in memory, and others may now change its stored state."""
+        """Drop the partitions of a group without sessions here, to save memory and because other nodes may change their
+        state.
+        """
         if not self.sessions.has_group(session.group_id):
             for id, live in tuple(self._live.items()):
                 if id.group_id == session.group_id:
@@ -187,11 +192,13 @@ class SharePartitions:
         self.closed(session)
 
     def _commit_or_retry(self, live: LivePartition, change: Transition) -> Later[ApiError | None]:
-        """If it cannot be stored, its records stay locked for a while; when that lock ends it is tried again."""
+        """Store a change. If that fails, its records stay locked for a while and the change is tried again when the
+        lock expires.
+        """
         return self._changes.commit(live, change, retry_ms=self._now_ms() + _RETRY_MS)
 
     def bury(self, live: LivePartition) -> None:
-        """Stores what a fetch found to hold no records; if that fails it is found again."""
+        """Store which offsets a fetch found to have no records; if that fails, a later fetch finds them again."""
         change = live.state.buried() if live.state is not None else None
         if change is not None:
             self._changes.commit(live, change)

@@ -1,8 +1,8 @@
-"""How members of share groups are answered: records are acquired for the member as they are read.
+"""How ShareFetch requests are answered: records are acquired for the member as they are read.
 
-Records are handed out as soon as there are any (`min_bytes` of them; a request for 0 is answered when the first
-partition is loaded), or when the time is over. They are only acquired when the answer leaves, so a member that goes
-away while it waits has none. The first batch is given whole even if it is larger than `max_bytes`.
+The answer is sent as soon as there are records (`min_bytes` of them; a request for 0 is answered when the first
+partition is loaded), or when the time is over. Records are only acquired when the answer is sent, so a member that
+disconnects while it waits has acquired none. The first batch is sent whole even if it is larger than `max_bytes`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _RECORD_LIMIT = 1  # share_acquire_mode; 0 is batch-optimised
 
 
 class ShareFound(NamedTuple):
-    """What an answer tells of its partitions."""
+    """The contents of an answer."""
 
     taken: dict[Named, Taken]
     errors: dict[Named, ApiError]
-    readable: list[Named]  # what could have given records, and perhaps did
+    readable: list[Named]  # partitions from which records could be, or were, acquired
 
 
 ShareFetch = Fetch[LivePartition, Taken, ShareFound]
@@ -45,7 +45,7 @@ def read_shares(
     request: ShareFetchRequest,
     now_ms: Callable[[], int],
 ) -> Later[ShareFound]:
-    """What the session's member gets, perhaps after a while."""
+    """Return what the session's member gets, perhaps after a wait."""
     reads = ShareReads(engine, shares, session, request, now_ms)
     answer: ShareFound | Later[ShareFound] = ShareFound({}, {}, [])
     fetch: ShareFetch = Fetch(engine, reads, request.max_bytes, 1, request.max_wait_ms)
@@ -87,12 +87,12 @@ class ShareReads(Reads[LivePartition, Taken, ShareFound]):
         self._now_ms = now_ms
         self._errors: dict[Named, ApiError] = {}
         self._live: dict[LivePartition, Named] = {}
-        self._by_key: dict[Hashable, LivePartition] = {}  # while it waits
-        self._moment_ms = 0  # of this attempt
-        self._left_records = 0  # in this attempt
+        self._by_key: dict[Hashable, LivePartition] = {}  # set while the request waits
+        self._moment_ms = 0  # the time of this attempt
+        self._left_records = 0  # how many more records this attempt may acquire
 
     def begin(self) -> None:
-        """Finds the session's share partitions, in turn; some may still have to be loaded."""
+        """Find the session's share partitions, in turn; some may still have to be loaded."""
         for named in self._session.in_turn():
             try:
                 live = self._shares.get(SharePartitionId(self._session.group_id, *named))
@@ -107,7 +107,7 @@ class ShareReads(Reads[LivePartition, Taken, ShareFound]):
         request = self._request
         self._moment_ms, self._left_records = self._now_ms(), request.max_records
         is_last = changed is None and (fetch.later is not None or request.max_wait_ms <= 0)
-        # Nothing but what changed can have anything new; many partitions must not make every append a long walk.
+        # Only a changed partition can have new records: with many partitions, an append must not read all of them.
         some: Iterable[LivePartition] = self._live if changed is None else (self._by_key[changed],)
         for live in tuple(some):
             if live.error is not None and live in self._live:
@@ -123,7 +123,7 @@ class ShareReads(Reads[LivePartition, Taken, ShareFound]):
         return [live for live in some if live.state is not None and live in self._live]
 
     def _has_min_bytes(self, some: Iterable[LivePartition], max_bytes: int) -> bool:
-        """Whether about as much could be handed out as the member waits for."""
+        """Return whether roughly `min_bytes` could be acquired."""
         wanted = min(self._request.min_bytes, max_bytes)
         for live in some:
             try:
@@ -192,7 +192,9 @@ class ShareReads(Reads[LivePartition, Taken, ShareFound]):
         return ShareFound(taken, self._errors, self._readable())
 
     def _readable(self) -> list[Named]:
-        """The partitions that records may come from: loaded, and not at their limit of records that are out."""
+        """Return the partitions from which records may be acquired: loaded, and below their limit of
+        acquired records.
+        """
         now_ms = self._moment_ms
         return [self._live[live] for live in self._loaded(self._live) if live.ready(now_ms).can_acquire(now_ms)]
 

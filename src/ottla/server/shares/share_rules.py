@@ -1,4 +1,4 @@
-"""The rules of share groups: what their settings say about their share partitions, read once per change."""
+"""The rules of share groups, derived from their settings once per change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SECONDS = (86_400, 3_600, 60, 1)
 
 
 class GroupRules(NamedTuple):
-    """The rules for records, and what only the server needs."""
+    """The rules for records, and the settings that only the server needs."""
 
     records: Rules
     isolation: int
@@ -84,7 +84,9 @@ def _rules(config: Config) -> GroupRules:
 
 
 def first_offset(partition: Partition, reset: str, now_ms: int, search: Search) -> int:
-    """Where a group begins that has never read this partition. Raises KAFKA_STORAGE_ERROR, and what `search` does."""
+    """Return where a group starts that has never read this partition. Raises KAFKA_STORAGE_ERROR and the errors of
+    `search`.
+    """
     word, _, duration = reset.partition(":")
     if word == "earliest":
         moment = EARLIEST

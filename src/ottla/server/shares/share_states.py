@@ -1,7 +1,7 @@
-"""Where the state of share partitions is kept: by the share coordinator here, or by that of another node.
+"""Access to the stored state of share partitions, at the share coordinator of this or another node.
 
-Leaders of share partitions and group coordinators ask; each share partition may have another coordinator. What goes to
-the same node for the same group goes together, one request at a time, and one change of a share partition at a time. A
+Leaders of share partitions and group coordinators use it; each share partition may have another coordinator. Commands
+for the same node and group are sent together, one request at a time, and one change of a share partition at a time. A
 coordinator that has moved, or is being loaded, is asked again for a while.
 """
 
@@ -48,7 +48,7 @@ _AGAIN = (
 
 
 class StateRequestForm(NamedTuple):
-    """How one kind of command travels: the request, its parts, and what the answer for one partition means."""
+    """How one kind of command is sent: the request, its parts, and how to read the answer for one partition."""
 
     request: type[Request]
     topic: type[Any]
@@ -57,7 +57,7 @@ class StateRequestForm(NamedTuple):
 
 
 class StateRequestKey(NamedTuple):
-    """What may travel together."""
+    """Commands with the same key are sent in one request."""
 
     node_id: int
     group_id: str
@@ -74,7 +74,7 @@ class ShareStates:
         self._requests = _StateRequests(requests)
 
     def submit(self, command: StateCommand) -> Later[Any]:
-        """The reply of the coordinator in charge; an ApiError arrives as a value."""
+        """Return the reply of the share coordinator; an ApiError is set as a value."""
         key = SharePartitionId(command.group_id, command.topic_id, command.partition).coordinator_key
         if len(self._metadata.state.brokers) <= 1:
             return self._coordinators.submit(key, command)
@@ -99,7 +99,7 @@ def _passes(reply: Any) -> bool:
 
 
 class _StateRequests(PeerQuestions[StateRequestKey, StateCommand, Any]):
-    """Commands to share coordinators of other nodes; those of one kind for one group go together."""
+    """Commands to share coordinators of other nodes; those of one kind for one group are sent together."""
 
     purpose = "shares"
 
@@ -134,7 +134,7 @@ class _StateRequests(PeerQuestions[StateRequestKey, StateCommand, Any]):
 
 
 def _nothing(_: Any) -> None:
-    """All that these replies say is that it is done."""
+    """Ignore the contents of a reply that only reports success."""
 
 
 def _batches(found: Iterable[Any]) -> tuple[StateBatch, ...]:
@@ -162,7 +162,7 @@ _FORMS: dict[type[Any], StateRequestForm] = {
         lambda command: ReadShareGroupStateRequest.ReadStateData.PartitionData(
             partition=command.partition, leader_epoch=command.leader_epoch
         ),
-        # How many records are done is counted anew from the batches.
+        # The number of completed records is computed from the batches.
         lambda result: StoredShareState(
             result.state_epoch, result.start_offset, NO_COUNT, _batches(result.state_batches)
         ),

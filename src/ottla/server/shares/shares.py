@@ -16,10 +16,11 @@ _FIRST_LEVEL = 1
 
 
 class Shares:
-    """
-    - `coordinators`: the machines on `__share_group_state`, which keep the state of share partitions;
-    - `states`: that state, whichever node's coordinator keeps it;
-    - `partitions`: the live share partitions that members of groups read here, and the sessions of these members.
+    """The parts of share groups on this node:
+
+    - `coordinators`: the machines on `__share_group_state`, which store the state of share partitions;
+    - `states`: access to that state, at the coordinator of this or another node;
+    - `partitions`: the share partitions in use on this node, and the sessions of their members.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Shares:
         )
 
     def require_enabled(self) -> None:
-        """Raises UNSUPPORTED_VERSION in a cluster whose feature `share.version` is off."""
+        """Raise UNSUPPORTED_VERSION if the cluster's feature `share.version` is off."""
         if self._metadata.state.features.get(_FEATURE, 0) < _FIRST_LEVEL:
             code = ErrorCode.UNSUPPORTED_VERSION
             raise ApiError(code, code.message)

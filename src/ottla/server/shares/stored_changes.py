@@ -1,6 +1,6 @@
-"""StoredChanges: a change of a share partition's state is stored first (and dead letters before that), then it counts.
+"""StoredChanges: stores a change of a share partition's state (and its dead letters before that), then applies it.
 
-The share coordinator's refusal undoes the change, and may mean that the stored state is another one by now.
+If the share coordinator refuses the change, it is undone; the refusal may mean that the stored state has changed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ottla.shares.state.commands import WriteState
 
 log = logging.getLogger(__name__)
 
-# What the share coordinator's refusals mean to a consumer. All others mean that something is wrong with the servers, as
-# when the group's state was never initialised (INVALID_REQUEST): the consumer asked for nothing that is invalid.
+# The errors for a consumer, by the share coordinator's refusal. Any other refusal is a fault of the servers, such as a
+# group state that was never initialised (INVALID_REQUEST): the consumer's request was valid.
 _MEANINGS = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -34,7 +34,7 @@ _MEANINGS = {
 }
 
 
-# After these the stored state is not the one that was loaded: it is loaded anew when it is next asked for.
+# After these errors the stored state differs from the loaded one: it is loaded anew at the next fetch.
 _FORGOTTEN = (
     ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.FENCED_STATE_EPOCH,
@@ -45,7 +45,7 @@ _FORGOTTEN = (
 
 
 def meaning(error: ApiError) -> ApiError:
-    """What a refusal of the share coordinator means to a consumer."""
+    """Return the error for a consumer, given a refusal of the share coordinator."""
     return ApiError(_MEANINGS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
 
 
@@ -59,8 +59,9 @@ class _Pending(NamedTuple):
 
 
 class StoredChanges:
-    """`outdated(partition, error)` is told of partitions whose state was changed by somebody else, `changed(partition)`
-    of those in which a change has begun to count or was undone."""
+    """`outdated(partition, error)` is called with a partition whose stored state was changed by another node,
+    `changed(partition)` with one in which a change was applied or undone.
+    """
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class StoredChanges:
         self._changed = changed
 
     def commit(self, live: LivePartition, change: Transition, *, retry_ms: int | None = None) -> Later[ApiError | None]:
-        """Stores a change, then makes it count; with `retry_ms` its records are locked until then if that fails."""
+        """Store a change, then apply it; if storing fails, its records stay locked until `retry_ms`, if given."""
         if not change.batches:
             live.arm(self._now_ms())
             return settled(None)
@@ -94,7 +95,7 @@ class StoredChanges:
         return outcome
 
     def store(self, live: LivePartition, change: Transition, done: Callable[[ApiError | None], None]) -> None:
-        """Has the share coordinator store a change; `done` is told why it did not, or None."""
+        """Have the share coordinator store a change; `done` is called with the error, or None."""
         state = live.state
         assert state is not None, "it had something to change"
         command = WriteState(

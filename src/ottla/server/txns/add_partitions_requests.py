@@ -1,6 +1,6 @@
-"""AddPartitionsToTxn, from a partition's leader to the transaction coordinator of another node (KIP-890).
+"""AddPartitionsToTxn requests from a partition's leader to the transaction coordinator on another node (KIP-890).
 
-All transactions that wait for one node's answer go in one request, one request at a time.
+All transactions that wait for one node's answer are sent in one request, one request at a time.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""Deliveries: the markers of prepared transactions, on their way to all partitions that took part.
+"""Deliveries: write the markers of prepared transactions to all partitions that took part.
 
-One `Delivery` per transaction. Where a marker cannot be written, the attempt is repeated, wherever the partition's
-leader is by then, until it succeeds: the transaction is decided, and consumers wait for the marker. After the last
+There is one `Delivery` per transaction. If a marker cannot be written, the attempt is repeated, at whichever node leads
+the partition by then, until it succeeds: the transaction is decided, and consumers wait for the marker. After the last
 marker the coordinator gets `MarkersWritten`.
 
-A transaction may have very many partitions, and a coordinator that loads or sweeps may end very many transactions. A
-slice (`server/loop/slices.py`) writes some markers, of each transaction in turn, so that a small transaction never
-waits for a large one. Failed attempts are repeated together, one timer per transaction, and take their turns in the
-slices, too; that is why they do not use `server/loop/retrying.py`. A delivery whose coordinator lost the lead, was
-loaded anew or stops ends between two partitions: the next coordinator begins with all of them.
+A transaction may have very many partitions, and a coordinator may have to end very many transactions at once when it
+loads or expires them. A slice (`server/loop/slices.py`) writes some markers, of each transaction in turn, so that a
+small transaction never waits for a large one. Failed attempts are repeated together, one timer per transaction, and
+take their turns in the slices, too; that is why they do not use `server/loop/retrying.py`. A delivery whose coordinator
+is no longer the leader, was loaded anew or stops ends between two partitions: the next coordinator starts with all of
+them.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class Deliveries:
     def __init__(self, runtime: Runtime, markers: Markers) -> None:
         self.markers = markers
         self._runtime = runtime
-        self._queue: deque[Delivery] = deque()  # those with markers to write
-        self._left = COST_PER_SLICE  # what this slice may still cost
+        self._queue: deque[Delivery] = deque()  # deliveries with markers to write
+        self._left = COST_PER_SLICE  # the remaining cost budget of this slice
 
     def write(self, effect: WriteMarkers, host: Host[TransactionsMachine]) -> None:
-        """Carries out the transaction coordinator's effect; a few markers are written before this returns."""
+        """Carry out the transaction coordinator's effect; a few markers are written before this returns."""
         Delivery(self, effect, host).begin()
 
     def queue(self, delivery: Delivery) -> None:
@@ -82,7 +83,7 @@ class Delivery:
         self._deliveries = deliveries
         self._effect = effect
         self._host = host
-        self._machine = host.machine  # a host that loaded anew wants the markers anew, with an effect of its own
+        self._machine = host.machine  # a host that was loaded anew emits a new effect with all markers
         self._unwritten = 0
         self._failed: list[TopicPartition] = []  # markers to be written after a pause
         self._complained: set[TopicPartition] = set()
@@ -105,7 +106,7 @@ class Delivery:
             self._deliveries.queue(self)
 
     def write(self, where: TopicPartition) -> None:
-        """Writes the marker for one partition."""
+        """Write the marker for one partition."""
         try:
             written = self._deliveries.markers.write(where, self._effect, self._host.leader_epoch)
         except Exception:  # a bug: the other partitions get their markers all the same
@@ -141,6 +142,6 @@ class Delivery:
             self._host.submit(done, self._completed)
 
     def _completed(self, answer: Any) -> None:
-        """If the journal could not be written, everything is done again later, markers included."""
+        """Repeat the delivery later, markers included, if the journal could not be written."""
         if isinstance(answer, ApiError) and self.is_wanted:
             self._deliveries.after_a_pause(self.begin)

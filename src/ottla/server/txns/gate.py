@@ -1,18 +1,18 @@
-"""TransactionGate: may a batch, or a group's offsets, join the producer's transaction? (KIP-890)
+"""TransactionGate: checks whether a batch, or a group's offsets, may join the producer's transaction (KIP-890).
 
-Before anything transactional is appended to a partition, the partition's leader asks the transaction coordinator. Else
-a late batch could open a transaction that nobody will ever end. What the leader asks depends on the client, whose
-request shows by its version what it understands: newer clients leave it to the leader to add the partition to the
-transaction; older ones have to add it themselves, and the leader only verifies that they have. A partition that already
-takes part in the transaction needs no question.
+Before anything transactional is appended to a partition, the partition's leader asks the transaction coordinator.
+Otherwise a late batch could open a transaction that is never ended. What the leader asks depends on the client, whose
+request version shows what it supports: newer clients leave it to the leader to add the partition to the transaction;
+older ones have to add it themselves, and the leader only verifies that they have. No question is needed for a partition
+that already takes part in the transaction.
 
-No marker may come between the coordinator's answer and the append. Where the coordinator is this node, both happen in
-one go: a produce that has to wait for the answer keeps its turn on its connection (`server/api/turns.py`). Where the
+No marker may come between the coordinator's answer and the append. If the coordinator is this node, both happen without
+interruption: a produce that has to wait for the answer keeps its turn on its connection (`server/api/turns.py`). If the
 coordinator is another node, the gate notes the markers that are written while the question is under way
-(`marker_written`). After a marker, a client that only verifies is refused. One that adds is asked to retry: the marker
-may be that of the transaction before, whose end is answered before all its markers are written. If it was the marker of
-this transaction, the next answer says so, because each end of such a transaction raises the producer's epoch. In a new
-leader epoch nobody knows whether there was a marker, so the answer does not count and the client retries, too.
+(`marker_written`). After a marker, a client that only verifies is refused. A client that adds is told to retry: the
+marker may be that of the previous transaction, whose end is answered before all its markers are written. If it was the
+marker of this transaction, the next answer says so, because each end of such a transaction raises the producer's epoch.
+In a new leader epoch it is unknown whether there was a marker, so the answer is not used and the client retries, too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FIRST_PRODUCE_VERSION_WITH_ABORTABLE = 11
 _FIRST_COMMIT_VERSION_WITH_ABORTABLE = 4
 _SEVERAL_PRODUCERS = "Transactional records contained more than one producer ID"
 
-# A producer knows these errors only from the coordinator; as the answer to a produce it gets one that it retries.
+# Producers expect these errors only from the coordinator; as the answer to a produce they get a retriable one.
 _COORDINATOR_ERRORS = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -60,9 +60,9 @@ _COORDINATOR_ERRORS = (
 class Client(Enum):
     """What a client expects of the gate, by the version of its request."""
 
-    VERIFIES_WITHOUT_ABORTABLE = 0  # it does not know TRANSACTION_ABORTABLE
+    VERIFIES_WITHOUT_ABORTABLE = 0  # the client does not know TRANSACTION_ABORTABLE
     VERIFIES = 1
-    ADDS = 2  # the version after: the leader adds the partition
+    ADDS = 2  # newer clients: the leader adds the partition
 
     @staticmethod
     def of(version: int, first_with_abortable: int) -> Client:
@@ -70,8 +70,9 @@ class Client(Enum):
 
 
 class TransactionalBatch(NamedTuple):
-    """A batch that wants to join a transaction. A partition that is not led here is None: its batch is refused when it
-    is to be appended."""
+    """A batch that wants to join a transaction. `partition` is None if it is not led here: then the append refuses the
+    batch.
+    """
 
     header: BatchHeader
     partition: Partition | None
@@ -97,7 +98,7 @@ class TransactionGate:
     def admit_batches(
         self, transactional_id: str, batches: Sequence[TransactionalBatch], version: int
     ) -> Later[Verdict]:
-        """Which of the batches of a produce (of this version) may be appended."""
+        """Return which of the batches of a produce (of this version) may be appended."""
         producers = {(header.producer_id, header.producer_epoch) for header, _ in batches}
         if len(producers) > 1:
             return settled(Verdict(everyone=ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, _SEVERAL_PRODUCERS)))
@@ -129,20 +130,22 @@ class TransactionGate:
         journal: TopicPartition,
         version: int,
     ) -> Later[ErrorCode]:
-        """NONE if a TxnOffsetCommit (of this version) may write to the group's partition of `__consumer_offsets`."""
+        """Return NONE if a TxnOffsetCommit (of this version) may write to the group's partition of
+        `__consumer_offsets`.
+        """
         client = Client.of(version, _FIRST_COMMIT_VERSION_WITH_ABORTABLE)
         question = Question(transactional_id, producer_id, epoch, (journal,), verify_only=client is not Client.ADDS)
         return self._ask(question, client).map(lambda refused: refused.get(journal, ErrorCode.NONE))
 
     def marker_written(self, where: TopicPartition, producer_id: ProducerId) -> None:
-        """A marker of the producer was appended to a partition that is led here."""
+        """Note that a marker of the producer was appended to a partition led here."""
         for marked in self._asking.get((producer_id, where), ()):
             marked.add(where)
 
-    # --- asking the coordinator: the codes of the partitions that are refused, as the client knows them
+    # --- asking the coordinator; the answers are the refused partitions with error codes that the client knows
 
     def _ask_patiently(self, ask: Callable[[], Later[Codes]]) -> Later[Codes]:
-        """Asks again for a while: the markers of the producer's last transaction may still be being written."""
+        """Ask again for a while: the markers of the producer's last transaction may still be being written."""
         return retrying(
             self._runtime.loop,
             ask,
@@ -209,8 +212,9 @@ class TransactionGate:
 
 
 def patience(runtime: Runtime, configs: Configs) -> Iterator[float]:
-    """The pauses between attempts to add partitions to a transaction while the one before is being completed. A client
-    that were told to retry would pause for longer."""
+    """Return the pauses between attempts to add partitions to a transaction while the previous one is being completed.
+    A client that is told to retry would pause for longer.
+    """
     settings = configs.broker
     return pauses_for(
         runtime.steady_ms,
@@ -220,7 +224,7 @@ def patience(runtime: Runtime, configs: Configs) -> Iterator[float]:
 
 
 def _told(code: ErrorCode, client: Client) -> ErrorCode:
-    """A coordinator's refusal, as the client knows it."""
+    """Convert a coordinator's refusal to a code that the client knows."""
     if code == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if code == ErrorCode.TRANSACTION_ABORTABLE and client is Client.VERIFIES_WITHOUT_ABORTABLE:

@@ -18,14 +18,15 @@ from ottla.server.coordination.host import Host
 from ottla.server.loop.later import Later, settled
 from ottla.server.storage.storage import Storage
 
-# What the markers of one slice cost: one that goes to another node, or into files that are open, costs 1.
+# The cost budget of one slice: a marker that goes to another node, or to an opened partition, costs 1.
 COST_PER_SLICE = limits.PARTITIONS_PRODUCED_PER_SLICE
 _OPENING_COST = COST_PER_SLICE // limits.PARTITIONS_OPENED_PER_SLICE
 
 
 class MarkerWriter:
-    """`offsets_host` finds the group coordinator on a partition of `__consumer_offsets`, which has to hear of markers
-    in its journal. `on_written` hears of every marker."""
+    """`offsets_host` finds the group coordinator on a partition of `__consumer_offsets`, which must apply markers in
+    its journal. `on_written` is called for every marker.
+    """
 
     def __init__(
         self,
@@ -40,7 +41,7 @@ class MarkerWriter:
         self._on_written = on_written
 
     def cost(self, where: TopicPartition) -> int:
-        """How much of a slice a marker for this partition takes: more if files have to be opened for it."""
+        """Return the cost of a marker for this partition: higher if the partition has to be opened."""
         partitions = self._storage.partitions
         is_closed = partitions.if_opened(*where) is None and partitions.directory_of(where) is not None
         return _OPENING_COST if is_closed else 1

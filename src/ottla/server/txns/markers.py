@@ -1,8 +1,8 @@
 """Markers: has the leader of a partition write the end of a transaction that the partition took part in.
 
-A partition that this node leads is written to at once; markers for others go to their leaders with WriteTxnMarkers, all
-that are waiting for one broker together. A partition that no longer exists needs none. Which partitions a transaction
-has, and when a failed attempt is repeated, `server/txns/deliveries.py` knows.
+A partition that this node leads is written to at once; markers for others are sent to their leaders with
+WriteTxnMarkers, all that wait for one broker together. A deleted partition needs no marker. `server/txns/deliveries.py`
+decides which partitions get markers, and when a failed attempt is repeated.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ class Markers:
         self._requests = WriteMarkersRequests(requests)
 
     def cost(self, where: TopicPartition) -> int:
-        """How much of a slice the partition's marker takes."""
+        """Return the cost of the partition's marker in a slice."""
         return self._writer.cost(where)
 
     def write(self, where: TopicPartition, effect: WriteMarkers, coordinator_epoch: int) -> Later[ApiError | None]:
-        """Has the partition's leader, as of now, write the marker. None once that is committed, or if the partition
-        does not exist."""
+        """Have the partition's current leader write the marker. Set to None once it is committed, or if the partition
+        does not exist.
+        """
         topic = self._metadata.state.topics.get(where.topic)
         if topic is None or where.partition >= len(topic.partitions):
             return settled(None)  # deleted
@@ -52,7 +53,7 @@ class Markers:
 
 
 class SentMarker(NamedTuple):
-    """One marker on its way to another broker."""
+    """One marker to be sent to another broker."""
 
     where: TopicPartition
     effect: WriteMarkers
@@ -60,7 +61,7 @@ class SentMarker(NamedTuple):
 
 
 class WriteMarkersRequests(PeerQuestions[int, SentMarker, ApiError | None]):
-    """WriteTxnMarkers to other brokers."""
+    """WriteTxnMarkers requests to other brokers."""
 
     purpose = "markers"
 
@@ -74,7 +75,7 @@ class WriteMarkersRequests(PeerQuestions[int, SentMarker, ApiError | None]):
         markers: dict[tuple[int, int, bool, int, int], WritableMarker] = {}
         topics: dict[tuple[Hashable, str], WritableMarkerTopic] = {}
         for where, effect, coordinator_epoch in questions:
-            # Not by the effect itself: its hash would be that of all its partitions.
+            # Not the effect itself as the key: hashing it would hash all its partitions.
             same = (effect.producer_id, effect.epoch, effect.commit, coordinator_epoch, effect.transaction_version)
             if same not in markers:
                 markers[same] = WritableMarker(

@@ -34,14 +34,14 @@ T = TypeVar("T")
 
 
 class NoProducerId(ApiError):
-    """There is none at the moment; the controller is being asked for more."""
+    """No producer id is available at the moment; the controller is being asked for more."""
 
 
 class Transactions:
     """`offsets_host` finds the group coordinator on a partition of `__consumer_offsets`.
 
     - `coordinators`: the machines on `__transaction_state`;
-    - `gate`: whether a batch may join a transaction;
+    - `gate`: checks whether a batch may join a transaction;
     - `marker_writer`: appends markers to partitions that are led here.
     """
 
@@ -86,8 +86,9 @@ class Transactions:
             raise NoProducerId(error.code, error.message) from error
 
     def submit_patiently(self, transactional_id: str, command: Any) -> Later[Any]:
-        """The coordinator's reply. It is asked again while the markers of the producer's last transaction are being
-        written: a client that were told to retry would pause for longer."""
+        """Return the coordinator's reply. The command is repeated while the markers of the producer's last transaction
+        are being written: a client that is told to retry would pause for longer.
+        """
         return retrying(
             self._runtime.loop,
             partial(self.submit, transactional_id, command),
@@ -98,7 +99,9 @@ class Transactions:
     def ask_with_ids(
         self, transactional_id: str, command: Any, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]
     ) -> Answer[T]:
-        """`Coordinators.ask`, for commands that may need a new producer id: they wait until there is one."""
+        """Do the same as `Coordinators.ask` for commands that may need a new producer id: they wait until one is
+        available.
+        """
         outcome: Later[Any] = Later()
         self._attempt(transactional_id, command, outcome, limits.PRODUCER_ID_ATTEMPTS_MAX)
         return outcome.map(lambda value: refuse(value) if isinstance(value, ApiError) else respond(value)).soonest()

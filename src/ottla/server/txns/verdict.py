@@ -1,6 +1,6 @@
-"""Verdict: which transactional batches of a produce may be appended, as the transaction coordinator says.
+"""Verdict: which transactional batches of a produce may be appended, according to the transaction coordinator.
 
-Every produce has one; only those with a transactional id ask for it (`server/txns/gate.py`).
+Every produce has one; only those with a transactional id ask the coordinator (`server/txns/gate.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ _RETRIABLE = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CONCURRENT_TRANSACTIONS)
 
 
 class Verdict:
-    """`refusals` by partition; `everyone` refuses all transactional batches; `added` are the partitions that joined the
-    transaction for this produce."""
+    """`refusals` are by partition; `everyone` refuses all transactional batches; `added` are the partitions that this
+    produce added to the transaction.
+    """
 
     __slots__ = ("_added", "_everyone", "_refusals")
 
@@ -33,9 +34,10 @@ class Verdict:
         self._added = added
 
     def check(self, partition: Partition, header: BatchHeader) -> None:
-        """Raises ApiError if a transactional batch may not be appended to the partition.
+        """Raise ApiError if a transactional batch may not be appended to the partition.
 
-        If the partition is not led here (any more), NOT_LEADER_OR_FOLLOWER comes first: the client goes to the leader.
+        If the partition is not led here (any more), raise NOT_LEADER_OR_FOLLOWER first, so that the client asks the
+        leader.
         """
         partition.require_leader()
         refusal = self._everyone or self._refusals.get(TopicPartition(partition.topic, partition.index))
@@ -45,7 +47,7 @@ class Verdict:
             raise refusal
 
     def check_first(self, partition: Partition, header: BatchHeader) -> None:
-        """Raises ApiError if it must be the producer's first batch in the partition, and is not."""
+        """Raise ApiError if the batch must be the producer's first one in the partition, and is not."""
         if self._added and (partition.topic, partition.index) in self._added:
             partition.log.producers.check_first(header, partition.log.next_offset)
 
