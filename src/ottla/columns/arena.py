@@ -1,6 +1,7 @@
-"""The memory that compiled loops write columns to: one arena, laid out by a table, then handed to Arrow without a copy.
+"""The memory that compiled loops write columns to: one arena, laid out by a table, then passed to Arrow without a
+copy.
 
-What stays unused of the arena is never touched, so room to spare costs address space only.
+Unused memory of the arena is never touched, so spare room costs address space only.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _ALIGNMENT_BYTES = 64
 
 
 class Arena:
-    """Room for the columns of one type."""
+    """Memory for the columns of one type."""
 
     def __init__(self, root: OutputColumn, rows: int, input_bytes: int) -> None:
         self.root = root
@@ -52,7 +53,7 @@ class Arena:
                 a32[row[BASE]] = 0
 
     def _lay_out(self) -> None:
-        """Give each column its place, in a new arena."""
+        """Allocate a new arena and set the place of each column in it."""
         size = 0
 
         def place(count: int) -> int:
@@ -73,12 +74,12 @@ class Arena:
 
     @property
     def out(self) -> Out:
-        """As compiled loops take it."""
+        """The arena in the form that compiled loops take."""
         a8 = self.a8
         return Out(self.table, a8, a8.view(np.int32), a8.view(np.int64), a8.view(np.float32), a8.view(np.float64))
 
     def grow(self) -> None:
-        """More room for the columns that are full or nearly so; their entries move along."""
+        """Allocate more room for the columns that are full or nearly so, and move all entries there."""
         old, old8 = self.table.copy(), self.a8
         # Columns with an entry per row have room for all rows from the start.
         full = (self.table[:, COUNT] >= self.table[:, ROOM]) & (self.table[:, LEVEL] >= 0)
@@ -99,7 +100,7 @@ class Arena:
                 _move(old8, int(was[DATA]), self.a8, int(row[DATA]), int(row[DATA_COUNT]))
 
     def array(self) -> pa.Array:
-        """The columns as Arrow's."""
+        """Return the columns as an Arrow array."""
         return self._array(self.root)
 
     def _array(self, column: OutputColumn) -> pa.Array:

@@ -1,8 +1,8 @@
-"""What decoders and encoders of every format are: payloads in, typed Arrow columns out, and the way back.
+"""The interface of decoders and encoders of every format: from payloads to typed Arrow columns, and back.
 
 Rules:
-- A value that its schema does not describe makes its own row null, with a reason; never the batch fail.
-- A null value is a null row and nothing bad.
+- A value that does not match its schema makes its own row null, with a reason; it never fails the batch.
+- A null value is a null row and not an error.
 - Types are those of Spark's own functions (`from_avro`, `from_protobuf`): results are interchangeable with theirs.
 """
 
@@ -18,41 +18,43 @@ from ottla.schemas.schema import UnsupportedSchema as UnsupportedSchema
 
 
 class DecodedColumns(NamedTuple):
-    """A row per value. `reasons` says why rows are null that should not be: row → sentence."""
+    """One row per value. `reasons` says why a row is null though its value is not: row → sentence."""
 
     columns: pa.Array
     reasons: Mapping[int, str]
 
 
 class Decoder(Protocol):
-    """Payloads of one schema, as columns of a (maybe other, newer) schema."""
+    """Decodes payloads of one schema to columns of a (maybe other, newer) schema."""
 
     @property
     def type(self) -> pa.DataType:
-        """A struct for records, messages and objects; for others the type itself."""
+        """A struct for records, messages and objects; for other schemas the type itself."""
         ...
 
     def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> DecodedColumns:
-        """Decode a binary array; each payload begins so many bytes into its value (after a schema id, say)."""
+        """Decode a binary array; the payload of each value begins at the byte `begins` (after a schema id, say)."""
         ...
 
 
 class Encoder(Protocol):
-    """Columns as payloads of one schema."""
+    """Encodes columns as payloads of one schema."""
 
     def fits(self, of: pa.DataType) -> None:
-        """Raises ValueError if columns of a type cannot be written by this schema."""
+        """Raise ValueError if columns of a type cannot be written by this schema."""
         ...
 
     def encode(self, columns: pa.Array, prefix: bytes = b"") -> pa.Array:
-        """A binary array: each row's payload after `prefix`; null where the row is. Raises ValueError, with the row,
-        for what the schema cannot hold."""
+        """Return a binary array: each row's payload after `prefix`; null if the row is null. Raises ValueError, with
+        the row, for a value that the schema cannot hold.
+        """
         ...
 
 
 def decode_each(decoder: Decoder, values: pa.Array, begins: NDArray[Any]) -> DecodedColumns:
-    """Decode; and if that fails as a whole, which it never should, find the rows that are to blame: they are bad, the
-    others are not. What the batch as a whole is too large for is no row's fault."""
+    """Decode; if that fails as a whole, which should never happen, bisect to find the rows that fail: they are bad,
+    the others are not. An error because the batch is too large is raised.
+    """
     try:
         return decoder.decode(values, begins)
     except (UnsupportedSchema, MemoryError):

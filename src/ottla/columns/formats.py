@@ -11,8 +11,8 @@ from ottla.schemas.schema import SchemaSource, SchemaType
 def decoder_of(
     writer: SchemaSource, reader: SchemaSource | None = None, message: str = "", indexes: tuple[int, ...] = ()
 ) -> Decoder:
-    """What `writer` wrote, as columns of `reader`. `message`: which one of a Protobuf file to read, by its full name;
-    `indexes`: which one of the writer's file the values say they are.
+    """Return a decoder of payloads of the schema `writer` to columns of `reader`. `message`: the full name of the
+    message to read from a Protobuf file; `indexes`: the message of the writer's file that the frames name.
 
     Raises InvalidSchema, UnsupportedSchema.
     """
@@ -30,7 +30,7 @@ def decoder_of(
 
 
 def encoder_of(schema: SchemaSource, message: str = "") -> Encoder:
-    """Columns as payloads of a schema. Raises InvalidSchema, UnsupportedSchema."""
+    """Return an encoder of columns as payloads of a schema. Raises InvalidSchema, UnsupportedSchema."""
     if schema.type is SchemaType.AVRO:
         from ottla.columns.avro.encoder import encoder as avro
 
@@ -45,7 +45,7 @@ def encoder_of(schema: SchemaSource, message: str = "") -> Encoder:
 
 
 def derive(kind: SchemaType, of: pa.DataType, name: str) -> SchemaSource:
-    """The schema to register for columns of a type. Raises UnsupportedSchema."""
+    """Return the schema to register for columns of a type. Raises UnsupportedSchema."""
     if kind is SchemaType.AVRO:
         from ottla.columns.avro.derive import derive_avro
 
@@ -60,7 +60,7 @@ def derive(kind: SchemaType, of: pa.DataType, name: str) -> SchemaSource:
 
 
 def indexes_of(schema: SchemaSource, message: str) -> tuple[int, ...] | None:
-    """The path to a message in its Protobuf file, as frames carry it; None for other types."""
+    """Return the path to a message in its Protobuf file, as frames carry it; None for other types."""
     if schema.type is not SchemaType.PROTOBUF:
         return None
     from ottla.columns.protobuf.encoder import message_indexes

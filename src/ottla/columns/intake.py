@@ -1,7 +1,7 @@
-"""Arrow columns as compiled loops read them: all buffers in one array, and a table of where each column lies.
+"""Arrow columns in the form that compiled loops read: all buffers in one array, and a table of the columns' places.
 
 The other direction of `columns.arena`. Columns are added parents first, and get their numbers in that order. An entry
-of a struct is the same entry of what is below it; a list's offsets say which entries of the next column are its items.
+of a struct has the same number in the columns below it; a list's offsets give its items in the next column.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from ottla.columns.loops import Bytes, Doubles, Floats, Ints, Longs
 
-# Fields of the table: bytes of validity (-1: no nulls), entries in units of their width, bytes of data.
+# Fields of the table: place of the validity bytes (-1: no nulls), of the entries in units of their width, of the data.
 VALID, BASE, DATA = range(3)
 
 _ALIGNMENT_BYTES = 16
 
 
 class In(NamedTuple):
-    """What compiled loops read from: the table, and the buffers seen as bytes and as numbers."""
+    """The input of compiled loops: the table, and the buffers seen as bytes and as numbers."""
 
     table: Longs
     a8: Bytes
@@ -31,7 +31,7 @@ class In(NamedTuple):
 
 
 class Intake:
-    """Collects columns."""
+    """Collects the buffers of columns."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[int, Any]] = []
@@ -39,11 +39,11 @@ class Intake:
         self._rows: list[tuple[int, int, int]] = []
 
     def struct(self, array: pa.Array) -> None:
-        """A column of which only the validity counts."""
+        """Add a column of which only the validity is needed."""
         self._rows.append((self._validity(array), 0, 0))
 
     def fixed(self, array: pa.Array, width_bytes: int) -> None:
-        """A column of numbers of a width; booleans as bytes."""
+        """Add a column of numbers of a width; booleans as bytes."""
         if pa.types.is_boolean(array.type):
             data: Any = _bits(array.buffers()[1], array.offset, len(array))
         else:
@@ -52,7 +52,7 @@ class Intake:
         self._rows.append((self._validity(array), self._add(data) // width_bytes, 0))
 
     def text(self, array: pa.Array) -> None:
-        """A column of strings or bytes, with offsets of 32 bits."""
+        """Add a column of strings or bytes, with offsets of 32 bits."""
         _, ends, data = array.buffers()
         offsets = _offsets(ends, array)
         begin, end = int(offsets[0]), int(offsets[-1])
@@ -60,14 +60,14 @@ class Intake:
         self._rows.append((self._validity(array), base, self._add(_bytes(data)[begin:end]) - begin))
 
     def list(self, array: pa.Array) -> tuple[int, int]:
-        """A column of lists or maps: which part of its items, (begin, count), is to be added next."""
+        """Add a column of lists or maps; return the range of its items, (begin, count), that has to be added next."""
         offsets = _offsets(array.buffers()[1], array)
         begin = int(offsets[0])
         self._rows.append((self._validity(array), self._add(offsets - np.int32(begin)) // 4, 0))
         return begin, int(offsets[-1]) - begin
 
     def made(self) -> In:
-        """All of it."""
+        """Return all added columns in the form that compiled loops read."""
         a8 = np.empty(-(-self._size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES, np.uint8)
         for begin, data in self._parts:
             part = data.view(np.uint8)

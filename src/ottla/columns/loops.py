@@ -1,10 +1,10 @@
 """Loops compiled by numba, or the same functions in plain Python where there is no numba.
 
-The compiled form is kept on disk (numba's cache): an installation pays for compilation once. Arrays are only borrowed
-(no reference counting, which would cost more than the loops themselves), so no compiled function may allocate any.
+The compiled code is kept on disk (numba's cache): an installation compiles once. Arrays are only borrowed (no reference
+counting, which would cost more than the loops themselves), so no compiled function may allocate any.
 
-What is kept counts as long as no module changes that a loop may be made of: its own package, what loops share, limits.
-(numba itself looks at the function's own module only, and would go on with what another one used to say.)
+A cached function is valid as long as no module changes that it may depend on: its own package, modules that all loops
+share, limits. (numba itself checks the function's own module only, and would keep using stale code of another one.)
 """
 
 from __future__ import annotations
@@ -32,15 +32,17 @@ try:
     _BORROWED: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 
     def compiled(function: F) -> F:
-        """What Python calls, and what is called from many places."""
+        """Compile a function that is called from Python or from many places."""
         return _kept(function, _BORROWED)
 
     def inlined(function: F) -> F:
-        """What is small, or called from one place: the fewer, the sooner numba is done."""
+        """Compile and inline a function that is small, or called from one place: fewer functions compile faster."""
         return _kept(function, {**_BORROWED, "forceinline": True})
 
     def _kept(function: F, options: dict[str, Any]) -> F:
-        """With a mark of all that it is made of on what is kept on disk. Where nothing can be kept, nothing is."""
+        """Compile a function; its cache file is stamped with all modules that it may depend on. Without a writable
+        cache directory, nothing is cached.
+        """
         try:
             made = _njit(**options)(function)
         except RuntimeError:
@@ -55,14 +57,14 @@ try:
     def _mark(package: Path) -> int:
         mark = 0
         for path in sorted({*package.glob("*.py"), *_SHARED}):
-            with suppress(OSError):  # the package may lie in an archive, which changes as a whole
+            with suppress(OSError):  # the package may be in an archive, which changes as a whole
                 mark = zlib.crc32(path.read_bytes(), mark)
         return mark
 
-except ImportError:  # the loops are then plain Python
+except ImportError:  # without numba the loops are plain Python
 
     def compiled(function: F) -> F:
-        """What Python calls."""
+        """Return the function as it is."""
         return function
 
     inlined = compiled
@@ -77,7 +79,7 @@ Bools = NDArray[np.bool_]
 
 
 def frozen_bytes(data: Any) -> Bytes:
-    """Bytes as an array that is never written: one type of array, one compilation."""
+    """Return the bytes as a read-only array: one array type, so only one compilation."""
     made = np.frombuffer(data, np.uint8)
     made.setflags(write=False)
     return made

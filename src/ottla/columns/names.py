@@ -1,4 +1,4 @@
-"""Types of columns by the names that people know them by: Spark's."""
+"""SQL names of column types, as in Spark."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PLAIN = {
 
 
 def is_variant(of: pa.DataType) -> bool:
-    """Whether a struct is how Spark hands over a VARIANT."""
+    """Return whether a struct is Spark's representation of a VARIANT."""
     return bool(pa.types.is_struct(of)) and any((field.metadata or {}).get(b"variant") == b"true" for field in of)
 
 
 def sql_name(of: pa.DataType) -> str:
-    """The name of a column's type; Arrow's own for types that Spark does not have."""
+    """Return the name of a column's type; Arrow's own for types that Spark does not have."""
     kinds = pa.types
     if is_variant(of):
         return "VARIANT"

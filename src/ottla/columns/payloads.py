@@ -1,4 +1,4 @@
-"""Binary arrays as compiled loops take them: all bytes, and where each value begins and ends."""
+"""Binary arrays in the form that compiled loops take: all bytes, and where each value begins and ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from ottla.columns.loops import Bools, Bytes, Longs, frozen_bytes
 
 
 class Payloads(NamedTuple):
-    """`data[begins[i]:ends[i]]` is the i-th value, if it is `there`. Too short a value begins beyond its end."""
+    """`data[begins[i]:ends[i]]` is the i-th value, if it is `there` (not null). A value that is too short begins after
+    its end.
+    """
 
     data: Bytes
     begins: Longs
@@ -21,7 +23,7 @@ class Payloads(NamedTuple):
 
     @classmethod
     def of(cls, values: pa.Array, skipped: int | NDArray[Any] = 0) -> Payloads:
-        """Of a binary or string array, without the first bytes of each value."""
+        """Take a binary or string array, without the first `skipped` bytes of each value."""
         wide = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
         _, ends, data = values.buffers()
         count = len(values)
@@ -36,12 +38,12 @@ class Payloads(NamedTuple):
         return cls(content, offsets[:-1] + skipped, offsets[1:], there)
 
     def part(self, begin: int, end: int) -> Payloads:
-        """Some of the values."""
+        """Return the values from `begin` to `end`."""
         return Payloads(self.data, self.begins[begin:end], self.ends[begin:end], self.there[begin:end])
 
     @property
     def size_bytes(self) -> int:
-        """Of all values together, or somewhat more."""
+        """An upper bound of the size of all values together."""
         if not len(self.begins):
             return 0
         return int(self.ends[-1]) - int(min(self.begins[0], self.ends[0])) + len(self.begins)

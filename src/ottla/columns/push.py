@@ -1,7 +1,7 @@
-"""Entries are appended to columns: leaf functions of the compiled loops.
+"""Functions that append entries to columns: leaf functions of the compiled loops.
 
-All take `Out` of `columns.shape`: the table of columns and views of one arena. A column without room is a negative
-answer, never a write outside; the caller then asks for a larger arena and takes the row back (`undo`).
+All take `Out` of `columns.shape`: the table of columns and views of one arena. If a column has no room, the result is
+negative and nothing is written; the caller then asks for a larger arena and takes the row back (`undo`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ottla.columns.shape import (
 
 @inlined
 def take(out: Out, column: Any) -> Any:
-    """The next entry, valid; -1 without room."""
+    """Append an entry that is not null and return its number; -1 without room."""
     table = out.table
     entry = table[column, COUNT]
     if entry >= table[column, ROOM]:
@@ -48,7 +48,7 @@ def take(out: Out, column: Any) -> Any:
 
 @inlined
 def push_bytes(out: Out, column: Any, source: Bytes, at: Any, size: Any) -> Any:
-    """Append bytes as one entry; its number, -1 without room."""
+    """Append bytes as one entry and return its number; -1 without room."""
     table, a8 = out.table, out.a8
     begin = table[column, DATA_COUNT]
     if begin + size > table[column, DATA_ROOM]:
@@ -94,7 +94,7 @@ def push_null(out: Out, first: Any, after: Any) -> bool:
 
 @compiled
 def undo(out: Out, row: Any) -> None:
-    """Take back what was appended since `row` rows were complete."""
+    """Remove the entries that were appended since `row` rows were complete."""
     table, a32 = out.table, out.a32
     for column in range(len(table)):
         level = table[column, LEVEL]
@@ -108,7 +108,7 @@ def undo(out: Out, row: Any) -> None:
 
 @compiled
 def is_utf8(data: Bytes, at: Any, size: Any) -> bool:
-    """Whether bytes are well-formed UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF."""
+    """Return whether bytes are well-formed UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF."""
     end = at + size
     high = 0
     for index in range(at, end):

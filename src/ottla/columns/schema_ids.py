@@ -1,7 +1,7 @@
-"""Which schema each value of a batch was written with: the ids in front of values or in headers, for all rows at once.
+"""The schema of each value of a batch: reads the ids before values or in headers, for all rows at once.
 
-The usual case (one id, in front) costs a few numpy operations; headers, GUIDs and Protobuf's message indexes that are
-not the usual ones are looked at one by one.
+The usual case (one id, before the value) costs a few numpy operations; headers, GUIDs and unusual message indexes of
+Protobuf are read one by one.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from ottla.schemas.framing import (
 
 
 class SchemaMark(NamedTuple):
-    """What names a schema; `message` only for Protobuf."""
+    """The identity of a schema; `message` only for Protobuf."""
 
     schema: int | UUID
     message: tuple[int, ...] = ()
 
 
 class Frames(NamedTuple):
-    """Per row: which of `marks` it has (-1: it is null; -2: it has none, `reasons` says why; -3: none is there, the
-    value is plain), and where its payload begins."""
+    """Per row: the index in `marks` (-1: the value is null; -2: it cannot be read, `reasons` says why; -3: there is
+    none, the value is plain), and where its payload begins.
+    """
 
     marks: tuple[SchemaMark, ...]
     which: Longs
@@ -49,7 +50,7 @@ NULL, BAD, PLAIN = -1, -2, -3
 
 
 def frames(values: pa.Array, headers: pa.Array | None, *, of_key: bool, with_message: bool, plain: bool) -> Frames:
-    """Look at all values. `plain`: a value that begins with no magic byte is no mistake."""
+    """Find the schema ids of all values. `plain`: a value that does not begin with a magic byte is not an error."""
     given = Payloads.of(values)
     count = len(values)
     which = np.full(count, BAD, np.int64)
@@ -92,7 +93,7 @@ class _Marks:
 
 
 def _byte(given: Payloads, place: int) -> Longs:
-    """The byte at a place of each value; anything where the value is too short."""
+    """Return the byte at a place of each value; an arbitrary byte if the value is too short."""
     if not len(given.data):
         return np.full(len(given.begins), -1, np.int64)
     at = np.minimum(given.begins + place, len(given.data) - 1)
@@ -100,7 +101,7 @@ def _byte(given: Payloads, place: int) -> Longs:
 
 
 def _usual(given: Payloads, usual: Bools, found: _Marks, which: Longs, begins: Longs, with_message: bool) -> None:
-    """Ids in front of values."""
+    """Read the ids before values."""
     if not usual.any():
         return
     ids = np.zeros(len(usual), np.int64)
@@ -114,7 +115,7 @@ def _usual(given: Payloads, usual: Bools, found: _Marks, which: Longs, begins: L
 
 
 def _in_headers(headers: pa.Array | None, name: str) -> dict[int, bytes]:
-    """Rows whose schema a header names; the last such header counts."""
+    """Return the schema headers by row; the last such header of a row counts."""
     if headers is None or headers.null_count == len(headers):
         return {}
     flat = headers.flatten()

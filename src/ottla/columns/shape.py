@@ -1,10 +1,10 @@
-"""The columns behind an Arrow type: a tree of types becomes a flat table, one row per column, parents first.
+"""The columns of an Arrow type: a tree of types becomes a flat table, one row per column, parents first.
 
 Rules:
 - A struct has a column of its own (its validity); so has a list or map (its offsets). A list's items are the next
   column; a map's next column are its entries (a struct that is never null), then come keys and values.
-- Columns of one level have equally many entries; a list begins a new level for what is below it.
-- The table is what compiled loops see: they know columns by number, and nothing of Arrow.
+- Columns of one level have equally many entries; a list begins a new level for the columns below it.
+- Compiled loops see only the table: they know columns by number, and nothing of Arrow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ottla.columns.loops import Bytes, Doubles, Floats, Ints, Longs
 
 
 class Out(NamedTuple):
-    """What compiled loops write to: the table, and one arena seen as bytes and as numbers."""
+    """The output of compiled loops: the table, and one arena seen as bytes and as numbers."""
 
     table: Longs
     a8: Bytes
@@ -30,7 +30,7 @@ class Out(NamedTuple):
     f64: Doubles
 
 
-# Kinds of columns: by what an entry takes. VAR has offsets and data, LIST has offsets, STRUCT and NONE have nothing.
+# Kinds of columns, by the memory of an entry. VAR has offsets and data, LIST has offsets, STRUCT and NONE have nothing.
 NONE, W1, W4, W8, W16, VAR, LIST, STRUCT = range(8)
 WIDTH_BYTES = (0, 1, 4, 8, 16, 4, 4, 0)
 
@@ -59,7 +59,7 @@ class OutputColumn:
 
 
 def kind_of(of: pa.DataType) -> int:
-    """What a column of a type consists of. Raises UnsupportedSchema."""
+    """Return the kind of a type's column. Raises UnsupportedSchema."""
     kinds = pa.types
     if kinds.is_null(of):
         return NONE
@@ -83,7 +83,7 @@ def kind_of(of: pa.DataType) -> int:
 
 
 def columns_of(of: pa.DataType, nullable: bool = True) -> OutputColumn:
-    """The tree of columns of a type."""
+    """Return the tree of columns of a type."""
     return _column(of, nullable, 0, -1)
 
 
@@ -106,7 +106,7 @@ def _column(of: pa.DataType, nullable: bool, number: int, level: int) -> OutputC
 
 
 def all_columns(root: OutputColumn) -> list[OutputColumn]:
-    """The column and all below it, by number."""
+    """Return the column and all below it, by number."""
     found = [root]
     for child in root.below:
         found.extend(all_columns(child))
@@ -114,7 +114,7 @@ def all_columns(root: OutputColumn) -> list[OutputColumn]:
 
 
 def table_of(root: OutputColumn) -> Longs:
-    """The table without places: those are given when there is memory (`columns.arena`)."""
+    """Return the table without places: `columns.arena` sets them when it allocates memory."""
     columns = all_columns(root)
     table = np.zeros((len(columns), FIELDS), np.int64)
     for column in columns:

@@ -12,12 +12,12 @@ _NO_UTF8 = "the text is not UTF-8"
 
 
 class TextDecoder:
-    """Values that are text."""
+    """Decodes values that are text."""
 
     type = pa.string()
 
     def decode(self, values: pa.Array, begins: Any = 0) -> DecodedColumns:
-        """See `columns.codec`; nothing stands before text."""
+        """Decode text; `begins` is not used, because there is no schema id before text."""
         try:
             return DecodedColumns(values.cast(pa.string()), {})
         except pa.ArrowInvalid:
@@ -34,17 +34,17 @@ class TextDecoder:
 
 
 class TextEncoder:
-    """Columns whose text is beyond doubt: the same that Spark's CAST AS STRING makes of them."""
+    """Encodes columns that have an unambiguous text: the same as Spark's CAST AS STRING."""
 
     def fits(self, of: pa.DataType) -> None:
-        """Raises UnsupportedSchema for columns that have to be cast first."""
+        """Raise UnsupportedSchema for columns that have to be cast first."""
         kinds = pa.types
         is_text = kinds.is_string(of) or kinds.is_large_string(of) or kinds.is_binary(of) or kinds.is_large_binary(of)
         if not (is_text or kinds.is_integer(of) or kinds.is_boolean(of) or kinds.is_date(of) or kinds.is_null(of)):
             raise UnsupportedSchema(f"a column of type {of} is no text: cast it to STRING")
 
     def encode(self, columns: pa.Array, prefix: bytes = b"") -> pa.Array:
-        """See `columns.codec`; nothing stands before text."""
+        """Encode text; `prefix` is not used, because there is no schema id before text."""
         self.fits(columns.type)
         if pa.types.is_binary(columns.type) or pa.types.is_large_binary(columns.type):
             for row in sorted(TextDecoder().decode(columns).reasons)[:1]:

@@ -1,4 +1,4 @@
-"""Avro payloads → columns: what joins schemas, program, arena and loop."""
+"""Avro payloads → columns: combines schemas, program, arena and loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ottla.schemas.schema import SchemaSource
 
 
 class AvroDecoder:
-    """What `writer` wrote, as columns of `reader` (default: the writer's own)."""
+    """Decodes payloads of the schema `writer` to columns of `reader` (default: the writer's own)."""
 
     def __init__(self, writer: SchemaSource, reader: SchemaSource | None = None) -> None:
         written = parse_nodes(writer)
@@ -32,7 +32,7 @@ class AvroDecoder:
 
     @property
     def type(self) -> pa.DataType:
-        """A struct for records; for others the type itself."""
+        """A struct for records; for other schemas the type itself."""
         return self._root.type
 
     def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> DecodedColumns:
@@ -56,5 +56,5 @@ class AvroDecoder:
 
 
 def decoder(writer: SchemaSource, reader: SchemaSource | None = None) -> AvroDecoder:
-    """See `AvroDecoder`. Raises InvalidSchema, UnsupportedSchema."""
+    """Return an `AvroDecoder`. Raises InvalidSchema, UnsupportedSchema."""
     return AvroDecoder(writer, reader)

@@ -1,6 +1,6 @@
 """Defaults of fields as payloads: a JSON default becomes the bytes that a writer would have written for it.
 
-So a field that a writer does not have is read by the same instructions as one that it has.
+So a field that is missing in the writer's schema is read by the same instructions as one that is there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ottla.wire.varint import zigzag_bytes
 
 
 def default_bytes(node: AvroNode, default: Any) -> bytes:
-    """The payload of a default. Raises InvalidSchema."""
+    """Return the payload of a default. Raises InvalidSchema."""
     try:
         return _encode(node, default)
     except (TypeError, ValueError, KeyError, AttributeError, struct.error, OverflowError) as error:
@@ -57,7 +57,9 @@ def _encode(node: AvroNode, default: Any) -> bytes:
 
 
 def _union(node: AvroNode, default: Any) -> bytes:
-    """As the first branch, which the specification wants; as any that it fits, which newer writers allow."""
+    """Write the default as the first branch, as the specification demands; else as any that fits, as newer writers
+    allow.
+    """
     for index, branch in enumerate(node.branches):
         try:
             return zigzag_bytes(index) + _encode(branch, default)

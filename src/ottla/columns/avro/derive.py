@@ -1,4 +1,4 @@
-"""An Avro schema for columns: the mapping of Spark's `to_avro`, so that others read what it would have written.
+"""An Avro schema for columns: the mapping of Spark's `to_avro`, so that its readers can read the payloads.
 
 Two differences: a nullable field is `["null", T]` with the default null (Spark writes `[T, "null"]` without a default,
 which makes it impossible to add one compatibly), and decimals are bytes (a fixed needs a name of its own).
@@ -35,7 +35,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def derive_avro(of: pa.DataType, name: str = "topLevelRecord", namespace: str = "") -> SchemaSource:
-    """The schema to register for columns of a type. Raises UnsupportedSchema for what Avro cannot say."""
+    """Return the schema to register for columns of a type. Raises UnsupportedSchema for types without an Avro
+    equivalent.
+    """
     return SchemaSource(json.dumps(_schema(of, name, namespace)), SchemaType.AVRO)
 
 

@@ -1,4 +1,4 @@
-"""Columns → Avro payloads: what joins schema, program, intake and loop."""
+"""Columns → Avro payloads: combines schema, program, intake and loop."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ottla.schemas.schema import SchemaSource
 
 
 class AvroEncoder:
-    """Columns as payloads of one schema."""
+    """Encodes columns as payloads of one schema."""
 
     def __init__(self, schema: SchemaSource) -> None:
         self._node = parse_nodes(schema)
         self._compiled: tuple[pa.DataType, WriteProgram, Take] | None = None
 
     def fits(self, of: pa.DataType) -> None:
-        """Raises AvroMismatch if columns of a type cannot be written by this schema."""
+        """Raise AvroMismatch if columns of a type cannot be written by this schema."""
         self._program(of)
 
     def _program(self, of: pa.DataType) -> tuple[WriteProgram, Take]:
@@ -41,7 +41,7 @@ class AvroEncoder:
         ends = np.zeros(len(columns) + 1, np.int32)
         stack = np.zeros(2 * program.depth + 2, np.int64)
         before = frozen_bytes(prefix)
-        # Offsets have 32 bits, so there is never more room than they can count.
+        # Offsets have 32 bits, so the output never needs to be larger than that.
         likely = len(given.a8) + len(columns) * (len(prefix) + 16) + 64
         to = np.empty(min(likely, INT32_MAX), np.uint8)
         row = 0
@@ -63,5 +63,5 @@ class AvroEncoder:
 
 
 def encoder(schema: SchemaSource) -> AvroEncoder:
-    """See `AvroEncoder`. Raises InvalidSchema, UnsupportedSchema."""
+    """Return an `AvroEncoder`. Raises InvalidSchema, UnsupportedSchema."""
     return AvroEncoder(schema)

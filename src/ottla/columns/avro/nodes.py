@@ -1,7 +1,7 @@
-"""Avro schemas as trees: names resolved, logical types known. Whether a schema is good, the registry said.
+"""Avro schemas as trees: names resolved, logical types recognised. The registry has validated the schema.
 
 Rules:
-- A named type that is inside itself has no columns: `UnsupportedSchema`.
+- A named type that contains itself has no columns: `UnsupportedSchema`.
 - A logical type that does not fit its type is ignored, as the specification says.
 """
 
@@ -17,14 +17,14 @@ from ottla.columns.codec import UnsupportedSchema
 from ottla.model.limits import COLUMNS_MAX
 from ottla.schemas.schema import InvalidSchema, SchemaSource
 
-# By this property Spark says which of its own types a number is.
+# The property by which Spark marks which of its own types a number is.
 SPARK_TYPE = "spark.sql.catalyst.type"
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
 
 @dataclass(frozen=True, slots=True)
 class AvroNodeField:
-    """A field of a record. `default` is JSON; `has_default` tells null from none."""
+    """A field of a record. `default` is JSON; `has_default` distinguishes the default null from no default."""
 
     name: str
     node: AvroNode
@@ -35,7 +35,7 @@ class AvroNodeField:
 
 @dataclass(frozen=True, slots=True)
 class AvroNode:
-    """A type: `kind` as the specification names it. Which other attributes count depends on the kind."""
+    """A type: `kind` as the specification names it. The kind determines which other attributes are used."""
 
     kind: str
     name: str = ""
@@ -52,18 +52,18 @@ class AvroNode:
 
     @property
     def item(self) -> AvroNode:
-        """What an array or a map holds."""
+        """The type of an array's items or a map's values."""
         assert self.items is not None
         return self.items
 
     @property
     def short_name(self) -> str:
-        """Without the namespace."""
+        """The name without the namespace."""
         return self.name.rpartition(".")[2]
 
 
 def parse_nodes(source: SchemaSource) -> AvroNode:
-    """The tree of a schema. Raises InvalidSchema, UnsupportedSchema."""
+    """Return the tree of a schema. Raises InvalidSchema, UnsupportedSchema."""
     names: dict[str, Any] = {}
     try:
         for text in source.resolved.values():
@@ -82,7 +82,7 @@ class _Parser:
         self._count = 0
 
     def declare(self, schema: Any, namespace: str) -> None:
-        """Learn the named types in a schema, with the namespace each was found in."""
+        """Collect the named types in a schema, with the namespace in which each was found."""
         if isinstance(schema, list):
             for branch in schema:
                 self.declare(branch, namespace)
@@ -149,7 +149,7 @@ class _Parser:
             self._open.pop()
 
     def _field(self, schema: Mapping[str, Any], namespace: str) -> AvroNodeField:
-        # A logical type beside the type (not inside it) is a common slip, and no logical type.
+        # A logical type beside the type (not inside it) is a common mistake, and is ignored.
         return AvroNodeField(
             schema["name"],
             self.node(schema["type"], namespace),
@@ -160,7 +160,7 @@ class _Parser:
 
 
 def full_name(schema: Mapping[str, Any], namespace: str) -> str:
-    """The full name of a declaration inside a namespace."""
+    """Return the full name of a declaration inside a namespace."""
     name: str = schema["name"]
     if "." in name:
         return name
@@ -169,7 +169,7 @@ def full_name(schema: Mapping[str, Any], namespace: str) -> str:
 
 def _in_space(name: str, namespace: str) -> str:
     if "." in name:
-        return name.removeprefix(".")  # an alias that left the namespace
+        return name.removeprefix(".")  # an alias in the null namespace
     return f"{namespace}.{name}" if namespace else name
 
 

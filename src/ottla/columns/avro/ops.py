@@ -1,10 +1,11 @@
-"""The instructions that an Avro schema becomes: one row each of OP, COLUMN, A, B, and how a value can be bad.
+"""The instructions that an Avro schema is compiled to (rows of OP, COLUMN, A, B), and the reasons for bad values.
 
 `A` and `B` by instruction: numbers factor (negative if the writer's type has 32 bits), greatest magnitude before that
 factor; SKIP_LONG most bytes; FIXED and SKIP_FIXED bytes; ENUM first symbol, symbols; DECIMAL row of limits, bytes (-1:
-a length comes first); NULLABLE branch of null, where to go on (the columns to be null are those of COLUMN); BRANCH
-first row of jumps, branches; BLOCK where to go on, least bytes of an item; GO where; CONSTANT begin and end of the
-bytes; NULLS the column after the last. COLUMN -1 of a list means that it is only passed over.
+a length comes first); NULLABLE branch of null, next instruction after a null (the columns that become null are those of
+COLUMN); BRANCH first row of jumps, branches; BLOCK next instruction after the list, least bytes of an item; GO next
+instruction; CONSTANT begin and end of the bytes; NULLS the column after the last. COLUMN -1 of a list means that it is
+skipped.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ottla.columns.loops import Bytes, Longs
 
 OP, COLUMN, A, B = range(4)
 
-# Leaves first: what has no structure.
+# Leaves first: instructions for values without structure.
 (
     INT,
     LONG,
@@ -47,10 +48,10 @@ OP, COLUMN, A, B = range(4)
     DONE,
 ) = range(28)
 
-# The most bytes of a number of 32 bits (as branches and symbols are, too) and of one of 64, seven bits in each.
+# The most bytes of a varint of 32 bits (as branches and symbols are, too) and of one of 64, with seven bits each.
 INT_BYTES, LONG_BYTES = 5, 10
 
-# Positions below zero are reasons.
+# Negative positions are reasons for which a value is bad.
 SHORT, LONG_VARINT, NEGATIVE, NOT_UTF8, NO_BRANCH, NO_SYMBOL = range(-1, -7, -1)
 TOO_LARGE, NOT_BOOLEAN, TOO_MANY, RESOLVE, NO_ROOM = range(-7, -12, -1)
 REASONS = {
@@ -67,7 +68,7 @@ REASONS = {
 
 
 class AvroProgramCode(NamedTuple):
-    """What the loop sees of a program."""
+    """The part of a program that the compiled loop reads."""
 
     lines: Longs
     jumps: Longs
@@ -77,7 +78,7 @@ class AvroProgramCode(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A schema as instructions. `paths` names the place in the schema of each (for BAD: the whole reason)."""
+    """A schema as instructions. `paths` has the place in the schema of each (for BAD: the whole reason)."""
 
     code: AvroProgramCode
     depth: int
@@ -85,7 +86,7 @@ class Program(NamedTuple):
 
 
 def reason(program: Program, instruction: int, outcome: int) -> str:
-    """Why a row is bad, for people."""
+    """Return why a row is bad, as a sentence."""
     path = program.paths[instruction]
     if outcome == RESOLVE:
         return path

@@ -1,11 +1,11 @@
-"""From schemas to instructions: what a writer wrote, read into the columns of a reader (resolution as specified).
+"""From schemas to instructions that read payloads of a writer's schema into columns of a reader's (schema resolution).
 
 Rules:
-- The instructions follow the writer's schema, since that is what the bytes do; each writes to the reader's column, or
-  passes over what the reader does not have. Then come the defaults of what the writer does not have.
-- What cannot be resolved is an instruction (BAD) that fails when it is reached: a union branch that never occurs hurts
-  nobody.
-- Of decimals the scales must agree, else numbers would change silently. So must units of time (`units`).
+- The instructions follow the writer's schema, in the order of the bytes; each writes to the reader's column, or skips
+  a value that the reader does not have. Then come the defaults of fields that the writer does not have.
+- A type that cannot be resolved is an instruction (BAD) that fails when it is reached: a union branch that never
+  occurs does no harm.
+- The scales of decimals must agree, else numbers would change silently. So must units of time (`units`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SKIPPED = {"boolean": 1, "float": 4, "double": 8}
 
 
 def compile_program(writer: AvroNode, reader: AvroNode, root: OutputColumn) -> Program:
-    """The program that reads what `writer` wrote into the columns of `reader`."""
+    """Return the program that reads payloads of `writer` into the columns of `reader`."""
     return _Compiler().program(writer, reader, root)
 
 
@@ -106,7 +106,7 @@ class _Compiler:
     def _read_branch(
         self, writer: AvroNode, index: int, reader: AvroNode, column: OutputColumn, path: str, depth: int
     ) -> None:
-        """One branch of a writer's union; of the same union it is the same branch of the reader's."""
+        """Read one branch of a writer's union; if both unions are equal, into the same branch of the reader's."""
         branch = writer.branches[index]
         if branch.kind != "null" and are_equal(writer, reader):
             before = sum(each.kind != "null" for each in reader.branches[:index])
@@ -268,7 +268,7 @@ class _Compiler:
 
 
 def least_bytes(node: AvroNode) -> int:
-    """The fewest bytes that a value takes."""
+    """Return the least number of bytes that a value takes."""
     if node.kind == "null":
         return 0
     if node.kind == "record":

@@ -1,8 +1,8 @@
-"""Which type of a reader's takes which of a writer's: as Java's Avro resolves them, name by name and branch by branch.
+"""Which type of a reader's schema matches which of the writer's: as Java's Avro resolves them, by name and by branch.
 
 Rules:
-- Enums and fixeds of another name are others; namespaces do not count, but in unions, where the full name has to be the
-  same. A reader's aliases are names of its own. Records are compared by their fields alone.
+- Enums and fixeds with another name do not match; namespaces are ignored, except in unions, where the full names have
+  to be equal. A reader's aliases are names of its own. Records are compared by their fields alone.
 - Two unions of the same types in the same order are the same union: branch by branch, whatever the namespaces.
 """
 
@@ -26,8 +26,9 @@ def is_named_alike(writer: AvroNode, reader: AvroNode) -> bool:
 
 
 def branch_for(writer: AvroNode, branches: tuple[AvroNode, ...]) -> int | None:
-    """The branch of a reader's union that a value goes to: one of the same type and full name, else a record that can
-    take it (of the same short name, else the first), else the first type that it is promoted to."""
+    """Return the branch of a reader's union that a value goes to: one of the same type and full name, else a record
+    that matches (of the same short name, else the first), else the first type that it can be promoted to.
+    """
     alike = None
     for index, branch in enumerate(branches):
         if branch.kind != writer.kind:
@@ -43,9 +44,9 @@ def branch_for(writer: AvroNode, branches: tuple[AvroNode, ...]) -> int | None:
 
 
 def targets_of(writer: AvroNode, reader: AvroNode) -> dict[str, int]:
-    """Which field of a reader's record each of the writer's goes to: by name, else by an alias of the reader's.
+    """Return the index of the reader's field for each of the writer's: by name, else by an alias of the reader's.
 
-    Aliases of fields are those of a record by its full name: of another one they say nothing.
+    Field aliases apply to a record of the same full name only.
     """
     names = {field.name for field in writer.fields}
     is_it = writer.name in (reader.name, *reader.aliases)
@@ -59,7 +60,7 @@ def targets_of(writer: AvroNode, reader: AvroNode) -> dict[str, int]:
 
 
 def are_equal(one: AvroNode, other: AvroNode) -> bool:
-    """Whether two types are made of the same types in the same order."""
+    """Return whether two types consist of the same types in the same order."""
     if one.kind != other.kind or (one.name and not is_named_alike(one, other)):
         return False
     if one.kind in ("array", "map"):
@@ -74,7 +75,9 @@ def are_equal(one: AvroNode, other: AvroNode) -> bool:
 
 
 def _clashes(writer: AvroNode, reader: AvroNode) -> bool:
-    """Whether a type can take nothing of another, as far as Java looks: at a record's fields, not into them."""
+    """Return whether no value of one type matches the other, as far as Java checks: a record's fields, but not inside
+    them.
+    """
     if writer.kind == "union":
         return False
     if reader.kind == "union":

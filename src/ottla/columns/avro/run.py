@@ -1,7 +1,8 @@
 """The loop that runs a program over values: bytes in, columns out.
 
 A position is checked against its end before every read, and a negative position is the reason why the value is bad; so
-malformed bytes cost their own row and are never read outside. `leaf` reads what has no structure, `run` the rest.
+malformed bytes make only their own row bad, and nothing outside the value is read. `leaf` reads values without
+structure, `run` the rest.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ _DAY_MICROS = 86_400_000_000
 
 @inlined
 def varint(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """A zigzag varint and the position after it."""
+    """Read a zigzag varint; return it and the position after it."""
     value = np.int64(0)
     shift = np.int64(0)
     while at < end:
@@ -82,7 +83,7 @@ def varint(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
 
 @inlined
 def choice(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """The number of a branch or symbol, and the position after it."""
+    """Read the number of a branch or symbol; return it and the position after it."""
     value, after = varint(data, at, end)
     if after - at >= INT_BYTES:
         if after - at > INT_BYTES:
@@ -94,7 +95,7 @@ def choice(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
 
 @inlined
 def number(op: Any, a: Any, b: Any, out: Out, column: Any, data: Bytes, at: Any, end: Any) -> Any:
-    """INT, LONG, TIME, and LONG as float or double; the position after it."""
+    """Read INT, LONG, TIME, and LONG as float or double; return the position after it."""
     begin = at
     value, at = varint(data, at, end)
     if at < 0:
@@ -130,7 +131,7 @@ def number(op: Any, a: Any, b: Any, out: Out, column: Any, data: Bytes, at: Any,
 
 @inlined
 def text(op: Any, a: Any, out: Out, column: Any, data: Bytes, at: Any, end: Any) -> Any:
-    """STRING, BYTES, FIXED; the position after it."""
+    """Read STRING, BYTES, FIXED; return the position after it."""
     size = a
     if op != FIXED:
         size, at = varint(data, at, end)
@@ -149,7 +150,7 @@ def text(op: Any, a: Any, out: Out, column: Any, data: Bytes, at: Any, end: Any)
 
 @inlined
 def decimal(out: Out, column: Any, limits: Longs, row: Any, size: Any, data: Bytes, at: Any, end: Any) -> Any:
-    """A big-endian number as 128 bits, if it is within the limits; the position after it."""
+    """Read a big-endian number as 128 bits, if it is within the limits; return the position after it."""
     if size < 0:
         size, at = varint(data, at, end)
         if at < 0:
@@ -185,7 +186,7 @@ def decimal(out: Out, column: Any, limits: Longs, row: Any, size: Any, data: Byt
 
 @inlined
 def plain(op: Any, a: Any, b: Any, code: AvroProgramCode, out: Out, column: Any, data: Bytes, at: Any, end: Any) -> Any:
-    """DOUBLE, FLOAT, BOOLEAN, ENUM; the position after it."""
+    """Read DOUBLE, FLOAT, BOOLEAN, ENUM; return the position after it."""
     if op == ENUM:
         value, at = choice(data, at, end)
         if at < 0:
@@ -206,7 +207,7 @@ def plain(op: Any, a: Any, b: Any, code: AvroProgramCode, out: Out, column: Any,
             return NOT_BOOLEAN
         out.a8[to] = data[at]
     elif op == FLOAT_TO_DOUBLE:
-        # The four bytes become a float in the entry's own place, which then holds the double.
+        # The four bytes become a float in the entry's own memory, which then gets the double.
         for index in range(4):
             out.a8[2 * to + index] = data[at + index]
         out.f64[to // 4] = np.float64(out.f32[to // 2])
@@ -218,7 +219,7 @@ def plain(op: Any, a: Any, b: Any, code: AvroProgramCode, out: Out, column: Any,
 
 @inlined
 def passed(op: Any, a: Any, data: Bytes, at: Any, end: Any) -> Any:
-    """The position after what is skipped."""
+    """Return the position after a value that is skipped."""
     size = a
     if op != SKIP_FIXED:
         begin = at
@@ -234,13 +235,15 @@ def passed(op: Any, a: Any, data: Bytes, at: Any, end: Any) -> Any:
 
 @inlined
 def block(data: Bytes, at: Any, end: Any, least: Any, free: Any, skipping: Any) -> tuple[Any, Any, Any]:
-    """The next block of a list: (items, position, items of no size so far). No items: the list is over."""
+    """Read the header of the next block of a list: (items, position, items of size zero so far). No items: the list is
+    over.
+    """
     while True:
         count, at = varint(data, at, end)
         if at < 0 or count == 0:
             return np.int64(0), at, free
         if count < 0:
-            size, at = varint(data, at, end)  # of the block, for those who pass over it
+            size, at = varint(data, at, end)  # size of the block, for readers that skip it
             if at < 0:
                 return np.int64(0), at, free
             if skipping:
@@ -262,7 +265,7 @@ def block(data: Bytes, at: Any, end: Any, least: Any, free: Any, skipping: Any) 
 
 @inlined
 def leaf(op: Any, a: Any, b: Any, code: AvroProgramCode, out: Out, column: Any, data: Bytes, at: Any, end: Any) -> Any:
-    """One instruction without structure; the position after it."""
+    """Run one instruction without structure; return the position after its value."""
     if op <= LONG_TO_DOUBLE:
         return number(op, a, b, out, column, data, at, end)
     if op <= FIXED:
@@ -276,7 +279,7 @@ def leaf(op: Any, a: Any, b: Any, code: AvroProgramCode, out: Out, column: Any, 
 
 @inlined
 def one(code: AvroProgramCode, values: Bytes, at: Any, end: Any, out: Out, stack: Longs) -> tuple[Any, Any]:
-    """One value: the position after it (or why it is bad), and the last instruction."""
+    """Read one value; return the position after it (or why it is bad), and the last instruction."""
     pc, level, free, data, table = 0, 0, np.int64(0), values, out.table
     value_at, value_end = at, end
     while True:
@@ -333,7 +336,8 @@ def one(code: AvroProgramCode, values: Bytes, at: Any, end: Any, out: Out, stack
 def run(
     code: AvroProgramCode, given: Payloads, out: Out, stack: Longs, row: int, outcomes: Longs, places: Longs
 ) -> Any:
-    """All values from `row` on: the row that found no room (everything before it is complete), or how many there are.
+    """Read all values from `row` on; return the row that found no room (all rows before it are complete), or the row
+    count.
 
     `outcomes` gets the reason of bad rows, `places` the instruction that failed.
     """

@@ -1,7 +1,7 @@
-"""Arrow types of Avro's: the mapping of Spark's `from_avro`, so that columns are interchangeable with its.
+"""Arrow types for Avro types: the mapping of Spark's `from_avro`, so that columns are interchangeable with Spark's.
 
-UUIDs, durations, times of day in milliseconds and timestamps in nanoseconds are what carries them (string, bytes, int,
-long), as there.
+As there, UUIDs, durations, times of day in milliseconds and timestamps in nanoseconds have the type that carries them
+(string, bytes, int, long).
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ _LOGICAL = {
 
 
 def is_nullable(node: AvroNode) -> bool:
-    """Whether there are nulls among its values."""
+    """Return whether values of the type may be null."""
     return node.kind == "null" or any(branch.kind == "null" for branch in node.branches)
 
 
 def without_null(node: AvroNode) -> tuple[AvroNode, ...]:
-    """The branches of a union that are not null."""
+    """Return the branches of a union that are not null."""
     return tuple(branch for branch in node.branches if branch.kind != "null")
 
 
 def is_members(node: AvroNode) -> bool:
-    """Whether a union is a struct of `member0`, `member1`, ... of which one is set."""
+    """Return whether a union becomes a struct of `member0`, `member1`, ... of which one is set."""
     return node.kind == "union" and len(without_null(node)) > 1 and merged_kind(node) is None
 
 
 def merged_kind(node: AvroNode) -> str | None:
-    """The one number type that a union of two number types is read as."""
+    """Return the number type that a union of two number types is read as, else None."""
     kinds = {branch.kind for branch in without_null(node)}
     if len(without_null(node)) == 2 and kinds in ({"int", "long"}, {"float", "double"}):
         return "long" if "long" in kinds else "double"
@@ -60,7 +60,7 @@ def merged_kind(node: AvroNode) -> str | None:
 
 
 def arrow_type(node: AvroNode) -> pa.DataType:
-    """The type of a node's column. Raises UnsupportedSchema."""
+    """Return the type of a node's column. Raises UnsupportedSchema."""
     if node.logical == "decimal":
         if node.precision > DECIMAL_DIGITS_MAX:
             raise UnsupportedSchema(f"a decimal has {node.precision} digits; columns hold {DECIMAL_DIGITS_MAX}")

@@ -1,20 +1,20 @@
-"""In which unit a number was written, and what becomes of it in a column that counts in another.
+"""The unit in which a time was written, and its conversion to a column that counts in another unit.
 
-Spark and Java look at the reader's logical type alone, and take what was written in milliseconds for microseconds.
-Here a moment stays what it was: columns hold microseconds, so both units fit. Any other change of unit is refused.
-A number without a logical type is in whatever unit the reader says, as it is there.
+Spark and Java use the reader's logical type alone, and take milliseconds for microseconds. Here a timestamp keeps its
+meaning: columns hold microseconds, so both units fit. Any other change of unit is refused. A number without a logical
+type is in the reader's unit, as it is in Spark and Java.
 """
 
 from __future__ import annotations
 
 from ottla.columns.avro.nodes import AvroNode
 
-# What moments in a unit are multiplied by in a column.
+# The factor from a timestamp's unit to that of its column.
 _MOMENTS = {"timestamp-millis": 1000, "timestamp-micros": 1}
 
 
 def factor(writer: AvroNode, reader: AvroNode) -> int | None:
-    """What a number of the writer's is multiplied by in a column of the reader's; None if it cannot be read as that."""
+    """Return the factor from the writer's number to the reader's column; None if it cannot be read as that."""
     was, is_now = writer.logical.removeprefix("local-"), reader.logical.removeprefix("local-")
     if not was or not is_now or was == is_now:
         return _MOMENTS.get(is_now, 1)

@@ -1,10 +1,10 @@
-"""The instructions that write columns as Avro: one row each of OP, COLUMN, A, B, and why a row cannot be written.
+"""The instructions that write columns as Avro (rows of OP, COLUMN, A, B), and the reasons for refused rows.
 
-`A` and `B` by instruction: LONG what to divide by; FIXED bytes; ENUM first symbol, symbols; DECIMAL bytes (-1: as few
-as it needs, after a length); IF_NULL branch to write and where to go on if the entry is null, OPTIONAL the same for a
-union of null and one other, whose branch it writes otherwise; MEMBERS first row of choices, members (one more row
-follows, for when none is set); CONSTANT begin and end of the bytes; LIST where to go on when empty; NEXT where the item
-begins.
+`A` and `B` by instruction: LONG divisor; FIXED bytes; ENUM first symbol, symbols; DECIMAL bytes (-1: as few as needed,
+after a length); IF_NULL branch to write and next instruction if the entry is null, OPTIONAL the same for a union of
+null and one other, whose branch it writes otherwise; MEMBERS first row of choices, members (one more row follows, for
+the case that none is set); CONSTANT begin and end of the bytes; LIST next instruction if it is empty; NEXT where the
+item begins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.columns.loops import Bytes, Longs
 
 OP, COLUMN, A, B = range(4)
 
-# Leaves first: what has no structure.
+# Leaves first: instructions for values without structure.
 INT, LONG, DOUBLE, FLOAT, BOOLEAN, BYTES, FIXED, ENUM, DECIMAL = range(9)
 OPTIONAL, IF_NULL, REQUIRED, CONSTANT, LIST, NEXT, MEMBERS, GO, DONE = range(9, 18)
 
@@ -30,8 +30,9 @@ REASONS = {
 
 
 class WriteCode(NamedTuple):
-    """What the loop sees of a program. `choices` has a row per member of a union: column, branch (-1: there is none),
-    where to go on."""
+    """The part of a program that the compiled loop reads. `choices` has a row per member of a union: column, branch
+    (-1: there is none), next instruction.
+    """
 
     lines: Longs
     choices: Longs
@@ -40,7 +41,7 @@ class WriteCode(NamedTuple):
 
 
 class WriteProgram(NamedTuple):
-    """A schema as instructions. `paths` names the column of each."""
+    """A schema as instructions. `paths` has the column's path of each."""
 
     code: WriteCode
     depth: int

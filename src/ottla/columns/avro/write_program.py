@@ -1,10 +1,10 @@
-"""From a schema and the type of columns to instructions that write them, and to how the columns are taken in.
+"""From a schema and the type of columns to instructions that write them, and to a function that takes the columns in.
 
 Rules:
-- Fields are found by name, as Spark finds them: upper and lower case are the same where that is not ambiguous.
-- One that the columns lack is written as its default, or as null where that is allowed.
+- Fields are found by name, as Spark finds them: regardless of case where that is not ambiguous.
+- A field without a column is written as its default, or as null where that is allowed.
 - A column that the schema does not have is an error: it would be lost silently.
-- What may be written as what is said in `write_types`, and decided here, before any row is seen.
+- `write_types` defines which types may be written as which; this is checked here, before any row is read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ Take = Callable[[pa.Array, Intake], None]
 
 
 def compile_write(node: AvroNode, of: pa.DataType) -> tuple[WriteProgram, Take]:
-    """The program that writes columns of a type by a schema, and what takes such columns in. Raises AvroMismatch."""
+    """Return the program that writes columns of a type by a schema, and the function that takes such columns in.
+    Raises AvroMismatch.
+    """
     compiler = _Compiler()
     take = compiler.root(node, of)
     return compiler.program(), take
@@ -70,7 +72,7 @@ class _Compiler:
         self._emit(ops.CONSTANT, -1, path, begin, len(self._constants))
 
     def _write(self, node: AvroNode, of: pa.DataType, nullable: bool, path: str, depth: int) -> Take:
-        """Instructions for one column. The number that it takes is the next one."""
+        """Add the instructions for one column, which gets the next number."""
         column = self._columns
         if pa.types.is_null(of) and not is_nullable(node):
             raise refused(of, node, path)
@@ -224,7 +226,7 @@ class _Compiler:
 
 
 def _matched(node: AvroNode, of: pa.DataType, path: str) -> dict[str, pa.Field]:
-    """The columns by the names of the fields that they are written to. Raises AvroMismatch."""
+    """Return the columns by the names of the fields that they are written to. Raises AvroMismatch."""
     before = f"{path}." if path else ""
     found: dict[str, pa.Field] = {}
     for column in of:

@@ -60,7 +60,7 @@ def put_varint(to: Bytes, at: Any, value: Any) -> Any:
 
 @inlined
 def put_bytes(to: Bytes, at: Any, source: Bytes, begin: Any, size: Any, sized: Any) -> Any:
-    """Write bytes, after their length if they are sized."""
+    """Write bytes, after their length if `sized` is set."""
     if len(to) - at < size + _VARINT_BYTES:
         return NO_ROOM
     if sized:
@@ -96,7 +96,7 @@ def put_decimal(to: Bytes, at: Any, low: Any, high: Any, size: Any) -> Any:
 
 @inlined
 def _byte(low: Any, high: Any, place: Any) -> Any:
-    """The byte of 128 bits at a place, counted from the lowest."""
+    """Return the byte of 128 bits at a place, counted from the lowest."""
     if place >= 8:
         return (high >> np.int64(8 * (place - 8))) & np.int64(255)
     return (low >> np.int64(8 * place)) & np.int64(255)
@@ -121,7 +121,7 @@ def put_symbol(
 
 @inlined
 def put_leaf(op: Any, a: Any, b: Any, code: WriteCode, given: In, column: Any, entry: Any, to: Bytes, at: Any) -> Any:
-    """One entry without structure; there is room for a number."""
+    """Write one entry without structure; there is room for a number."""
     place = given.table[column, BASE] + entry
     if op == INT:
         return put_varint(to, at, np.int64(given.a32[place]))
@@ -156,9 +156,9 @@ def is_null(given: In, column: Any, entry: Any) -> Any:
 
 @inlined
 def one(code: WriteCode, given: In, row: Any, to: Bytes, at: Any, stack: Longs) -> tuple[Any, Any]:
-    """One row: the position after it (or why it cannot be written), and the last instruction.
+    """Write one row; return the position after it (or why it cannot be written), and the last instruction.
 
-    The stack has two numbers for each list that is open: the entry it was found in, and where its items end.
+    The stack has two numbers for each open list: the entry that contains it, and where its items end.
     """
     pc, level, entry = 0, 0, row
     while True:
@@ -214,7 +214,7 @@ def one(code: WriteCode, given: In, row: Any, to: Bytes, at: Any, stack: Longs) 
 def write(
     code: WriteCode, given: In, prefix: Bytes, to: Bytes, ends: Ints, stack: Longs, row: int
 ) -> tuple[Any, Any, Any]:
-    """All rows from `row` on: (the row that failed or how many there are, why, the instruction)."""
+    """Write all rows from `row` on; return (the row that failed or the row count, the reason, the instruction)."""
     at = np.int64(ends[row])
     for index in range(row, len(ends) - 1):
         place = np.int64(0)

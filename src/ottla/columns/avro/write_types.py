@@ -1,13 +1,13 @@
-"""What may be written as what: for the type of a column and an Avro type, how entries become values.
+"""Which types of columns may be written as which Avro types, and how entries become values.
 
 The table is that of Spark's `to_avro`, and tests compare every cell with it (tests/columns/test_avro_spark.py).
 
 Rules:
-- Whole numbers are written as they are, whatever logical type is there: whoever has a number has counted its unit.
-- Moments know their unit. They are written in the unit of the schema (parts of a millisecond are cut off, downwards),
+- Integers are written as they are, whatever the logical type is: an integer is assumed to be in its unit already.
+- Timestamps have a unit. They are written in the unit of the schema (parts of a millisecond are cut off, downwards),
   in milliseconds where the schema has a plain long; where it has another kind of time, they are refused.
 - Where Spark refuses and no value could change, a column is written: into a wider number (not one that is a time), into
-  a decimal with more digits, as null where all that it holds is null.
+  a decimal with more digits, as null if all its values are null.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ottla.columns.names import sql_name
 
 
 class AvroMismatch(ValueError):
-    """Columns and schema do not go together."""
+    """Columns cannot be written by the schema."""
 
 
 class Way(NamedTuple):
-    """How a column is written: cast to `target`, which holds every value of it, then by an instruction."""
+    """How a column is written: cast to `target`, which can hold all its values, then by an instruction."""
 
     target: pa.DataType
     op: int
@@ -37,7 +37,7 @@ class Way(NamedTuple):
 _INTS = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
 _MICROS, _LOCAL_MICROS = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
 
-# What a kind of time is divided by, for each logical type of a long that takes it ("": none).
+# The divisor for each kind of time, by the logical type of a long that accepts it ("": none).
 _TIMES: dict[pa.DataType, dict[str, int]] = {
     _MICROS: {"": 1000, "timestamp-millis": 1000, "timestamp-micros": 1},
     _LOCAL_MICROS: {"": 1000, "local-timestamp-millis": 1000, "local-timestamp-micros": 1},
@@ -52,7 +52,7 @@ _PLAIN = {
 
 
 def way(of: pa.DataType, node: AvroNode, path: str) -> Way:
-    """How a column of a type is written as a value without structure. Raises AvroMismatch."""
+    """Return how a column of a type is written as a value without structure. Raises AvroMismatch."""
     plain = of.value_type if pa.types.is_dictionary(of) else of
     found = _null(node) if pa.types.is_null(plain) else _way(plain, node)
     if found is None:
@@ -61,7 +61,7 @@ def way(of: pa.DataType, node: AvroNode, path: str) -> Way:
 
 
 def refused(of: pa.DataType, node: AvroNode, path: str) -> AvroMismatch:
-    """The line that says which column, what it is, what the schema wants, and what to do."""
+    """Return the error that names the column, its type, the type in the schema, and what to do."""
     if node.kind in ("array", "map", "record"):
         remedy = "give it that shape"
     elif pa.types.is_nested(of):
@@ -111,7 +111,7 @@ def _bytes(of: pa.DataType, node: AvroNode) -> Way | None:
 
 
 def _null(node: AvroNode) -> Way | None:
-    """Of a column without any value: all that counts is that it is null."""
+    """Return how a column without any value is written: as null."""
     target = arrow_type(node)
     return _way(target, node)
 

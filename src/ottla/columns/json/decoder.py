@@ -1,6 +1,6 @@
-"""JSON payloads → columns: what joins schema, program, arena and loop.
+"""JSON payloads → columns: combines schema, program, arena and loop.
 
-The loop says which rows are bad; why one is bad is said by the same code that tells producers (`schemas.json`).
+The loop finds the rows that are bad; the reason comes from the code that checks records for producers (`schemas.json`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ottla.schemas.schema import SchemaSource
 
 
 class JsonDecoder:
-    """Values by a JSON schema."""
+    """Decodes values by a JSON schema."""
 
     def __init__(self, schema: SchemaSource) -> None:
         shape = shape_of(schema)
@@ -39,7 +39,7 @@ class JsonDecoder:
 
     @property
     def type(self) -> pa.DataType:
-        """A struct for objects; for others the type itself."""
+        """A struct for objects; for other schemas the type itself."""
         return self._root.type
 
     def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> DecodedColumns:
@@ -64,10 +64,10 @@ class JsonDecoder:
         return DecodedColumns(arena.array(), reasons)
 
     def _scratch(self, given: Payloads) -> JsonScratch:
-        """Memory that stays unused is never touched, so room for the worst case costs address space only."""
+        """Allocate memory for the worst case: unused memory is never touched, so it costs address space only."""
         largest = int((given.ends - given.begins).max(initial=0))
         largest = max(largest, 0)
-        # A value has a byte, and one before the next or behind it; but brackets that stay open have one byte each.
+        # Every value takes a byte, and one before the next or after it; but each open bracket takes only one byte.
         lines = largest // 2 + min(largest, JSON_DEPTH_MAX) + LINES_AHEAD
         nodes = len(self._code.lines) + len(self._code.fields)
         return JsonScratch(
@@ -92,7 +92,7 @@ class JsonDecoder:
 
 
 def decoder(writer: SchemaSource, reader: SchemaSource | None = None) -> JsonDecoder:
-    """Values as the reader's schema says; JSON names its fields, so the writer's is of no account.
+    """Return a decoder by the reader's schema; JSON has the names of fields, so the writer's schema is not used.
 
     Raises InvalidSchema, UnsupportedSchema.
     """

@@ -26,13 +26,15 @@ _LEAVES = {
 
 
 def derive_json(of: pa.DataType, name: str) -> SchemaSource:
-    """The schema to register for columns of a type. Raises UnsupportedSchema for what JSON cannot say."""
+    """Return the schema to register for columns of a type. Raises UnsupportedSchema for types without a JSON
+    equivalent.
+    """
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": name, **schema_of(of)}
     return SchemaSource(json.dumps(schema), SchemaType.JSON)
 
 
 def schema_of(of: pa.DataType) -> dict[str, Any]:
-    """The schema of values of a type. Fields that may be null may be absent; items that may be null may be null."""
+    """Return the schema of values of a type. Nullable fields may be absent; nullable items may be null."""
     kinds = pa.types
     if kinds.is_map(of):
         if not is_leaf(of.key_type):
@@ -51,7 +53,7 @@ def schema_of(of: pa.DataType) -> dict[str, Any]:
 
 
 def is_leaf(of: pa.DataType) -> bool:
-    """Whether values of a type have no parts."""
+    """Return whether values of a type have no parts."""
     return any(is_kind(of) for is_kind in _LEAVES)
 
 

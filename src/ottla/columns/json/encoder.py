@@ -1,13 +1,13 @@
-"""Columns → JSON payloads: the text of each column, for all rows at once, then all columns joined.
+"""Columns → JSON payloads: writes the text of each column, for all rows at once, then joins the columns.
 
 Rules:
-- Null fields are left out; a null row is no payload. What the schema requires must be there, and items may be null only
-  where it says so.
+- Null fields are left out; a null row has no payload. Required fields must not be null, and items may be null only
+  where the schema says so.
 - Times are text of RFC 3339, in UTC if they have a zone; bytes are base64; decimals are numbers with all their digits.
-  Keys of maps are the text that a value of their type would be.
-- A column is written as what it is: a number into a field of numbers, a time into one of times. Nothing is converted
-  to another unit: a time goes into no integer, and an integer into no time.
-- The same value is the same text, whatever stands in the rows beside it: keys rely on it.
+  A key of a map is the text of a value of its type.
+- A column is written as its own type: a number into a field of numbers, a time into one of times. Nothing is converted
+  to another unit: a time is not written as an integer, nor an integer as a time.
+- Equal values give equal text, whatever the other rows are: keys rely on it.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from ottla.schemas.json.fit import Unfit, check_of
 from ottla.schemas.json.shapes import JsonShape, ShapeKind, shape_of
 from ottla.schemas.schema import SchemaSource, SchemaType
 
-# The JSON text of each entry; null where it is.
+# Returns the JSON text of each entry; null where the entry is null.
 Write = Callable[[pa.Array], pa.Array]
 
 _CONTROL = r"[\x00-\x1f]"
 _TIME = "%Y-%m-%dT%H:%M:%S"
 _YEAR = "^(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-"
 _NULL = pa.scalar("null")
-_LONG_DIGITS = 18  # that surely fit 64 bits
+_LONG_DIGITS = 18  # that always fit 64 bits
 
 
 class JsonMismatch(ValueError):
-    """Columns that a schema has no place for, or a value that it cannot hold."""
+    """The schema has no field for a column, or cannot hold a value."""
 
 
 class _Unwritable(Exception):
-    """The entry at a place of an array cannot be written."""
+    """The entry at an index of an array cannot be written."""
 
     def __init__(self, at: int, path: str, why: str) -> None:
         super().__init__(at, path, why)
@@ -51,14 +51,14 @@ class _Unwritable(Exception):
 
 
 class JsonEncoder:
-    """Columns as JSON of one schema."""
+    """Encodes columns as JSON of one schema."""
 
     def __init__(self, schema: SchemaSource) -> None:
         self._shape = shape_of(schema)
         self._made: tuple[pa.DataType, Write] | None = None
 
     def fits(self, of: pa.DataType) -> None:
-        """Raises JsonMismatch, UnsupportedSchema if columns of a type cannot be written by this schema."""
+        """Raise JsonMismatch, UnsupportedSchema if columns of a type cannot be written by this schema."""
         self._write(of)
 
     def _write(self, of: pa.DataType) -> Write:
@@ -77,7 +77,9 @@ class JsonEncoder:
 
 
 def _writer(shape: JsonShape, of: pa.DataType, path: str) -> Write:
-    """What writes columns of a type as values of a shape. Raises JsonMismatch if they are none."""
+    """Return the function that writes columns of a type as values of a shape. Raises JsonMismatch if they do not
+    match.
+    """
     if pa.types.is_null(of):
         return lambda array: array.cast(pa.string())
     if shape.kind is ShapeKind.ANY:
@@ -147,7 +149,7 @@ def _objects(shape: JsonShape, of: pa.DataType, path: str) -> Write:
             if is_required and values.null_count:
                 _refuse(pc.and_(values.is_null(), array.is_valid()), below, "is null, which the schema does not allow")
             parts.append(pc.fill_null(pc.binary_join_element_wise(name, inner(values), ""), ""))
-        begun = pc.binary_replace_slice(pc.binary_join_element_wise(*parts, ""), 0, 1, "{")  # the first comma
+        begun = pc.binary_replace_slice(pc.binary_join_element_wise(*parts, ""), 0, 1, "{")  # replaces the first comma
         return _valid(array, pc.binary_join_element_wise(begun, "}", ""))
 
     return write
@@ -195,7 +197,7 @@ def _items(shape: JsonShape, of: pa.DataType, path: str) -> Write:
 
 
 def _ends(array: pa.Array) -> Any:
-    """Where the items of each list end, among those of all that are not null."""
+    """Return where the items of each list end, among the items of all lists that are not null."""
     return np.cumsum(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
@@ -261,7 +263,7 @@ def _quoted(array: pa.Array) -> pa.Array:
 
 
 def _checked(shape: JsonShape, path: str) -> Write:
-    """Text that must be a time, or bytes, already."""
+    """Return a function for text that must already be a time, or base64."""
     check = check_of(JsonShape(shape.kind))
 
     def write(array: pa.Array) -> pa.Array:
@@ -276,7 +278,7 @@ def _checked(shape: JsonShape, path: str) -> Write:
 
 
 def _bounded(of: pa.DataType, path: str) -> Write:
-    """Decimals that must be integers of 64 bits."""
+    """Return a function for decimals that must be integers of 64 bits."""
     most, least = (pa.scalar(Decimal(each), of) for each in (INT64_MAX, -INT64_MAX - 1))
 
     def write(array: pa.Array) -> pa.Array:
@@ -287,12 +289,12 @@ def _bounded(of: pa.DataType, path: str) -> Write:
 
 
 def _refuse(bad: pa.Array, path: str, why: str) -> None:
-    """Raises for the first entry that is bad, if one is."""
+    """Raise for the first entry that is bad, if there is one."""
     at = pc.index(pc.fill_null(bad, False), True).as_py()
     if at >= 0:
         raise _Unwritable(at, path, why)
 
 
 def encoder(schema: SchemaSource) -> JsonEncoder:
-    """See `JsonEncoder`. Raises InvalidSchema, UnsupportedSchema."""
+    """Return a `JsonEncoder`. Raises InvalidSchema, UnsupportedSchema."""
     return JsonEncoder(schema)

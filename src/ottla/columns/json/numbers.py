@@ -1,7 +1,7 @@
-"""Numbers of JSON text, exactly: integers of 64 bits however they are spelt, and the nearest doubles.
+"""Numbers of JSON text, exactly: integers of 64 bits in any spelling, and the nearest doubles.
 
-Most doubles have so few digits that one multiplication or division of exact doubles makes them. Those that have more
-are `HARD`: they are noted, and read together afterwards.
+Most doubles have so few digits that one multiplication or division of exact doubles gives the exact result. Numbers
+with more digits are `HARD`: they are collected, and converted together afterwards.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ FINE, NOT_WHOLE, TOO_LARGE, HARD = range(4)
 _LOWEST = -(2**63)
 _EXACT = 2**53
 _POWERS: Doubles = np.array([10.0**power for power in range(23)])
-# Digits of the least integer whose nearest double is infinity.
+# The digits of the least integer whose nearest double is infinity.
 _INFINITE: Bytes = np.frombuffer(str(2**1024 - 2**970).encode(), np.uint8)
 _FAR = np.int64(10**12)
 
 
 @compiled
 def exponent(text: Bytes, at: Any, end: Any) -> Any:
-    """The number behind an e, or one that is just as far from all that counts."""
+    """Return the number after an e; a very large one may be replaced by another that gives the same result."""
     negative = text[at] == 45
     if negative or text[at] == 43:
         at += 1
@@ -38,7 +38,7 @@ def exponent(text: Bytes, at: Any, end: Any) -> Any:
 
 @compiled
 def whole(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """An integer, and whether it is one: FINE, NOT_WHOLE or TOO_LARGE."""
+    """Return an integer, and whether it is one: FINE, NOT_WHOLE or TOO_LARGE."""
     negative = text[at] == 45
     if negative:
         at += 1
@@ -52,7 +52,7 @@ def whole(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
             plain = plain * 10 + digit
         if plain >= 0:
             return -plain if negative else plain, FINE
-    # Digits up to the last that is not 0, and the power of ten that follows them.
+    # The digits up to the last that is not 0, and the power of ten that follows them.
     last = np.int64(-1)
     power = np.int64(0)
     point = np.int64(-1)
@@ -74,7 +74,7 @@ def whole(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
     power += point - last - 1 if point > last else point - last
     if power < 0:
         return np.int64(0), NOT_WHOLE
-    value = np.int64(0)  # below zero, where there is one more
+    value = np.int64(0)  # negative, because there is one more negative number than positive ones
     for index in range(at, last + 1):
         if text[index] == 46:
             continue
@@ -96,7 +96,7 @@ def whole(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
 
 @compiled
 def double(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """A double, and whether it is one: FINE, HARD or TOO_LARGE."""
+    """Return a double, and whether it is one: FINE, HARD or TOO_LARGE."""
     negative = text[at] == 45
     if negative:
         at += 1
@@ -134,7 +134,7 @@ def double(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
 
 @compiled
 def is_infinite(text: Bytes, at: Any, stop: Any) -> bool:
-    """Whether digits, of which 309 would stand before the point, are too many for a double."""
+    """Return whether a number with 309 digits before the point is too large for a double."""
     place = np.int64(0)
     for index in range(at, stop):
         byte = text[index]
@@ -150,7 +150,7 @@ def is_infinite(text: Bytes, at: Any, stop: Any) -> bool:
 
 @compiled
 def gather(text: Bytes, hard: Longs, count: Any, chars: Bytes, ends: Any) -> None:
-    """Hard numbers' text, one after the other."""
+    """Copy the text of hard numbers, one after the other."""
     to = 0
     for row in range(count):
         for index in range(hard[row, 0], hard[row, 1]):
@@ -160,7 +160,7 @@ def gather(text: Bytes, hard: Longs, count: Any, chars: Bytes, ends: Any) -> Non
 
 
 def read_hard(text: Bytes, hard: Longs) -> Doubles:
-    """Numbers that have too many digits for one operation; `hard` says where they lie: (begin, end, ...)."""
+    """Convert numbers that have too many digits for one operation; `hard` has their places: (begin, end, ...)."""
     sizes = hard[:, 1] - hard[:, 0]
     chars, ends = np.empty(int(sizes.sum()), np.uint8), np.zeros(len(hard) + 1, np.int64)
     gather(text, hard, len(hard), chars, ends)

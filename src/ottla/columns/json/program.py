@@ -1,4 +1,4 @@
-"""A shape as what the loop walks by: a line per node, fields with their names, and where a name is looked up.
+"""A shape as the table that the loop follows: a line per node, fields with their names, and a hash table of the names.
 
 A line has OP (a `ShapeKind`, or ENTRY for an entry of a map), COLUMN and AFTER (the column, the first not below it),
 ITEM (the node of a list's or map's items) and, for a struct, FIRST and COUNT of its fields, SLOTS and MASK: its part of
@@ -22,7 +22,7 @@ ENTRY = len(ShapeKind)
 
 
 class JsonProgramCode(NamedTuple):
-    """What the loop sees."""
+    """The part of a program that the compiled loop reads."""
 
     lines: Longs
     fields: Longs
@@ -32,7 +32,7 @@ class JsonProgramCode(NamedTuple):
 
 @compiled
 def hash_of(text: Bytes, begin: Any, end: Any) -> Any:
-    """FNV-1a, of 32 bits."""
+    """Return the 32-bit FNV-1a hash."""
     made = np.int64(2166136261)
     for index in range(begin, end):
         made = (made ^ np.int64(text[index])) * 16777619 & 0xFFFFFFFF
@@ -47,7 +47,7 @@ class _Builder:
         self.names = bytearray()
 
     def add(self, shape: JsonShape, column: OutputColumn) -> int:
-        """The number of the node."""
+        """Add a node and return its number."""
         number = self._line(int(shape.kind), column)
         if shape.kind is ShapeKind.STRUCT:
             self._struct(shape, column, self.lines[number])
@@ -80,7 +80,7 @@ class _Builder:
 
 
 def program_of(shape: JsonShape, column: OutputColumn) -> JsonProgramCode:
-    """The program for a shape whose columns these are; it begins at line 0."""
+    """Return the program for a shape with these columns; it begins at line 0."""
     made = _Builder()
     made.add(shape, column)
     return JsonProgramCode(

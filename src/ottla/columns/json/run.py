@@ -1,7 +1,7 @@
-"""The loop that makes columns of JSON text: each value is scanned to a tape, then its parts are put where they belong.
+"""The loop that turns JSON text into columns: each value is scanned to a tape, then its parts are appended to columns.
 
-Work to do is kept on a stack: a node of the program and the tape's line with its value (-1: it is absent). So columns
-get their entries in order: what an item contains is done before the next item is begun.
+Pending work is on a stack: a node of the program and the tape's line with its value (-1: it is absent). So columns get
+their entries in order: the contents of an item are done before the next item begins.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ GOOD, UNFIT, NO_ROOM = np.int64(0), np.int64(-1), np.int64(-2)
 
 
 class JsonScratch(NamedTuple):
-    """Room to work in: what the largest value can need. `hard` collects numbers to be read afterwards (where their
-    text lies, column, entry), `counts` holds how many there are."""
+    """Working memory for the largest value. `hard` collects numbers to be converted afterwards (the place of their
+    text, column, entry), `counts` holds how many there are.
+    """
 
     tape: Longs
     chars: Bytes
@@ -63,7 +64,7 @@ class JsonScratch(NamedTuple):
 
 @inlined
 def is_name(code: JsonProgramCode, field: Any, chars: Bytes, begin: Any, end: Any) -> bool:
-    """Whether a string is the name of a field."""
+    """Return whether a string is the name of a field."""
     at = code.fields[field, NAME_BEGIN]
     if code.fields[field, NAME_END] - at != end - begin:
         return False
@@ -75,7 +76,7 @@ def is_name(code: JsonProgramCode, field: Any, chars: Bytes, begin: Any, end: An
 
 @compiled
 def field_of(code: JsonProgramCode, node: Any, chars: Bytes, begin: Any, end: Any, guess: Any) -> Any:
-    """The field of a name, counted from the struct's first; -1 if it has none. Fields mostly come in their order."""
+    """Return the field of a name, counted from the struct's first; -1 if there is none. Fields mostly come in order."""
     first = code.lines[node, FIRST]
     if guess < code.lines[node, COUNT] and is_name(code, first + guess, chars, begin, end):
         return guess
@@ -90,7 +91,7 @@ def field_of(code: JsonProgramCode, node: Any, chars: Bytes, begin: Any, end: An
 
 @compiled
 def struct(code: JsonProgramCode, node: Any, line: Any, top: Any, room: JsonScratch) -> Any:
-    """Lay the fields of an object on the stack; its new top. Of a name that is there twice the last counts."""
+    """Push the fields of an object on the stack; return its new top. Of a repeated name the last counts."""
     first, count = code.lines[node, FIRST], code.lines[node, COUNT]
     for field in range(first, first + count):
         room.places[field] = -1
@@ -111,7 +112,7 @@ def struct(code: JsonProgramCode, node: Any, line: Any, top: Any, room: JsonScra
 
 @compiled
 def reverse(work: Longs, begin: Any, end: Any) -> None:
-    """The first to be done comes last on the stack."""
+    """Reverse a part of the stack, so that its first entry is done first."""
     end -= 1
     while begin < end:
         work[begin, 0], work[end, 0] = work[end, 0], work[begin, 0]
@@ -122,7 +123,7 @@ def reverse(work: Longs, begin: Any, end: Any) -> None:
 
 @compiled
 def is_new(room: JsonScratch, line: Any, mask: Any) -> bool:
-    """Whether a name is none of those seen; it is one of them then."""
+    """Return whether a name has not been seen yet, and add it to those seen."""
     tape, chars = room.tape, room.chars
     begin, size = tape[line, BEGIN], tape[line, END] - tape[line, BEGIN]
     place = hash_of(chars, begin, begin + size) & mask
@@ -143,7 +144,7 @@ def is_new(room: JsonScratch, line: Any, mask: Any) -> bool:
 
 @compiled
 def items(code: JsonProgramCode, node: Any, line: Any, top: Any, room: JsonScratch) -> Any:
-    """Lay the items of an array, or the entries of an object, on the stack; its new top."""
+    """Push the items of an array, or the entries of an object, on the stack; return its new top."""
     tape, work = room.tape, room.work
     item = code.lines[node, ITEM]
     is_map = code.lines[node, OP] == MAP
@@ -170,7 +171,7 @@ def items(code: JsonProgramCode, node: Any, line: Any, top: Any, room: JsonScrat
 
 @compiled
 def compact(text: Bytes, at: Any, end: Any, out: Out, column: Any) -> Any:
-    """Append JSON text without the blanks between its parts."""
+    """Append JSON text without the whitespace between its parts."""
     table = out.table
     begin = table[column, DATA_COUNT]
     if begin + end - at > table[column, DATA_ROOM]:
@@ -200,7 +201,7 @@ def compact(text: Bytes, at: Any, end: Any, out: Out, column: Any) -> Any:
 
 @compiled
 def numeric(op: Any, text: Bytes, line: Any, room: JsonScratch, out: Out, column: Any) -> Any:
-    """LONG or DOUBLE."""
+    """Append a LONG or DOUBLE."""
     if room.tape[line, KIND] != NUMBER:
         return UNFIT
     at, end = room.tape[line, BEGIN], room.tape[line, END]
@@ -229,7 +230,7 @@ def numeric(op: Any, text: Bytes, line: Any, room: JsonScratch, out: Out, column
 
 @compiled
 def textual(op: Any, line: Any, room: JsonScratch, out: Out, column: Any) -> Any:
-    """A string, or what a string stands for."""
+    """Append a string, or the value that a string stands for."""
     chars = room.chars
     at, end = room.tape[line, BEGIN], room.tape[line, END]
     if op == BYTES:
@@ -260,7 +261,7 @@ def textual(op: Any, line: Any, room: JsonScratch, out: Out, column: Any) -> Any
 
 @inlined
 def leaf(op: Any, text: Bytes, line: Any, room: JsonScratch, out: Out, column: Any) -> Any:
-    """A value that is not null, and has no parts of its own in columns."""
+    """Append a value that is not null, and has no parts with columns of their own."""
     kind = room.tape[line, KIND]
     if op in (LONG, DOUBLE):
         return numeric(op, text, line, room, out, column)
@@ -281,7 +282,7 @@ def leaf(op: Any, text: Bytes, line: Any, room: JsonScratch, out: Out, column: A
 
 @compiled
 def fill(code: JsonProgramCode, text: Bytes, room: JsonScratch, out: Out) -> Any:
-    """Put the value on the tape into columns: GOOD, UNFIT or NO_ROOM."""
+    """Append the value on the tape to the columns; return GOOD, UNFIT or NO_ROOM."""
     work, tape, table = room.work, room.tape, out.table
     work[0, 0], work[0, 1] = 0, 0
     top = np.int64(1)
@@ -319,7 +320,9 @@ def fill(code: JsonProgramCode, text: Bytes, room: JsonScratch, out: Out) -> Any
 
 @compiled
 def run(code: JsonProgramCode, given: Payloads, room: JsonScratch, out: Out, row: Any, bad: Any) -> Any:
-    """All rows from `row` on; the row that has no room, or how many there are. `bad` says which have no columns."""
+    """Read all rows from `row` on; return the row that found no room, or the row count. `bad` marks rows that do not
+    fit.
+    """
     after = code.lines[0, BELOW]
     while row < len(given.begins):
         hard = room.counts[0]

@@ -1,8 +1,9 @@
-"""JSON text → a tape: each value and name in the order of the text, containers with where they end.
+"""JSON text → a tape: each value and name in the order of the text, containers with their ends.
 
-RFC 8259 and nothing more, as `schemas.json.payload` says in Python. The tape has a line per name or value: KIND, BEGIN,
-END and AFTER, the line after it and all that it contains. BEGIN and END of strings lie in `chars`, where all strings
-are copied with their escapes undone; those of other values in the text itself. A name is followed by its value.
+The grammar is RFC 8259 and nothing more, as `schemas.json.payload` implements it in Python. The tape has a line per
+name or value: KIND, BEGIN, END and AFTER, the line after it and all that it contains. BEGIN and END of strings are
+places in `chars`, to which all strings are copied with their escapes decoded; those of other values are places in the
+text itself. A name is followed by its value.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ KIND, BEGIN, END, AFTER = range(4)
 NULL, FALSE, TRUE, NUMBER, STRING, ARRAY, OBJECT = range(7)
 
 NOT_JSON = np.int64(-1)
-# So many lines are free on the tape whenever a value begins: for itself, and for a name within or behind it.
+# The tape has so many free lines whenever a value begins: for the value, and for a name inside or after it.
 LINES_AHEAD = 2
 
 _QUOTE, _BACKSLASH, _COMMA, _COLON = 34, 92, 44, 58
@@ -27,7 +28,7 @@ _QUOTE, _BACKSLASH, _COMMA, _COLON = 34, 92, 44, 58
 
 @inlined
 def blanks(text: Bytes, at: Any, end: Any) -> Any:
-    """The position of what is no blank."""
+    """Return the position of the next character that is not whitespace."""
     while at < end and (text[at] == 32 or text[at] == 10 or text[at] == 13 or text[at] == 9):
         at += 1
     return at
@@ -35,7 +36,7 @@ def blanks(text: Bytes, at: Any, end: Any) -> Any:
 
 @compiled
 def hex4(text: Bytes, at: Any, end: Any) -> Any:
-    """The number of four hexadecimal digits; -1 if they are none."""
+    """Return the number of four hexadecimal digits; -1 if they are not hexadecimal."""
     if at + 4 > end:
         return np.int64(-1)
     value = np.int64(0)
@@ -55,7 +56,7 @@ def hex4(text: Bytes, at: Any, end: Any) -> Any:
 
 @compiled
 def put_char(chars: Bytes, to: Any, code: Any) -> Any:
-    """A character as UTF-8; the position after it."""
+    """Write a character as UTF-8; return the position after it."""
     if code < 0x80:
         chars[to] = code
         return to + 1
@@ -72,7 +73,9 @@ def put_char(chars: Bytes, to: Any, code: Any) -> Any:
 
 @compiled
 def escape(text: Bytes, at: Any, end: Any, chars: Bytes, to: Any) -> tuple[Any, Any]:
-    """What stands behind a backslash: the positions behind it in the text (negative: no JSON) and in chars."""
+    """Decode the escape after a backslash; return the positions after it in the text (negative:
+    invalid) and in chars.
+    """
     if at >= end:
         return NOT_JSON, to
     kind = np.int64(text[at])
@@ -108,7 +111,9 @@ def escape(text: Bytes, at: Any, end: Any, chars: Bytes, to: Any) -> tuple[Any, 
 
 @compiled
 def string(text: Bytes, at: Any, end: Any, chars: Bytes, begin: Any) -> tuple[Any, Any]:
-    """A string whose first quote was passed: the positions behind it in the text (negative: no JSON) and in chars."""
+    """Read a string after its opening quote; return the positions after it in the text (negative: invalid) and in
+    chars.
+    """
     to = begin
     high = np.int64(0)
     while at < end:
@@ -133,7 +138,7 @@ def string(text: Bytes, at: Any, end: Any, chars: Bytes, begin: Any) -> tuple[An
 
 @inlined
 def digits(text: Bytes, at: Any, end: Any) -> Any:
-    """The position behind digits."""
+    """Return the position after digits."""
     while at < end and 48 <= text[at] <= 57:
         at += 1
     return at
@@ -141,7 +146,7 @@ def digits(text: Bytes, at: Any, end: Any) -> Any:
 
 @compiled
 def number(text: Bytes, at: Any, end: Any) -> Any:
-    """The position behind a number; negative if it is none."""
+    """Return the position after a number; negative if it is invalid."""
     if text[at] == 45:
         at += 1
     if at >= end:
@@ -168,7 +173,7 @@ def number(text: Bytes, at: Any, end: Any) -> Any:
 
 @compiled
 def literal(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """true, false or null: the position behind it (negative: none of them) and its kind."""
+    """Read true, false or null; return the position after it (negative: none of them) and its kind."""
     if at + 4 <= end and text[at] == 116 and text[at + 1] == 114 and text[at + 2] == 117 and text[at + 3] == 101:
         return at + 4, TRUE
     if at + 4 <= end and text[at] == 110 and text[at + 1] == 117 and text[at + 2] == 108 and text[at + 3] == 108:
@@ -180,7 +185,7 @@ def literal(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
 
 @compiled
 def name(text: Bytes, at: Any, end: Any, tape: Longs, line: Any, chars: Bytes, used: Any) -> tuple[Any, Any]:
-    """A name and its colon: the positions behind them in the text (negative: no JSON) and in chars."""
+    """Read a name and its colon; return the positions after them in the text (negative: invalid) and in chars."""
     at = blanks(text, at, end)
     if at >= end or text[at] != _QUOTE:
         return NOT_JSON, used
@@ -196,7 +201,7 @@ def name(text: Bytes, at: Any, end: Any, tape: Longs, line: Any, chars: Bytes, u
 
 @inlined
 def leaf(text: Bytes, at: Any, end: Any, tape: Longs, line: Any, chars: Bytes, used: Any) -> tuple[Any, Any]:
-    """A value that contains none: the positions behind it in the text (negative: no JSON) and in chars."""
+    """Read a value that is no container; return the positions after it in the text (negative: invalid) and in chars."""
     begin, kind, byte = at, NUMBER, text[at]
     if byte == _QUOTE:
         at, to = string(text, at + 1, end, chars, used)
@@ -212,10 +217,10 @@ def leaf(text: Bytes, at: Any, end: Any, tape: Longs, line: Any, chars: Bytes, u
 
 @compiled
 def scan(text: Bytes, at: Any, end: Any, tape: Longs, chars: Bytes, around: Longs) -> bool:
-    """Fill the tape; False if the text is no JSON. `around` is room for the containers around a value.
+    """Fill the tape; return False if the text is not JSON. `around` is memory for the containers around a value.
 
-    The tape is long enough for any text of its size. Should it not be, the text counts as bad: nothing is ever written
-    behind the tape's end.
+    The tape is long enough for any text of its size. If it were not, the text would count as bad: nothing is ever
+    written behind the tape's end.
     """
     line = np.int64(0)
     used = np.int64(0)
@@ -235,7 +240,7 @@ def scan(text: Bytes, at: Any, end: Any, tape: Longs, chars: Bytes, around: Long
             at = blanks(text, at + 1, end)
             if at >= end:
                 return False
-            if text[at] != byte + 2:  # `}` and `]` lie two behind their opening ones
+            if text[at] != byte + 2:  # the codes of `}` and `]` are two above their opening ones
                 if byte == 123:
                     at, used = name(text, at, end, tape, line, chars, used)
                     line += 1
@@ -247,7 +252,7 @@ def scan(text: Bytes, at: Any, end: Any, tape: Longs, chars: Bytes, around: Long
             line += 1
             if at < 0:
                 return False
-        # A value is complete, and with it maybe what is around it.
+        # A value is complete, and maybe also the containers around it.
         while True:
             at = blanks(text, at, end)
             if depth == 0:

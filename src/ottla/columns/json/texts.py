@@ -1,4 +1,4 @@
-"""Strings that mean something else: days, moments, bytes. What they may look like, `schemas.json.fit` says."""
+"""Strings that stand for other values: days, timestamps, bytes. `schemas.json.fit` defines their syntax."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ottla.columns.loops import Bytes, Longs, compiled
 _DAY_CHARS = 10
 _SECOND_MICROS = 1_000_000
 _DAYS_BEFORE: Longs = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365], np.int64)
-_BEFORE_1970 = 719_162  # days from 0001-01-01 on
+_BEFORE_1970 = 719_162  # days since 0001-01-01
 
 
 @compiled
 def figure(text: Bytes, at: Any, count: Any, end: Any) -> Any:
-    """The number of so many digits; -1 if they are none."""
+    """Return the number of `count` digits; -1 if they are not digits."""
     if at + count > end:
         return np.int64(-1)
     value = np.int64(0)
@@ -30,7 +30,7 @@ def figure(text: Bytes, at: Any, count: Any, end: Any) -> Any:
 
 @compiled
 def day(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """The days since 1970 of YYYY-MM-DD, and whether it is one."""
+    """Return the days from 1970 to YYYY-MM-DD, and whether it is a valid date."""
     none = (np.int64(0), False)
     if at + _DAY_CHARS > end or text[at + 4] != 45 or text[at + 7] != 45:
         return none
@@ -52,7 +52,7 @@ def day(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
 
 @compiled
 def clock(text: Bytes, at: Any, end: Any, gap: Any) -> tuple[Any, Any]:
-    """The seconds of HH:MM (or, without a gap, HHMM), and the position behind it; -1 if it is none."""
+    """Return the seconds of HH:MM (or, without a gap, HHMM), and the position after it; -1 if it is invalid."""
     hours, minutes = figure(text, at, 2, end), figure(text, at + 2 + gap, 2, end)
     if hours < 0 or hours > 23 or minutes < 0 or minutes > 59 or (gap and text[at + 2] != 58):
         return np.int64(0), np.int64(-1)
@@ -61,7 +61,9 @@ def clock(text: Bytes, at: Any, end: Any, gap: Any) -> tuple[Any, Any]:
 
 @compiled
 def moment(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """The microseconds since 1970 of a time, and whether it is one; finer parts of a second are cut off."""
+    """Return the microseconds from 1970 to a timestamp, and whether it is valid; finer parts of a
+    second are cut off.
+    """
     none = (np.int64(0), False)
     days, is_day = day(text, at, end)
     if not is_day:
@@ -106,7 +108,7 @@ def moment(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
 
 @compiled
 def sextet(byte: Any) -> Any:
-    """What a character of base64 stands for; -1 if it is none."""
+    """Return the value of a base64 character; -1 if it is none."""
     if 65 <= byte <= 90:
         return np.int64(byte) - 65
     if 97 <= byte <= 122:
@@ -120,7 +122,7 @@ def sextet(byte: Any) -> Any:
 
 @compiled
 def base64(text: Bytes, at: Any, end: Any) -> Any:
-    """Decode in place: how many bytes that makes; -1 if it is no base64."""
+    """Decode base64 in place; return the number of bytes, or -1 if it is invalid."""
     size = end - at
     if size % 4:
         return np.int64(-1)

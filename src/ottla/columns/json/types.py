@@ -20,7 +20,7 @@ _LEAVES = {
 
 
 def arrow_type(shape: JsonShape) -> pa.DataType:
-    """The type of the columns that hold values of a shape."""
+    """Return the type of the columns that hold values of a shape."""
     if shape.kind is ShapeKind.STRUCT:
         return pa.struct([pa.field(name, arrow_type(each)) for name, each in shape.fields])
     if shape.kind is ShapeKind.LIST:

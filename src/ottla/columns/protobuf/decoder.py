@@ -1,4 +1,4 @@
-"""Protobuf payloads → columns: what joins descriptors, tables, arena and loop."""
+"""Protobuf payloads → columns: combines descriptors, tables, arena and loop."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from ottla.schemas.schema import SchemaSource
 
 
 class ProtobufDecoder:
-    """Messages of one kind as columns. Fields are known by number, so what another version of the schema wrote is read
-    as it is: fields that are not in this one are passed over, those that were not written are absent."""
+    """Decodes messages of one type to columns. Fields are matched by number, so payloads of other versions of the
+    schema are read as they are: fields that are not in this version are skipped, fields that were not written are
+    absent.
+    """
 
     def __init__(self, message: Descriptor) -> None:
         self._class = GetMessageClass(message)
@@ -66,7 +68,9 @@ class ProtobufDecoder:
         return DecodedColumns(pa.concat_arrays([decoded, second]).take(pa.array(order)), reasons)
 
     def _written_anew(self, payload: bytes) -> bytes:
-        """A value in the library's plain form: messages merged, keys once, nothing unknown."""
+        """Parse a value and serialise it again in the library's plain form: messages merged, keys unique, nothing
+        unknown.
+        """
         message = self._class()
         message.ParseFromString(payload)
         if not message.IsInitialized():
@@ -90,7 +94,7 @@ class ProtobufDecoder:
 
 
 def _scratch(plan: MessagePlan, given: Payloads) -> ProtobufScratch:
-    # An entry of a map takes two bytes at least, and a table of keys has room for twice as many.
+    # An entry of a map takes at least two bytes, and a table of keys has room for twice as many.
     keys = int((given.ends - given.begins).max(initial=0)) if plan.maps else 0
     return ProtobufScratch(
         np.zeros((plan.depth + 1, 4), np.int64),
@@ -103,8 +107,8 @@ def _scratch(plan: MessagePlan, given: Payloads) -> ProtobufScratch:
 def decoder(
     writer: SchemaSource, reader: SchemaSource | None = None, message: str = "", indexes: tuple[int, ...] = ()
 ) -> ProtobufDecoder:
-    """What `writer` wrote, as columns of a message of `reader` (the first one unless named). `indexes`: which message
-    of the writer's file the values are, if they say so; it must be the same.
+    """Return a decoder of payloads of the schema `writer` to columns of a message of `reader` (default: the first
+    one). `indexes`: the message of the writer's file that the frames name, if they do; it must be the same.
 
     Raises InvalidSchema, UnsupportedSchema.
     """

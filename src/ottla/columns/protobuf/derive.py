@@ -29,7 +29,7 @@ _KEYS = ("bool", "int32", "int64", "string", "uint64")
 
 
 def derive_protobuf(of: pa.DataType, name: str) -> SchemaSource:
-    """The schema to register for columns of a type. Raises UnsupportedSchema for what Protobuf cannot say."""
+    """Return the schema to register for columns of a type. Raises UnsupportedSchema for types without an equivalent."""
     if not pa.types.is_struct(of):
         raise UnsupportedSchema(f"a Protobuf message has fields; {of} has none")
     body = _message(of, name)

@@ -1,6 +1,6 @@
 """Columns → Protobuf payloads, message by message through the library.
 
-The same value is the same bytes: entries of maps are written in the order of their keys.
+Equal values give equal bytes: entries of maps are written in the order of their keys.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Fill = Callable[[Any, Any], None]
 
 
 class ProtobufEncoder:
-    """Columns as messages of one kind. Null fields are left unset."""
+    """Encodes columns as messages of one type. Null fields are left unset."""
 
     def __init__(self, message: Descriptor) -> None:
         self._message = message
         self._class = GetMessageClass(message)
 
     def fits(self, of: pa.DataType) -> None:
-        """Raises ValueError if columns of a type cannot be written by this schema."""
+        """Raise ValueError if columns of a type cannot be written by this schema."""
         _number_type(of)
         _message_fill(self._message, of, "")
 
@@ -54,7 +54,9 @@ class ProtobufEncoder:
 
 
 def _rows(columns: pa.Array) -> list[Any]:
-    """Times as microseconds and dates as days: exact, and cheaper than Python's own. Raises ValueError."""
+    """Return the rows with times as microseconds and dates as days: exact, and cheaper than Python's own types. Raises
+    ValueError.
+    """
     plain = columns.cast(_number_type(columns.type))
     try:
         rows: list[Any] = plain.to_pylist()
@@ -86,7 +88,7 @@ def _number_type(of: pa.DataType) -> pa.DataType:
 
 
 def _message_fill(message: Descriptor, of: pa.DataType, path: str) -> Fill:
-    """What sets a message's fields from a dictionary of values. Raises ValueError."""
+    """Return the function that sets a message's fields from a dictionary of values. Raises ValueError."""
     if not pa.types.is_struct(of) or is_variant(of):
         there = f"the schema has the message {message.full_name} there"
         raise ValueError(f"{path or 'the value'} is {sql_name(of)}; {there}")
@@ -112,7 +114,7 @@ def _message_fill(message: Descriptor, of: pa.DataType, path: str) -> Fill:
 
 
 def _named(message: Descriptor, name: str, path: str) -> FieldDescriptor:
-    """The field of a name; whatever its case, as Spark finds it, if there is only one."""
+    """Return the field of a name; as in Spark, regardless of case if that is unambiguous."""
     found = message.fields_by_name.get(name)
     if found is None:
         alike = [field for field in message.fields if field.name.lower() == name.lower()]
@@ -202,7 +204,7 @@ def _list_fill(field: FieldDescriptor, of: pa.DataType, path: str) -> Fill:
 
 
 def _inner_fill(field: FieldDescriptor, of: pa.DataType, path: str) -> Fill:
-    """What sets a message that is a field, an item or an entry's value."""
+    """Return the function that sets a message that is a field, an item or an entry's value."""
     kind = field.message_type.full_name
     if kind == TIMESTAMP:
         if not pa.types.is_timestamp(of) or of.tz is None:
@@ -243,11 +245,13 @@ def _descriptor(schema: SchemaSource, message: str) -> Descriptor:
 
 
 def encoder(schema: SchemaSource, message: str = "") -> ProtobufEncoder:
-    """Columns as a message of a schema, the first one unless named. Raises InvalidSchema, UnsupportedSchema."""
+    """Return an encoder of columns as a message of a schema (default: the first one). Raises InvalidSchema,
+    UnsupportedSchema.
+    """
     return ProtobufEncoder(_descriptor(schema, message))
 
 
 def message_indexes(schema: SchemaSource, message: str) -> tuple[int, ...]:
-    """The path to a message in its file."""
+    """Return the path to a message in its file."""
     parsed = parse_protobuf(schema)
     return parsed.message_indexes(_descriptor(schema, message).full_name)

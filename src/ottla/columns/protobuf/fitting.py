@@ -1,10 +1,10 @@
-"""Which columns go into which fields of Protobuf, and how a value is written.
+"""Which columns may be written to which Protobuf fields, and how values are converted.
 
 Rules:
-- What a value is stays as it is: nothing is rounded, scaled, or taken for another unit. A number that its field does
-  not hold is an error of its row.
-- Where Spark's `to_protobuf` takes a pair it is taken here, unless values would be changed; integers and floating-point
-  numbers may also go into wider fields (integers into any, if they fit).
+- Values do not change: nothing is rounded, scaled, or taken for another unit. A number that does not fit its field is
+  an error of its row.
+- All pairs that Spark's `to_protobuf` accepts are accepted, unless values would change; integers and floating-point
+  numbers may also be written to wider fields (integers to any, if they fit).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _OTHERS = {
 
 
 def refused(field: FieldDescriptor, of: pa.DataType, path: str) -> ValueError:
-    """What to raise for a column that does not go into a field."""
+    """Return the error for a column that cannot be written to a field."""
     hint = ""
     if pa.types.is_timestamp(of) and of.tz is None:
         hint = "; cast it to TIMESTAMP, which says which moment is meant"
@@ -57,7 +57,9 @@ def refused(field: FieldDescriptor, of: pa.DataType, path: str) -> ValueError:
 
 
 def scalar(field: FieldDescriptor, of: pa.DataType, path: str) -> Convert | None:
-    """How a value of a column is set as a field's that is no message; None: as it is. Raises ValueError."""
+    """Return the conversion of a column's values for a field that is no message; None: no conversion. Raises
+    ValueError.
+    """
     kinds, kind = pa.types, field.type
     if kinds.is_null(of):
         return None
@@ -93,7 +95,7 @@ def scalar(field: FieldDescriptor, of: pa.DataType, path: str) -> Convert | None
 
 
 def _name(field: FieldDescriptor) -> str:
-    """What a field is, as a schema says it."""
+    """Return the type of a field, as a schema names it."""
     if field.message_type is None:
         return _INTEGERS.get(field.type) or _OTHERS[field.type]
     name: str = field.message_type.full_name
@@ -106,7 +108,7 @@ def _enum_by_name(field: FieldDescriptor) -> Convert:
     def convert(value: str) -> int:
         number = numbers.get(value)
         if number is None:
-            # A number that has no name is read as its digits.
+            # A number without a name is read as its digits.
             if field.enum_type.is_closed or not value.removeprefix("-").isdecimal():
                 raise ValueError(f"{field.full_name} has no value {value!r}")
             number = int(value)

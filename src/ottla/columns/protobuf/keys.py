@@ -1,7 +1,7 @@
-"""Whether a key is twice in a map: a leaf function of the compiled loop.
+"""Whether a map has a key twice: a leaf function of the compiled loop.
 
-The last entry of a key is the one that counts. Maps in which a key is twice are rare, and left to the library; here
-they are only found.
+The last entry of a key counts. Maps with a repeated key are rare, and the library decodes them; here they are only
+detected.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 from ottla.columns.loops import Longs, compiled, inlined
 from ottla.columns.shape import BASE, DATA, KIND, VAR, W1, W4, W8, Out
 
-_FEW = 8  # keys that are compared with each other; more of them go to a table by their hashes
-_PROBES_PER_KEY = 16  # keys whose hashes collide more than that were chosen so
+_FEW = 8  # so many keys are compared with each other; more go to a table by their hashes
+_PROBES_PER_KEY = 16  # keys with more collisions than that were chosen to collide
 
 
 @inlined
 def bytes_of(out: Out, column: Any, entry: Any) -> tuple[Any, Any]:
-    """Where the bytes of a key are, and how many."""
+    """Return where the bytes of a key are, and how many."""
     base = out.table[column, BASE] + entry
     kind = out.table[column, KIND]
     if kind == VAR:
@@ -31,7 +31,7 @@ def bytes_of(out: Out, column: Any, entry: Any) -> tuple[Any, Any]:
 
 @compiled
 def are_equal(out: Out, column: Any, one: Any, other: Any) -> bool:
-    """Whether two keys are the same."""
+    """Return whether two keys are equal."""
     at, size = bytes_of(out, column, one)
     other_at, other_size = bytes_of(out, column, other)
     if size != other_size:
@@ -44,7 +44,7 @@ def are_equal(out: Out, column: Any, one: Any, other: Any) -> bool:
 
 @compiled
 def maybe_twice(out: Out, column: Any, first: Any, after: Any, seen: Longs) -> bool:
-    """Whether some of the keys from `first` to `after` of a column are equal (or look as if they wanted to be)."""
+    """Return whether some of the keys from `first` to `after` of a column are equal (or collide too often to tell)."""
     if after - first <= _FEW:
         for one in range(first + 1, after):
             for other in range(first, one):

@@ -1,7 +1,8 @@
-"""The tables that a message becomes, and how a value can be bad.
+"""The tables that a message is compiled to, and the reasons for which a value is bad.
 
 A message is a row of `messages` (where its fields begin, how many), a field a row of `fields`, sorted by number within
-its message. What a field is when it is absent: null (-1), an error (-2), or a constant, decoded like what is there.
+its message. ABSENT is the value of an absent field: null (-1), an error (-2), or a constant, decoded like a present
+one.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ STRING, BYTES, MESSAGE, MOMENT, SPAN, HOLLOW = range(14, 20)
 VARINT, EIGHT, SIZED, GROUP, GROUP_END, FOUR = range(6)
 
 # Fields of a field. COLUMN: -1 for HOLLOW ones: messages in which there is no value, and extensions. LIST: the column
-# of the list (-1: not repeated). WRAPPED: the value is field 1 of a message. A and B: the rows of an enum's symbols;
-# A of a hollow field: 1 if it may be bad even if it is empty. CLOSED: numbers that an enum does not name are no
-# values of it. BELOW: the row of a message. ONEOF: its number within the message, or -1. MAP: it is a map. PACKS: its
-# values may come packed. ODD: it is closed, hollow, or in a oneof.
+# of the list (-1: not repeated). WRAPPED: the value is field 1 of a message. A and B: the rows of an enum's symbols; A
+# of a hollow field: 1 if it may be bad even if it is empty. CLOSED: numbers without a name in the enum are not values
+# of it. BELOW: the row of a message. ONEOF: its number within the message, or -1. MAP: it is a map. PACKS: its values
+# may be packed. ODD: it is closed, hollow, or in a oneof.
 NUMBER, KIND, COLUMN, LIST, WIRE, ABSENT, WRAPPED, BELOW, A, B, CLOSED, ONEOF, MAP, PACKS, ODD = range(15)
 FIELD_COLUMNS = 15
 # ENTRY: the message is an entry of a map.
@@ -30,7 +31,7 @@ FIRST, COUNT, ENTRY = range(3)
 MESSAGE_COLUMNS = 3
 NULL, REQUIRED = -1, -2
 
-# Positions below zero are reasons. JUDGE is none: what is meant is left to the library.
+# Negative positions are reasons for which a value is bad. JUDGE is none: the library decodes the value.
 SHORT, LONG_VARINT, NOT_UTF8, BAD_TAG, TOO_LARGE, MISSING, NO_ROOM, JUDGE, BAD_GROUP, TOO_MANY = range(-1, -11, -1)
 REASONS = {
     SHORT: "the value ends too early",
@@ -42,12 +43,12 @@ REASONS = {
     BAD_GROUP: "a group does not end, or is nested too deep",
     TOO_MANY: "the messages in it would take too much memory",
 }
-# What is bad in an entry of a map only if no later one has the same key.
+# Errors in an entry of a map that do not count if a later entry has the same key.
 PASSING = (NOT_UTF8, TOO_LARGE, MISSING)
 
 
 class Tables(NamedTuple):
-    """What the loop sees of a message. `symbols`: number, begin and size in `constants`."""
+    """The part of a plan that the compiled loop reads. `symbols`: number, begin and size in `constants`."""
 
     messages: Longs
     fields: Longs
@@ -56,8 +57,9 @@ class Tables(NamedTuple):
 
 
 class MessagePlan(NamedTuple):
-    """A message as tables. `width`: the most fields of one message; `depth`: of messages in each other; `maps`: whether
-    there are any."""
+    """A message as tables. `width`: the most fields of one message; `depth`: of nested messages; `maps`: whether there
+    are maps.
+    """
 
     tables: Tables
     width: int
@@ -66,8 +68,9 @@ class MessagePlan(NamedTuple):
 
 
 class ProtobufScratch(NamedTuple):
-    """What the loop notes while it reads one value: the messages that it is in, where their fields are, the groups that
-    it is in, and which keys of a map it has seen."""
+    """Working memory for one value: the messages that contain the position, the places of their fields, the groups
+    that contain the position, and the keys seen in a map.
+    """
 
     frames: Longs
     places: Longs

@@ -1,4 +1,4 @@
-"""From a message's descriptor to tables: which field goes to which column, and what it is when it is absent."""
+"""From a message's descriptor to tables: the column of each field, and its value when it is absent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KINDS = {
 
 
 def kind_of(field: FieldDescriptor) -> tuple[int, FieldDescriptor]:
-    """The kind of a field's values, and the field that holds them: for wrappers the one inside."""
+    """Return the kind of a field's values, and the field that holds them: for wrappers the one inside."""
     if field.message_type is None:
         return KINDS[field.type], field
     name = field.message_type.full_name
@@ -51,7 +51,7 @@ def kind_of(field: FieldDescriptor) -> tuple[int, FieldDescriptor]:
 
 
 def make_plan(message: Descriptor, root: OutputColumn, outline: Outline) -> MessagePlan:
-    """The tables that read a message into columns."""
+    """Return the tables that read a message into columns."""
     planner = _Planner(outline)
     planner.message(message, root.below, 0)
     tables = Tables(
@@ -90,7 +90,7 @@ class _Planner:
         return number
 
     def _hollow(self, field: FieldDescriptor) -> list[int]:
-        """A field without a column: it is only looked at whether it is good."""
+        """Add a field without a column: its value is only checked."""
         row = self._row(field, ops.HOLLOW)
         row[ops.COLUMN], row[ops.LIST] = -1, -1
         row[ops.A] = int(field.is_extension or field.message_type.full_name in self._outline.requiring)
@@ -129,7 +129,7 @@ class _Planner:
         if field.is_repeated:
             return ops.NULL
         if owner.GetOptions().map_entry:
-            return 0  # a key or value that is not there has its default, a message that of all its fields
+            return 0  # an absent key or value has its default, an absent message the defaults of its fields
         if field.has_default_value:
             begin = len(self.constants)
             self.constants += wire_bytes(kind, field.default_value)
@@ -155,18 +155,18 @@ class _Planner:
 
 
 def _can_be_bad(extension: FieldDescriptor) -> bool:
-    """Whether the library looks into an extension: those have no columns, but may be bad."""
+    """Return whether the library checks the contents of an extension: extensions have no columns, but may be bad."""
     is_text = extension.type in (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
     return extension.message_type is not None or (extension.is_repeated and not is_text)
 
 
 def varint(value: int) -> bytes:
-    """A number as Protobuf's variable-length one: 64 bits, two's complement."""
+    """Return a number as a Protobuf varint: 64 bits, two's complement."""
     return uvarint_bytes(value & (2**64 - 1))
 
 
 def wire_bytes(kind: int, value: Any) -> bytes:
-    """A value as it is behind its tag."""
+    """Return a value as it is encoded after its tag."""
     if kind in (ops.SINT32, ops.SINT64):
         return zigzag_bytes(value)
     if kind <= ops.ENUM:

@@ -1,11 +1,11 @@
 """The loop that reads messages into columns: bytes in, columns out.
 
-A message is read in two passes: first where each of its fields is (the last one counts; a member of a oneof takes the
-place of the others), then field by field, so that every column gets its entries in order. Messages in messages are a
-stack of frames.
+A message is read in two passes: the first finds the place of each field (the last occurrence counts; a member of a
+oneof replaces the others), the second reads field by field, so that every column gets its entries in order. Nested
+messages are a stack of frames.
 
-What is rare is left to the library (JUDGE), which writes the value anew in its plain form: messages that are there
-twice and merged, keys that are twice in a map, entries of maps with more than key and value, messages without columns
+Rare cases are left to the library (JUDGE), which serialises the value again in its plain form: messages that occur
+twice and are merged, repeated keys of a map, entries of maps with more than key and value, messages without columns
 that are not empty.
 """
 
@@ -59,7 +59,7 @@ from ottla.columns.shape import AFTER, BASE, Out
 from ottla.columns.shape import COUNT as ENTRIES
 from ottla.model.limits import COLUMN_CELLS_PER_VALUE_MAX, PROTOBUF_PAYLOAD_DEPTH_MAX
 
-# A frame: the message, where it ends, the field to be read next, and where in a repeated one.
+# A frame: the message, its end, the next field to read, and the position in a repeated one.
 MESSAGE_ROW, END, NEXT, CURSOR = range(4)
 DEPTH_MAX = PROTOBUF_PAYLOAD_DEPTH_MAX
 CELLS_MAX = COLUMN_CELLS_PER_VALUE_MAX
@@ -67,7 +67,7 @@ CELLS_MAX = COLUMN_CELLS_PER_VALUE_MAX
 
 @inlined
 def field_of(tables: Tables, message: Any, number: Any, guess: Any) -> Any:
-    """The place of a field within its message, -1 if it has none; it is probably the guessed one."""
+    """Return the index of a field within its message, -1 if there is none; `guess` is probably right."""
     first, count = tables.messages[message, FIRST], tables.messages[message, COUNT]
     if guess < count and tables.fields[first + guess, NUMBER] == number:
         return guess
@@ -83,7 +83,7 @@ def field_of(tables: Tables, message: Any, number: Any, guess: Any) -> Any:
 
 @compiled
 def is_named(tables: Tables, row: Any, data: Bytes, at: Any, end: Any) -> Any:
-    """Whether the number at a position is a value of a closed enum."""
+    """Return whether the number at a position is a value of a closed enum."""
     value, at = read_varint(data, at, end)
     return at >= 0 and symbol_of(tables, tables.fields[row, A], tables.fields[row, B], low32(value)) >= 0
 
@@ -101,8 +101,7 @@ def settle(
     base: Any,
     plain: Any,
 ) -> Any:
-    """Take an ODD field, that is here once more or for the first time: 1 if it counts, 0 if it is passed over like an
-    unknown one, JUDGE."""
+    """Handle an occurrence of an ODD field; return 1 if it counts, 0 if it is skipped like an unknown one, or JUDGE."""
     fields, first = tables.fields, tables.messages[message, FIRST]
     row = first + field
     if fields[row, CLOSED] == 1 and wire == VARINT and not is_named(tables, row, data, at, end):
@@ -127,10 +126,11 @@ def locate(
     depth: Any,
     plain: Any,
 ) -> Any:
-    """Where the fields of a message are: `places` from `base` on (of repeated ones, the first tag; -1 for none).
+    """Find the fields of a message and store their places in `places` from `base` on (of repeated fields, the first
+    tag; -1 if absent).
 
-    `depth`: how many groups may be in each other; `plain`: the library wrote the value. A negative answer is why the
-    message is bad.
+    `depth`: how deep groups may be nested; `plain`: the library wrote the value. A negative result is why the message
+    is bad.
     """
     fields, places = tables.fields, scratch.places
     first, count = tables.messages[message, FIRST], tables.messages[message, COUNT]
@@ -171,15 +171,18 @@ def locate(
 
 @inlined
 def is_heavy(tables: Tables, row: Any) -> Any:
-    """Whether it does not do to look at the last one of a field: messages are merged, and all strings are checked."""
+    """Return whether the last occurrence of a field does not suffice: messages are merged, and all strings are
+    checked.
+    """
     kind = tables.fields[row, KIND]
     return kind == STRING or (kind >= MESSAGE and kind != HOLLOW) or tables.fields[row, WRAPPED] == 1
 
 
 @compiled
 def leave_oneof(tables: Tables, first: Any, count: Any, row: Any, places: Longs, base: Any) -> Any:
-    """Take back the other members of a oneof. True if one of them is more than a number: what was said of it is gone,
-    which only matters if it comes again or is bad, and then the library knows."""
+    """Remove the other members of a oneof. Return True if one of them is more than a number: its first occurrence is
+    lost, which only matters if it occurs again or is bad, and then the library decides.
+    """
     gone = False
     for other in range(count):
         alike = tables.fields[first + other, ONEOF] == tables.fields[row, ONEOF]
@@ -191,11 +194,13 @@ def leave_oneof(tables: Tables, first: Any, count: Any, row: Any, places: Longs,
 
 @compiled
 def scalars(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any, groups: Longs, depth: Any) -> Any:
-    """Append all values of a repeated field, from its first tag on: packed or one by one. All tags are good."""
+    """Append all values of a repeated field, from its first tag on: packed or one by one. `locate` has checked the
+    tags.
+    """
     fields = tables.fields
     number, wire, closed, wrapped = fields[row, NUMBER], fields[row, WIRE], fields[row, CLOSED], fields[row, WRAPPED]
     packs = fields[row, PACKS] == 1
-    packed_to = np.int64(-1)  # where the packed values end that we are in
+    packed_to = np.int64(-1)  # end of the current packed values
     while 0 <= at < end:
         tag, mine = wire, True
         if at >= packed_to:
@@ -222,8 +227,9 @@ def scalars(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any, 
 def next_message(
     tables: Tables, row: Any, data: Bytes, at: Any, end: Any, groups: Longs, depth: Any
 ) -> tuple[Any, Any, Any]:
-    """The next message of a repeated field, from a tag on: (position, size, the position after it), or a size of -1 if
-    there is none. `locate` has been here before, so there are only good tags."""
+    """Return the next message of a repeated field, from a tag on: (position, size, the position after it), or a size
+    of -1 if there is none. `locate` has checked the tags.
+    """
     while 0 <= at < end:
         tag, at = read_tag(data, at, end)
         if tag >> 3 == tables.fields[row, NUMBER] and tag & 7 == tables.fields[row, WIRE]:
@@ -235,7 +241,7 @@ def next_message(
 
 @inlined
 def inside(tables: Tables, row: Any, data: Bytes, at: Any, end: Any, groups: Longs, depth: Any) -> tuple[Any, Any, Any]:
-    """Where the message of a field is, from behind its tag on: (position, size, the position after it)."""
+    """Return the place of a field's message, from behind its tag on: (position, size, the position after it)."""
     if tables.fields[row, WIRE] == GROUP:
         until, after = pass_group(data, at, end, tables.fields[row, NUMBER], groups, depth)
         return np.int64(at), until - at, after
@@ -245,7 +251,7 @@ def inside(tables: Tables, row: Any, data: Bytes, at: Any, end: Any, groups: Lon
 
 @inlined
 def single(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any, groups: Longs, depth: Any) -> Any:
-    """Append a field that is no message, at its place or (-1) absent; a negative answer is why not."""
+    """Append a field that is no message, at its place or (-1) absent; a negative result is why it is bad."""
     fields = tables.fields
     column, absent, wrapped = fields[row, COLUMN], fields[row, ABSENT], fields[row, WRAPPED]
     if at < 0 and absent == REQUIRED:
@@ -261,7 +267,7 @@ def single(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any, g
 
 @inlined
 def end_list(tables: Tables, row: Any, out: Out, scratch: ProtobufScratch, plain: Any) -> Any:
-    """Note where a list ends, which all of its items are in; JUDGE if it is a map with a key that is there twice."""
+    """Set the end of a list after all of its items; return JUDGE if it is a map with a repeated key."""
     items = tables.fields[row, LIST]
     place = out.table[items, BASE] + out.table[items, ENTRIES]
     after = out.table[items + 1, ENTRIES]
@@ -277,7 +283,7 @@ def end_list(tables: Tables, row: Any, out: Out, scratch: ProtobufScratch, plain
 def one(
     tables: Tables, data: Bytes, at: Any, end: Any, out: Out, scratch: ProtobufScratch, width: Any, plain: Any
 ) -> Any:
-    """One value; a negative answer is why it is bad."""
+    """Read one value; a negative result is why it is bad."""
     level, fields, frames, groups = -1, tables.fields, scratch.frames, scratch.groups
     message, column, reached, cells = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     below, size = np.int64(at), np.int64(end - at)  # the message to be opened, if any
@@ -342,7 +348,8 @@ def run(
     plain: bool,
     outcomes: Longs,
 ) -> Any:
-    """All values from `row` on: the row that found no room (everything before it is complete), or how many there are.
+    """Read all values from `row` on; return the row that found no room (all rows before it are complete), or the row
+    count.
 
     `plain`: the library wrote them. `outcomes` gets the reason of bad rows.
     """

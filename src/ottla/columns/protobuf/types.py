@@ -1,12 +1,12 @@
-"""Arrow types of Protobuf's: the mapping of Spark's `from_protobuf` with unsigned numbers widened, wrappers unwrapped
-and default values given (its options `upcast.unsigned.ints`, `unwrap.primitive.wrapper.types`, `emit.default.values`).
+"""Arrow types for Protobuf types: the mapping of Spark's `from_protobuf` with its options `upcast.unsigned.ints`,
+`unwrap.primitive.wrapper.types` and `emit.default.values`: unsigned numbers widened, wrappers unwrapped, defaults set.
 
 Rules:
-- A field is null where the message does not say: unset messages, members of oneofs, `optional` fields, wrappers. Other
-  fields have their default.
+- A field is null if its presence is tracked and it is absent: messages, members of oneofs, `optional` fields, wrappers.
+  Other absent fields have their default.
 - A message in which there is no value (it has no fields, or only such messages) has no column, and neither has a map
   of such messages.
-- Messages inside themselves have no columns that would do: `outline_of` refuses them.
+- Recursive messages have no columns: `outline_of` refuses them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def is_map(field: FieldDescriptor) -> bool:
 
 
 class Outline(NamedTuple):
-    """What is to be known of the messages in a message before it has columns, by their full names.
+    """Facts about the messages nested in a message that are needed before it gets columns, by their full names.
 
     `hollow`: there is no value in them, so they have no column. `requiring`: they have required fields, or messages
     that do.
@@ -61,12 +61,12 @@ class Outline(NamedTuple):
     requiring: frozenset[str]
 
     def is_hollow(self, field: FieldDescriptor) -> bool:
-        """Whether a field is a message, or a map of messages, in which there is no value."""
+        """Return whether a field is a message, or a map of messages, in which there is no value."""
         return field.message_type is not None and field.message_type.full_name in self.hollow
 
 
 def outline_of(message: Descriptor) -> Outline:
-    """Raises UnsupportedSchema for messages inside themselves, and for more messages in each other than are read."""
+    """Return the outline of a message. Raises UnsupportedSchema if it is recursive or too deeply nested."""
     depths: dict[str, int] = {}
     hollow: set[str] = set()
     requiring: set[str] = set()
@@ -93,7 +93,7 @@ def outline_of(message: Descriptor) -> Outline:
 
 
 def message_type(message: Descriptor, outline: Outline) -> pa.DataType:
-    """The struct of a message. Raises UnsupportedSchema."""
+    """Return the struct type of a message. Raises UnsupportedSchema."""
     return _Types(outline).struct(message)
 
 

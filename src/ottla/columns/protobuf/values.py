@@ -1,4 +1,4 @@
-"""Values of Protobuf are appended to columns: leaf functions of the compiled loop."""
+"""Functions that append Protobuf values to columns: leaf functions of the compiled loop."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def push_number(out: Out, column: Any, value: Any) -> Any:
 
 @inlined
 def low32(value: Any) -> Any:
-    """The number that the lower 32 bits are."""
+    """Return the lower 32 bits as a signed number."""
     return ((value & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
 
 
 @compiled
 def symbol_of(tables: Tables, first: Any, count: Any, value: Any) -> Any:
-    """The row of the symbol of an enum's number; -1 if it has no name."""
+    """Return the row of the symbol of an enum's number; -1 if it has no name."""
     low, high = first, first + count
     while low < high:
         middle = (low + high) // 2
@@ -92,7 +92,7 @@ def symbol_of(tables: Tables, first: Any, count: Any, value: Any) -> Any:
 
 @compiled
 def push_enum(tables: Tables, first: Any, count: Any, out: Out, column: Any, value: Any) -> Any:
-    """Append the name of an enum's number; of one that has no name, the number. False without room."""
+    """Append the name of an enum's number; the number itself if it has no name. False without room."""
     symbol = symbol_of(tables, first, count, value)
     if symbol >= 0:
         begin, size = tables.symbols[symbol, 1], tables.symbols[symbol, 2]
@@ -102,7 +102,7 @@ def push_enum(tables: Tables, first: Any, count: Any, out: Out, column: Any, val
 
 @inlined
 def push_varint(kind: Any, a: Any, b: Any, tables: Tables, out: Out, column: Any, value: Any) -> Any:
-    """Append what a varint is; False without room."""
+    """Append a varint as a value of its kind; False without room."""
     if kind == ENUM:
         return push_enum(tables, a, b, out, column, low32(value))
     entry = take(out, column)
@@ -111,7 +111,7 @@ def push_varint(kind: Any, a: Any, b: Any, tables: Tables, out: Out, column: Any
     to = out.table[column, BASE] + entry
     if kind == INT32:
         out.a32[to] = low32(value)
-    elif kind == SINT32:  # its 32 bits are taken first: what is left of a longer one is another number
+    elif kind == SINT32:  # only its lower 32 bits are decoded, because the rest of a longer one would change the number
         value = value & np.int64(0xFFFFFFFF)
         out.a32[to] = (value >> np.int64(1)) ^ -(value & np.int64(1))
     elif kind == SINT64:
@@ -129,7 +129,7 @@ def push_varint(kind: Any, a: Any, b: Any, tables: Tables, out: Out, column: Any
 
 @inlined
 def push_fixed(kind: Any, out: Out, column: Any, data: Bytes, at: Any, end: Any) -> Any:
-    """Append 4 or 8 bytes as what they are; the position after them."""
+    """Append 4 or 8 bytes as a value of their kind; return the position after them."""
     size = 4 if kind in (FLOAT, FIXED32, SFIXED32) else 8
     if end - at < size:
         return SHORT
@@ -151,7 +151,9 @@ def push_fixed(kind: Any, out: Out, column: Any, data: Bytes, at: Any, end: Any)
 
 @compiled
 def push_time(out: Out, column: Any, data: Bytes, at: Any, end: Any, groups: Longs, depth: Any) -> Any:
-    """Append a Timestamp or Duration (the message from `at` to `end`) as microseconds; a negative answer is why not."""
+    """Append a Timestamp or Duration (the message from `at` to `end`) as microseconds; a negative result is why it is
+    bad.
+    """
     seconds_at, bad = find(data, at, end, 1, VARINT, groups, depth)
     if bad < 0:
         return bad
@@ -162,7 +164,7 @@ def push_time(out: Out, column: Any, data: Bytes, at: Any, end: Any, groups: Lon
     if nanos_at >= 0:
         nanos, _ = read_varint(data, nanos_at, end)
         nanos = low32(nanos)
-    # What is less than a microsecond is cut off towards zero, as Java does.
+    # Parts of a microsecond are cut off towards zero, as Java does.
     micros = nanos // 1000 if nanos >= 0 else -(-nanos // 1000)
     if seconds > _SECONDS_MAX or seconds < -_SECONDS_MAX:
         return TOO_LARGE
@@ -180,7 +182,9 @@ def push_time(out: Out, column: Any, data: Bytes, at: Any, end: Any, groups: Lon
 def push_value(
     tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any, wrapped: Any, groups: Longs, depth: Any
 ) -> Any:
-    """Append the value of a field at a position; the position after it. `depth`: how much deeper groups may be."""
+    """Append the value of a field at a position; return the position after it. `depth`: how much
+    deeper groups may be.
+    """
     fields = tables.fields
     kind, column = fields[row, KIND], fields[row, COLUMN]
     after = np.int64(-1)

@@ -26,7 +26,7 @@ _TAG_MAX = 2**32 - 1
 
 @inlined
 def _read(data: Bytes, at: Any, end: Any, bits_max: Any) -> tuple[Any, Any]:
-    """A number of no more than so many bits, seven to a byte, and the position after it."""
+    """Read a number of at most `bits_max` bits, seven to a byte; return it and the position after it."""
     value = np.int64(0)
     shift = np.int64(0)
     while at < end:
@@ -43,19 +43,19 @@ def _read(data: Bytes, at: Any, end: Any, bits_max: Any) -> tuple[Any, Any]:
 
 @inlined
 def read_varint(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """64 bits and the position after them."""
+    """Read a varint of 64 bits; return it and the position after it."""
     return _read(data, at, end, 70)
 
 
 @inlined
 def read_short(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """A tag or a length, and the position after it: no more than 5 bytes, as the library has it."""
+    """Read a tag or a length; return it and the position after it. It has at most 5 bytes, as in the library."""
     return _read(data, at, end, 35)
 
 
 @inlined
 def read_tag(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """A tag that names a field, and the position after it."""
+    """Read the tag of a field; return it and the position after it."""
     tag, at = read_short(data, at, end)
     if at >= 0 and (tag < 8 or tag > _TAG_MAX):
         return np.int64(0), BAD_TAG
@@ -64,7 +64,7 @@ def read_tag(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
 
 @inlined
 def read_size(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """A length that there are bytes for, and the position after it."""
+    """Read a length that does not exceed the remaining bytes; return it and the position after it."""
     size, at = read_short(data, at, end)
     if at >= 0 and size > end - at:
         return np.int64(0), SHORT
@@ -73,7 +73,9 @@ def read_size(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
 
 @inlined
 def pass_value(data: Bytes, at: Any, end: Any, wire: Any) -> Any:
-    """The position after a value; of a group, after its tag (`pass_group` knows where groups end)."""
+    """Return the position after a value; for a group, the position after its tag (`pass_group` finds the end of
+    groups).
+    """
     if wire == VARINT:
         _, at = read_varint(data, at, end)
         return at
@@ -89,9 +91,9 @@ def pass_value(data: Bytes, at: Any, end: Any, wire: Any) -> Any:
 
 @compiled
 def pass_group(data: Bytes, at: Any, end: Any, number: Any, groups: Longs, depth: Any) -> tuple[Any, Any]:
-    """Where the group of a field ends, from behind its tag on: (its end, the position after its last tag).
+    """Find the end of a group, from behind its first tag on; return (its end, the position after its last tag).
 
-    `depth`: how many groups may be in each other here. A negative position is why the group is bad.
+    `depth`: how deep groups may be nested here. A negative position is why the group is bad.
     """
     inside = np.int64(0)
     if depth < 1:
@@ -101,7 +103,7 @@ def pass_group(data: Bytes, at: Any, end: Any, number: Any, groups: Longs, depth
         tag_at = at
         tag, at = read_short(data, at, end)
         if at >= 0 and tag < 8:
-            at = JUDGE  # some versions of the library pass over a field 0 in an unknown group, some do not
+            at = JUDGE  # some versions of the library skip a field 0 in an unknown group, some do not
         elif at >= 0 and tag > _TAG_MAX:
             at = BAD_TAG
         if at < 0:
@@ -126,7 +128,7 @@ def pass_group(data: Bytes, at: Any, end: Any, number: Any, groups: Longs, depth
 
 @inlined
 def pass_field(data: Bytes, at: Any, end: Any, tag: Any, groups: Longs, depth: Any) -> Any:
-    """The position after a field, from behind its tag on, groups and all."""
+    """Return the position after a field, from behind its tag on, including groups."""
     wire = tag & 7
     if wire == GROUP:
         _, at = pass_group(data, at, end, tag >> 3, groups, depth)
@@ -136,7 +138,9 @@ def pass_field(data: Bytes, at: Any, end: Any, tag: Any, groups: Longs, depth: A
 
 @compiled
 def find(data: Bytes, at: Any, end: Any, number: Any, wire: Any, groups: Longs, depth: Any) -> tuple[Any, Any]:
-    """The last field of a number and wire type in a message: (its value's position or -1, why the message is bad)."""
+    """Find the last field of a number and wire type in a message; return (its value's position or
+    -1, why it is bad).
+    """
     found = np.int64(-1)
     while at < end:
         tag, at = read_tag(data, at, end)
@@ -144,7 +148,7 @@ def find(data: Bytes, at: Any, end: Any, number: Any, wire: Any, groups: Longs, 
             return found, np.int64(at)
         if tag >> 3 == number and tag & 7 == wire:
             if found >= 0 and wire == SIZED:
-                return found, np.int64(JUDGE)  # the first one may be no text
+                return found, np.int64(JUDGE)  # the first one may not be valid text
             found = np.int64(at)
         at = pass_field(data, at, end, tag, groups, depth)
         if at < 0:
