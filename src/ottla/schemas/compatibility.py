@@ -1,7 +1,7 @@
-"""Whether a new version of a schema may follow those before it: the seven levels, and Confluent's way to say why not.
+"""Whether a new version of a schema is compatible with earlier ones: the seven levels, and Confluent's messages.
 
-BACKWARD: the new one reads what the last one wrote. FORWARD: the last one reads what the new one writes. FULL: both.
-The transitive forms ask it of all versions instead of the last.
+BACKWARD: the new version reads payloads of the last one. FORWARD: the last one reads payloads of the new one. FULL:
+both. The transitive levels check all versions instead of the last.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.schemas.schema import Incompatibility, Parsed
 
 
 class Level(StrEnum):
-    """How compatible versions of a subject have to be."""
+    """The compatibility level of a subject."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -31,21 +31,21 @@ class Level(StrEnum):
 
     @property
     def reads_old(self) -> bool:
-        """Whether the new schema has to read what older ones wrote."""
+        """Whether the new schema has to read payloads of older ones."""
         return self.value.startswith(("BACKWARD", "FULL"))
 
     @property
     def is_read_by_old(self) -> bool:
-        """Whether older schemas have to read what the new one writes."""
+        """Whether older schemas have to read payloads of the new one."""
         return self.value.startswith(("FORWARD", "FULL"))
 
 
-# An older version: its number, and how to come by it when it is needed.
+# An older version: its number, and a function that parses it when it is needed.
 Previous = tuple[int, Callable[[], Parsed]]
 
 
 def check(new: Parsed, previous: Sequence[tuple[int, Parsed]], level: Level) -> list[str]:
-    """Why `new` may not follow `previous` (oldest first), in Confluent's words; nothing when it may."""
+    """Return why `new` may not follow `previous` (oldest first), in Confluent's words; empty if it may."""
     return check_lazily(new, [(version, partial(_itself, old)) for version, old in previous], level)
 
 
@@ -54,7 +54,7 @@ def _itself(parsed: Parsed) -> Parsed:
 
 
 def check_lazily(new: Parsed, previous: Sequence[Previous], level: Level) -> list[str]:
-    """The same, with older versions that are parsed only if it comes to them: the newest first, until one objects."""
+    """Check as `check` does, but parse older versions only when needed: the newest first, until one is incompatible."""
     if level is Level.NONE:
         return []
     for version, parse in reversed(previous if level.is_transitive else previous[-1:]):
@@ -78,7 +78,9 @@ def _between(new: Parsed, version: int, old: Parsed, level: Level) -> list[str]:
 
 
 def _sentences(found: Iterable[Incompatibility], reader: str, writer: str) -> list[str]:
-    """Types say the whole message or only what it describes; `%s` in it are the two sides, the reader first."""
+    """Return the messages. A type gives the whole message or only a description; `%s` are the two sides, the reader
+    first.
+    """
     return [_message(each).replace("%s", reader, 1).replace("%s", writer, 1) for each in found]
 
 

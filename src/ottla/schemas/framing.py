@@ -1,13 +1,13 @@
-"""How a record says which schema its key or value was written with: Confluent's wire format.
+"""How a record names the schema of its key or value: Confluent's wire format.
 
-Layout in front of the payload, or alone in a header (`__key_schema_id`, `__value_schema_id`):
+Layout before the payload, or alone in a header (`__key_schema_id`, `__value_schema_id`):
 
     magic 0   id, 4 bytes big-endian
     magic 1   GUID, 16 bytes
     then, only for Protobuf, the path to the message in its file: count and indexes as zig-zag varints; the path [0]
     (the file's first message) is the single byte 0
 
-Rules: nothing is read beyond the value's end, and whatever is no frame is a `BadFrame` that says why.
+Rules: nothing is read beyond the value's end, and a value without a valid frame is a `BadFrame` that says why.
 """
 
 from __future__ import annotations
@@ -45,12 +45,14 @@ class Framed(NamedTuple):
 
 
 def frame(schema_id: int, payload: bytes | memoryview, message_indexes: Sequence[int] | None = None) -> bytes:
-    """A value in the classic form: magic 0, id, indexes of the message (Protobuf only), payload."""
+    """Return a value in the classic form: magic 0, id, indexes of the message (Protobuf only), payload."""
     return b"".join((schema_mark(schema_id, message_indexes), payload))
 
 
 def schema_mark(schema: int | UUID, message_indexes: Sequence[int] | None = None) -> bytes:
-    """What names a schema: in front of a payload (usually an id) or as a header's value (usually a GUID)."""
+    """Return the frame of a schema: for use before a payload (usually an id) or as a header's
+    value (usually a GUID).
+    """
     if isinstance(schema, UUID):
         mark = bytes((MAGIC_GUID,)) + schema.bytes
     elif 0 <= schema <= INT32_MAX:
@@ -61,7 +63,7 @@ def schema_mark(schema: int | UUID, message_indexes: Sequence[int] | None = None
 
 
 def unframe(value: bytes | memoryview, *, with_indexes: bool = False) -> Framed:
-    """Read what names the schema. `with_indexes`: the schema is Protobuf, so the indexes of the message follow."""
+    """Read the frame of a value. `with_indexes`: the schema is Protobuf, so the indexes of the message follow."""
     if len(value) == 0:
         raise BadFrame("the value is empty: no magic byte and no schema id")
     magic = value[0]
@@ -88,7 +90,7 @@ def unframe(value: bytes | memoryview, *, with_indexes: bool = False) -> Framed:
 
 
 def find_mark(headers: Iterable[tuple[str, bytes | None]], *, of_key: bool) -> bytes | None:
-    """The header that names the schema of a record's key or value, if it has one; the last counts, as for Kafka."""
+    """Return the header that names the schema of a record's key or value, or None; the last counts, as in Kafka."""
     name = KEY_HEADER if of_key else VALUE_HEADER
     found: bytes | None = None
     for key, value in headers:
@@ -103,8 +105,9 @@ def guid_of(
     metadata: Mapping[str, Any] | None = None,
     rule_set: Mapping[str, Any] | None = None,
 ) -> UUID:
-    """The GUID of a schema: an MD5 over its text and what was registered with it (metadata and rules as in the API's
-    JSON). It does not depend on the registry, subject, id or version."""
+    """Return the GUID of a schema: an MD5 over its text, references, metadata and rules (the latter two as in the
+    API's JSON). It does not depend on the registry, subject, id or version.
+    """
     md5 = hashlib.md5(text.encode(), usedforsecurity=False)
     for reference in references:
         md5.update(reference.name.encode())

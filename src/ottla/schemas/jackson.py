@@ -1,7 +1,7 @@
 """JSON as Confluent's registry reads and writes it: Java's Jackson, compact, to the byte.
 
-Schemas come back to their owners as the registry understood them, so numbers and strings are spelt as Jackson spells
-them. What strangers send is bounded here, in size and in depth, so that what walks the result may recurse.
+Schemas are returned as the registry parsed them, so numbers and strings are spelt as Jackson spells them. Size and
+depth of the input are bounded here, so that code that walks the result may recurse.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from ottla.model import limits
 from ottla.schemas.schema import InvalidSchema
 
 Json = Any
-"""What `read` gives: dict, list, str, int, float or Decimal, bool, None."""
+"""The result of `read`: dict, list, str, int, float or Decimal, bool, None."""
 
-# Strings and comments, also those that never end: each is read once, never again from its middle, and `*+` gives
-# nothing back. So the time is linear, whatever the text is.
+# Matches strings and comments, also unterminated ones: each is matched once, never again from its middle, and `*+` does
+# not backtrack. So the time is linear for any text.
 _COMMENT_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|//[^\n\r]*+|/\*.*?(?:(?P<closed>\*/)|\Z)', re.DOTALL)
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
 def read(text: str, *, comments: bool = False, exact: bool = False) -> Json:
-    """The value of a JSON text; `comments` as in JavaScript are skipped, `exact` keeps all digits of fractions."""
+    """Return the value of a JSON text; `comments` as in JavaScript are skipped, `exact` keeps all
+    digits of fractions.
+    """
     if len(text) > limits.SCHEMA_TEXT_CHARS_MAX:
         raise InvalidSchema(f"the schema has {len(text)} characters, more than {limits.SCHEMA_TEXT_CHARS_MAX}")
     if comments and ("//" in text or "/*" in text):
@@ -43,11 +45,11 @@ def read(text: str, *, comments: bool = False, exact: bool = False) -> Json:
 
 def _without_comment(found: re.Match[str]) -> str:
     is_comment = found[0].startswith("//") or found["closed"] is not None
-    return " " if is_comment else found[0]  # a comment that never ends is for the parser to complain of
+    return " " if is_comment else found[0]  # the parser reports an unterminated comment
 
 
 def _decimal(text: str) -> Decimal:
-    """All digits of a fraction. A few characters can be a number that takes gigabytes to write out."""
+    """Return all digits of a fraction. Refuse short texts of numbers that take gigabytes to write out."""
     value = Decimal(text)
     if not value.is_finite() or abs(value.adjusted()) > limits.SCHEMA_NUMBER_DIGITS_MAX:
         raise ValueError(f"a number has more than {limits.SCHEMA_NUMBER_DIGITS_MAX} digits")
@@ -63,7 +65,7 @@ def _too_deep() -> str:
 
 
 def _check(value: Json) -> None:
-    """Depth, and text that no encoding can carry (half of a surrogate pair)."""
+    """Check the depth, and that no text has half of a surrogate pair, which no encoding can carry."""
     pending = [(value, 1)]
     while pending:
         item, depth = pending.pop()
@@ -79,7 +81,7 @@ def _check(value: Json) -> None:
 
 
 def write(value: Json) -> str:
-    """Compact JSON."""
+    """Return compact JSON."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{quote(key)}:{write(child)}" for key, child in value.items()) + "}"
     if isinstance(value, list):
@@ -102,7 +104,7 @@ def quote(text: str) -> str:
 
 
 def double(value: float) -> str:
-    """A double as Java prints it; what is no number is quoted, as Jackson does."""
+    """Return a double as Java prints it; NaN and infinities are quoted, as Jackson does."""
     if not math.isfinite(value):
         return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
@@ -120,12 +122,12 @@ def double(value: float) -> str:
 
 
 def in_order(value: Json) -> Json:
-    """The same value with the keys of all objects sorted as Java sorts strings (by UTF-16 code units)."""
+    """Return the value with the keys of all objects sorted as Java sorts strings (by UTF-16 code units)."""
     if isinstance(value, dict):
         return {key: in_order(value[key]) for key in sorted(value, key=java_order)}
     return [in_order(child) for child in value] if isinstance(value, list) else value
 
 
 def java_order(text: str) -> bytes:
-    """A key that sorts strings as Java compares them."""
+    """Return a sort key that sorts strings as Java compares them."""
     return text.encode("utf-16-be")

@@ -1,4 +1,4 @@
-"""Payloads of any type of schema as JSON values and back: what `ottla produce` and `ottla consume` show of them."""
+"""Payloads of any type of schema as JSON values and back, for `ottla produce` and `ottla consume`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
 
 
 class JsonValues(Protocol):
-    """Values of one schema. Both ways raise ValueError, which says what does not fit."""
+    """Converts values of one schema. Both directions raise ValueError, which says what does not fit."""
 
     def to_payload(self, value: Json) -> bytes: ...
 
@@ -19,7 +19,7 @@ class JsonValues(Protocol):
 
 
 def json_values_of(source: SchemaSource, message_indexes: tuple[int, ...] = FIRST_MESSAGE) -> JsonValues:
-    """`message_indexes`: which message of a Protobuf file it is. Raises InvalidSchema."""
+    """Return the conversion for a schema; `message_indexes` is the message of a Protobuf file. Raises InvalidSchema."""
     if source.type is SchemaType.AVRO:
         from ottla.schemas.avro.json_values import AvroValues
 
@@ -30,7 +30,7 @@ def json_values_of(source: SchemaSource, message_indexes: tuple[int, ...] = FIRS
 
 
 class _JsonSchemaValues:
-    """JSON as it is, if the schema admits it."""
+    """JSON as it is, if it is valid by the schema."""
 
     def __init__(self, source: SchemaSource) -> None:
         from ottla.schemas.readable_json import JsonPayloads

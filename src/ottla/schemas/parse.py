@@ -6,7 +6,7 @@ from ottla.schemas.schema import Parsed, SchemaSource, SchemaType
 
 
 def parse(source: SchemaSource) -> Parsed:
-    """Understand a schema. Raises InvalidSchema."""
+    """Parse a schema of any type. Raises InvalidSchema."""
     if source.type is SchemaType.AVRO:
         from ottla.schemas.avro import parse_avro
 

@@ -1,10 +1,10 @@
-"""Whether a payload can be read by a schema: what the broker asks of records of a topic with a contract.
+"""Whether a payload can be read by a schema: the broker's check of records of a topic with a contract.
 
-`reader_of` makes, once per schema, a function that answers with None, or with why the payload cannot be read.
+`reader_of` makes, once per schema, a function that returns None, or why the payload cannot be read.
 
 Rules:
-- The whole payload must be the value: bytes that are left over are an error.
-- Time and depth are bounded by the payload's size, whatever the schema: this runs where all clients are served.
+- The whole payload must be the value: trailing bytes are an error.
+- Time and depth are bounded by the payload's size, whatever the schema: this runs in the broker.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Callable
 from ottla.model.limits import ERROR_TEXT_CHARS_MAX
 from ottla.schemas.schema import SchemaSource, SchemaType
 
-# Answers with why `payload` cannot be read; None when it can. Protobuf also wants to know which message it is.
+# Returns why `payload` cannot be read; None if it can. For Protobuf it also takes the indexes of the message.
 PayloadCheck = Callable[[bytes, tuple[int, ...] | None], str | None]
 
 
 def reader_of(source: SchemaSource) -> PayloadCheck:
-    """Raises InvalidSchema if nothing can be checked by this schema."""
+    """Return the check of payloads of a schema. Raises InvalidSchema if nothing can be checked by it."""
     if source.type is SchemaType.PROTOBUF:
         from ottla.schemas.readable_protobuf import ProtobufPayloads
 

@@ -1,14 +1,14 @@
-"""Whether a payload is Avro of a schema: a walk through its bytes, which keeps nothing.
+"""Whether a payload is Avro of a schema: a walk over its bytes, which keeps nothing.
 
-A schema becomes, once, a function per type that finds the end of a value; a payload is readable if there is one.
+A schema is compiled, once, to a function per type that finds the end of a value; a payload is readable if there is one.
 
 Rules:
-- What is readable here, readers read: Java's Avro, and typed columns, which bear the same rules (`columns.avro.run`);
-  tests/columns/test_avro_readers.py compares the three. Where Java would take bytes for something that nobody wrote (a
-  boolean of 2 for false, a number beyond its 32 bits for another), they are not readable.
-- Logical types are left aside: a time that nothing can hold (the end of all times, say) is a long like any other.
-- Time and depth are bounded by the payload's size: fields that take no bytes cost steps, and of items that take none (a
-  few bytes could claim billions of them) only so many are allowed as readers allow.
+- Readers can read every payload that is accepted here: Java's Avro, and typed columns, which have the same rules
+  (`columns.avro.run`); tests/columns/test_avro_readers.py compares the three. Bytes that Java would read as another
+  value than the written one (a boolean of 2 as false, a number beyond its 32 bits as another) are refused.
+- Logical types are ignored: a timestamp out of any range is a long like any other.
+- Time and depth are bounded by the payload's size: fields without bytes count as steps, and the number of items without
+  bytes (a few bytes could claim billions of them) is bounded as in the readers.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from ottla.schemas.avro import parse_avro
 from ottla.schemas.avro.types import Array, AvroRecord, AvroType, Enum, Fixed, Map, Primitive, Union, UnresolvedName
 from ottla.schemas.schema import SchemaSource
 
-# Where the value that begins at a place of a payload ends, given how deep it lies.
+# Returns where the value ends that begins at a position of a payload, given its depth.
 Past = Callable[[bytes, int, int], int]
 
-# The most bytes of a number of 32 bits (as branches and symbols are, too) and of one of 64, seven bits in each.
+# The most bytes of a varint of 32 bits (as branches and symbols are, too) and of one of 64, with seven bits each.
 _INT_BYTES, _LONG_BYTES = 5, 10
 
 
 class _Unreadable(Exception):
-    """Says why."""
+    """The payload cannot be read; the message says why."""
 
 
 class AvroPayloads:
-    """Payloads of one schema. Raises InvalidSchema if it is none."""
+    """Checks payloads of one schema. Raises InvalidSchema if the schema is invalid."""
 
     def __init__(self, source: SchemaSource) -> None:
         self._walk = _Walk()
         self._past = self._walk.past(parse_avro(source, strict=False).schema)
 
     def why_unreadable(self, payload: bytes) -> str | None:
-        """None when the payload can be read."""
+        """Return why the payload cannot be read; None if it can."""
         self._walk.begin(len(payload))
         try:
             end = self._past(payload, 0, 0)
@@ -56,7 +56,7 @@ class AvroPayloads:
 
 
 class _Walk:
-    """Makes the functions of a schema. They share the bounds of the payload that is looked at."""
+    """Makes the functions of a schema. They share the bounds of the current payload."""
 
     def __init__(self) -> None:
         self._steps_left = 0
@@ -64,7 +64,7 @@ class _Walk:
         self._records: dict[int, Past] = {}  # by identity
 
     def begin(self, size: int) -> None:
-        """For a payload of a size."""
+        """Set the bounds for a payload of a size."""
         self._steps_left = (size + 1) * AVRO_STEPS_PER_BYTE_MAX
         self._items_left = ITEMS_OF_NO_SIZE_MAX
 
@@ -133,7 +133,7 @@ class _Walk:
                     return at
                 if count < 0:
                     count = -count
-                    _, at = _number(data, at, _LONG_BYTES)  # the block's bytes, for those who pass over it
+                    _, at = _number(data, at, _LONG_BYTES)  # the block's size, for readers that skip it
                 if weightless:
                     self._items_left -= count
                     if self._items_left < 0:
@@ -148,7 +148,7 @@ class _Walk:
 
 
 def _number(data: bytes, at: int, bytes_max: int) -> tuple[int, int]:
-    """A number and where it ends."""
+    """Return a number and where it ends."""
     byte = data[at]
     at += 1
     if byte < 0x80:
@@ -190,7 +190,7 @@ def _long(data: bytes, at: int, _: int) -> int:
 
 
 def _content(data: bytes, at: int) -> tuple[int, int]:
-    """Where a string or bytes begin, after their size, and where they end."""
+    """Return where a string or bytes begin, after their size, and where they end."""
     size, at = _number(data, at, _LONG_BYTES)
     if size < 0:
         raise _Unreadable(f"a size of {size}")
@@ -248,10 +248,10 @@ _PRIMITIVES: dict[str, Past] = {
 
 
 def _is_weightless(schema: AvroType, known: dict[int, bool]) -> bool:
-    """Whether all values are written as nothing."""
+    """Return whether all values of a type take no bytes."""
     if isinstance(schema, AvroRecord):
         if id(schema) not in known:
-            known[id(schema)] = False  # what contains itself takes bytes, or can never be written
+            known[id(schema)] = False  # a type that contains itself takes bytes, or can never be written
             known[id(schema)] = all(_is_weightless(field.type, known) for field in schema.fields)
         return known[id(schema)]
     if isinstance(schema, Fixed):

@@ -1,11 +1,11 @@
-"""Whether a payload is JSON that a schema admits: `jsonschema` says so, within bounds, and that readers can read.
+"""Whether a payload is JSON that is valid by a schema (by `jsonschema`, within bounds) and that readers can read.
 
 Rules:
-- What is let in, `columns.json` reads by the same schema: text of RFC 8259, integers of 64 bits, numbers that have a
-  double, times and base64 that are some. Schemas without columns (recursive ones) have no such readers.
-- Work is bounded by the payload's size: every keyword costs steps, and who has none left gets no answer. (Schemas can
-  refer to their parts twice, thirty times over: that is 2^30 keywords for one number.)
-- Patterns run on the bounded engine (`model.re2`), and items are found unique by hashing.
+- `columns.json` can read every accepted payload by the same schema: text of RFC 8259, integers of 64 bits, numbers that
+  fit a double, valid times and base64. Schemas without columns (recursive ones) have no such readers.
+- Work is bounded by the payload's size: every keyword costs steps, and a payload that needs more is refused. (Schemas
+  can refer to their parts twice, thirty times over: that is 2^30 keywords for one number.)
+- Patterns run on the bounded engine (`model.re2`), and uniqueness of items is checked by hashing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ottla.schemas.json.payload import NotJson, parse
 from ottla.schemas.json.shapes import shape_of
 from ottla.schemas.schema import InvalidSchema, SchemaSource, UnsupportedSchema
 
-# Entries of a keyword's list or object that cost as much as a keyword: most of them are one look-up.
+# So many entries of a keyword's list or object cost one step: most of them are a single look-up.
 _ENTRIES_PER_STEP = 16
 
 
 class _TooMuch(Exception):
-    """The payload asks for more work than its size allows."""
+    """The payload needs more work than its size allows."""
 
 
 class JsonPayloads:
-    """Payloads of one schema. Raises InvalidSchema if nothing can be checked by it."""
+    """Checks payloads of one schema. Raises InvalidSchema if nothing can be checked by it."""
 
     def __init__(self, source: SchemaSource) -> None:
         from jsonschema import validators
@@ -52,12 +52,12 @@ class JsonPayloads:
             bounded = validators.extend(kind, {name: self._counted(keyword) for name, keyword in keywords.items()})
             registry: Registry[Any] = Registry().with_resources(resources)
             self._validator = bounded(schema, registry=registry)
-        except Exception as error:  # a schema can make no sense in many ways, and the library has an exception for each
+        except Exception as error:  # a schema can be invalid in many ways, and the library has an exception for each
             raise InvalidSchema(f"{type(error).__name__} {error}") from error
         self._fits = _fits(source)
 
     def why_unreadable(self, payload: bytes) -> str | None:
-        """None when the payload is admitted."""
+        """Return why the payload is refused; None if it is accepted."""
         try:
             value = parse(payload)
             self._fits(value)
@@ -70,7 +70,7 @@ class JsonPayloads:
             worst = self._worst(self._validator.iter_errors(value))
         except _TooMuch:
             return "the payload could not be checked: the schema asks for more work than its size is worth"
-        except Exception as problem:  # of a schema that makes no sense
+        except Exception as problem:  # the schema is invalid
             return f"the payload could not be checked: {type(problem).__name__} {problem}"
         return None if worst is None else f"{worst.message} (at {worst.json_path})"
 
@@ -89,7 +89,7 @@ class JsonPayloads:
 def _fits(source: SchemaSource) -> Check:
     try:
         return check_of(shape_of(source))
-    except (InvalidSchema, UnsupportedSchema):  # there are no columns to be read
+    except (InvalidSchema, UnsupportedSchema):  # the schema has no columns
         return lambda value: None
 
 
@@ -139,7 +139,7 @@ def _unique_items(validator: Any, wanted: Any, instance: Any, _: Any) -> Iterato
 
 
 def _hashable(value: Any) -> Any:
-    """Equal for equal JSON: 1 is 1.0, and not true."""
+    """Return a key that is equal for equal JSON: 1 equals 1.0, but not true."""
     if isinstance(value, bool):
         return ("boolean", value)
     if isinstance(value, dict):

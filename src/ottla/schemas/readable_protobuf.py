@@ -1,8 +1,8 @@
-"""Whether a payload is a Protobuf message: what Google's library reads, and typed columns can hold as text.
+"""Whether a payload is a Protobuf message that Google's library can read, with strings that typed columns can hold.
 
 Rules:
-- A string must be UTF-8. The library checks those of proto3 itself; those of proto2 are looked at here.
-- Which message it is, of those in the schema's file, the payload's frame says.
+- A string must be UTF-8. The library checks those of proto3 itself; those of proto2 are checked here.
+- The payload's frame names the message of the schema's file.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ottla.schemas.schema import SchemaSource
 
 
 class ProtobufPayloads:
-    """Payloads of the messages of one schema."""
+    """Checks payloads of the messages of one schema."""
 
     def __init__(self, source: SchemaSource) -> None:
         self._parsed = parse_protobuf(source)
-        self._kinds: dict[tuple[int, ...], tuple[Any, bool]] = {}  # the class, and whether texts are to be looked at
+        self._kinds: dict[tuple[int, ...], tuple[Any, bool]] = {}  # the class, and whether strings have to be checked
 
     def why_unreadable(self, payload: bytes, indexes: tuple[int, ...] | None) -> str | None:
-        """None if it can be read."""
+        """Return why the payload cannot be read; None if it can."""
         try:
             kind, has_loose_texts = self._kind(indexes or (0,))
         except (KeyError, IndexError, ValueError) as error:
@@ -53,7 +53,7 @@ class ProtobufPayloads:
 
 
 def _has_loose_texts(message: Descriptor) -> bool:
-    """Whether there are strings somewhere in a message that the library does not check."""
+    """Return whether a message contains strings that the library does not check."""
     seen = {message.full_name: message}
     stack = [message]
     while stack:
@@ -70,14 +70,14 @@ def _has_loose_texts(message: Descriptor) -> bool:
 
 
 def _not_texts(message: Message) -> Iterator[str]:
-    """The fields whose strings are not UTF-8: those come as bytes."""
+    """Yield the fields whose strings are not UTF-8: those come as bytes."""
     for field, value in message.ListFields():
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             key_is_text = field.message_type.fields_by_number[1].type == field.TYPE_STRING
             for key in value:
                 if key_is_text and isinstance(key, bytes):
                     yield field.full_name
-                    return  # there is no looking up by such a key
+                    return  # such a key cannot be looked up
                 yield from _loose(field.message_type.fields_by_number[2], value[key])
         else:
             for each in value if field.is_repeated else (value,):

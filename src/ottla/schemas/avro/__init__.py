@@ -1,4 +1,4 @@
-"""Avro schemas: read, written as Confluent's registry writes them, normalised, and compared."""
+"""Avro schemas: parsed, written as Confluent's registry writes them, normalised, and compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["AvroSchema", "parse_avro"]
 
 
 class AvroSchema:
-    """An Avro schema that was understood; `schema` is its type, `known` the full names that references define."""
+    """A parsed Avro schema; `schema` is its type, `known` the full names that references define."""
 
     def __init__(self, source: SchemaSource, *, strict: bool) -> None:
         self._source = source
@@ -38,7 +38,7 @@ class AvroSchema:
 
 
 def parse_avro(source: SchemaSource, *, strict: bool = True) -> AvroSchema:
-    """Understand an Avro schema; `strict` is how a new one is checked. Raises InvalidSchema."""
+    """Parse an Avro schema; with `strict`, check it as a new one. Raises InvalidSchema."""
     try:
         return AvroSchema(source, strict=strict)
     except RecursionError:

@@ -1,8 +1,8 @@
-"""Whether a reader's schema can read what a writer wrote: the resolution rules of the Avro specification, with the
-names, places and sentences that Java's Avro gives for what is wrong.
+"""Whether a reader's schema can read payloads of a writer's: the resolution rules of the Avro specification, with the
+names, places and sentences of errors in Java's Avro.
 
-Pairs of types are remembered by identity. A pair that is met again while it is being looked at (a type that contains
-itself) is taken to be fine: whatever is wrong with it is found by the look that is under way.
+Pairs of types are remembered by identity. A pair that occurs again while it is being compared (a type that contains
+itself) is assumed to be compatible: the comparison in progress finds whatever is wrong with it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ottla.schemas.jackson import java_order
 from ottla.schemas.schema import Incompatibility
 from ottla.schemas.steps import run
 
-# What a writer's primitive may be read as, besides itself.
+# The writer's primitives that a reader's primitive can read, besides its own.
 _PROMOTIONS = {
     "long": ("int",),
     "float": ("int", "long"),
@@ -45,11 +45,11 @@ Steps = Generator[Asked, Found, Found]
 
 
 class _Unreadable(Exception):
-    """The comparison itself failed; the sentence says why."""
+    """The comparison itself failed; the message says why."""
 
 
 def incompatibilities(reader: AvroType, writer: AvroType) -> Found:
-    """Why `reader` cannot read what `writer` wrote; empty when it can. A comparison that failed has no kind."""
+    """Return why `reader` cannot read payloads of `writer`; empty if it can. A failed comparison has an empty kind."""
     try:
         asked: Asked = (reader, writer, ())
         return run(_Comparison().look, asked)
@@ -58,7 +58,7 @@ def incompatibilities(reader: AvroType, writer: AvroType) -> Found:
 
 
 class _Comparison:
-    """Each step asks for the pairs inside it with `yield` (schemas.steps)."""
+    """Compares types; each step asks for the pairs inside it with `yield` (schemas.steps)."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, int], Found] = {}
@@ -103,7 +103,7 @@ class _Comparison:
 
     def _reader_union(self, reader: Union, writer: AvroType, place: Place) -> Steps:
         for branch in reader.branches:
-            # Places inside a branch start anew, as in Java: nobody sees them unless the same pair is met elsewhere.
+            # Places inside a branch start anew, as in Java: they are not shown unless the same pair occurs elsewhere.
             if not (yield branch, writer, ()):
                 return ()
         return (_no_branch(writer, place),)
@@ -136,12 +136,14 @@ def _readable(reader: str, writer: str) -> bool:
 
 
 def _take(found: list[Incompatibility], more: Found) -> None:
-    """Up to a bound: a type used twice in one used twice … doubles what is found with each level."""
+    """Add incompatibilities up to a bound: nested types that are each used twice double their number at each level."""
     found += more[: limits.SCHEMA_DIFFERENCES_MAX - len(found)]
 
 
 def _writer_field(reader: AvroRecord, field: AvroField, writer: AvroRecord) -> AvroField | None:
-    """The field it is read from. An alias that repeats the field's own name counts as a second match, as in Java."""
+    """Return the writer's field that a reader's field is read from. An alias equal to the field's own name counts as a
+    second match, as in Java.
+    """
     matches = [writer.by_name[name] for name in (field.name, *field.aliases) if name in writer.by_name]
     if len(matches) > 1:
         shown = f"{field.name} type:{kind(field.type).upper()} pos:{reader.fields.index(field)}"

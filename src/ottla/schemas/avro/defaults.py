@@ -1,4 +1,4 @@
-"""Whether a default value fits its field's type, as Java's Avro sees it."""
+"""Whether a default value fits its field's type, by the rules of Java's Avro."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from ottla.schemas.avro.types import Array, AvroField, AvroRecord, AvroType, Enu
 from ottla.schemas.jackson import Json
 
 Memo = dict[tuple[int, int], bool]
-"""Pairs already looked at: defaults of nested records refer to each other, and would be walked again and again."""
+"""Pairs that were checked already: without it, defaults of nested records would be checked again and again."""
 
 
 def fits(schema: AvroType, value: Json, memo: Memo) -> bool:
     key = (id(schema), id(value))
     known = memo.get(key)
     if known is None:
-        memo[key] = False  # met again on the way: the default would hold itself
+        memo[key] = False  # if it occurs again inside itself, the default would contain itself
         known = memo[key] = _fits(schema, value, memo)
     return known
 

@@ -1,7 +1,6 @@
-"""What is wrong between two Avro schemas, as Confluent's registry tells its users.
+"""Descriptions of incompatibilities between two Avro schemas, in the words of Confluent's registry.
 
-The two sides stand as `%s` in the text, the reader's first: who is the old and who the new schema is known where the
-check is made.
+The two sides stand as `%s` in the text, the reader's first: the caller knows which is the old and which the new schema.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _DESCRIPTIONS = {
 
 
 def described(found: Incompatibility) -> Incompatibility:
-    """The same with Confluent's text instead of Java's sentence."""
+    """Return the incompatibility with Confluent's text instead of Java's sentence."""
     if not found.kind:
         return found
     description = _DESCRIPTIONS[found.kind].format(path=found.path, message=found.message)

@@ -1,4 +1,6 @@
-"""Whether two definitions of a type say the same: names, structure, defaults and properties, not docs and aliases."""
+"""Whether two definitions of a type are equal in names, structure, defaults and properties; docs and aliases are
+ignored.
+"""
 
 from __future__ import annotations
 

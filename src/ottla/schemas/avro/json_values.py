@@ -1,7 +1,7 @@
-"""Avro payloads as JSON values and back, as people write them on a command line.
+"""Avro payloads as JSON values and back, as they are written on a command line.
 
 Rules:
-- Logical types are left aside: a timestamp is its number, a decimal its bytes.
+- Logical types are ignored: a timestamp is its number, a decimal its bytes.
 - Bytes are a string with a character of U+0000 to U+00FF per byte, as in Avro's own JSON encoding.
 - A union of null and one other type is written without a tag. A value of any other union has the tag of Avro's JSON
   encoding, `{"string": "x"}`. When JSON is read, both forms are accepted everywhere; without a tag the first type that
@@ -27,14 +27,14 @@ _SHOWN_CHARS_MAX = 60
 
 
 class AvroValues:
-    """Values of one schema. Raises InvalidSchema if it is none."""
+    """Converts values of one schema. Raises InvalidSchema if the schema is invalid."""
 
     def __init__(self, source: SchemaSource) -> None:
         self._schema = parse_avro(source, strict=False).schema
         self._payloads = AvroPayloads(source)
 
     def to_payload(self, value: Json) -> bytes:
-        """Raises ValueError, which says where the value does not fit the schema."""
+        """Return a JSON value as a payload. Raises ValueError, which says where the value does not fit the schema."""
         out = bytearray()
         try:
             _encode(self._schema, value, out, "$")
@@ -43,7 +43,7 @@ class AvroValues:
         return bytes(out)
 
     def to_json(self, payload: bytes) -> Json:
-        """Raises ValueError, which says why the payload cannot be read."""
+        """Return a payload as a JSON value. Raises ValueError, which says why the payload cannot be read."""
         why = self._payloads.why_unreadable(payload)
         if why is not None:
             raise ValueError(why)
@@ -117,7 +117,7 @@ def _encode_union(schema: Union, value: Json, out: bytearray, path: str) -> None
         out += zigzag_bytes(number)
         out += trial
         return
-    # The first reason is that of the type with the tag, or of the only type there is.
+    # The first reason is that of the type with the tag, or of the only type.
     is_clear = len(choices) > len(names) or (len(reasons) == 1 and value is not None)
     raise ValueError(reasons[0] if is_clear else f"{path}: {_shown(value)} is none of {', '.join(names)}")
 
@@ -172,7 +172,7 @@ def _bytes_of(value: Json, path: str) -> bytes:
 def _begin_block(
     value: Json, kind: type[list[Json]] | type[dict[str, Json]], noun: str, out: bytearray, path: str
 ) -> Json:
-    """The count of the only block. Of no items it is 0, which ends them."""
+    """Write the count of the only block. It is 0 without items, which also ends the list."""
     if not isinstance(value, kind):
         raise ValueError(f"{path}: {_shown(value)} is not {noun}")
     out += zigzag_bytes(len(value))
@@ -250,7 +250,7 @@ def _not_finite_text(number: float) -> str:
 
 
 def _block(data: bytes, at: int) -> tuple[int, int]:
-    """How many items a block has; 0 at the end."""
+    """Return how many items a block has (0 at the end), and the position after its header."""
     count, at = _long(data, at)
     if count < 0:
         _, at = _long(data, at)

@@ -1,4 +1,4 @@
-"""Logical types: which of them Java's Avro recognises on a type, as it ignores those that do not fit."""
+"""Logical types: which of them Java's Avro recognises on a type; it ignores those that do not fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DURATION_BYTES = 12
 
 
 def logical_props(schema: Primitive | Array | Map | Enum | Fixed | AvroRecord) -> list[str]:
-    """The keys that make up the logical type, in the order in which they are normalised; none if there is none."""
+    """Return the keys that make up the logical type, in the order of the normal form; empty if there is none."""
     name = schema.props.get("logicalType")
     if not isinstance(name, str):
         return []

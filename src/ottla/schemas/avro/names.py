@@ -1,4 +1,4 @@
-"""Names of types, fields and symbols: what is allowed, and how a namespace completes one."""
+"""Names of types, fields and symbols: their syntax, and how a namespace completes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STRICT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_name(name: str | None, where: str, *, strict: bool) -> str:
-    """A simple name. Letters of any script are let through unless `strict` (the specification knows ASCII only)."""
+    """Check a simple name. Letters of any script are accepted unless `strict` (the specification allows ASCII only)."""
     if name is None:
         raise InvalidSchema(f"Null name at {where}")
     if not name:
@@ -27,7 +27,7 @@ def check_name(name: str | None, where: str, *, strict: bool) -> str:
 
 
 def make_name(name: str, space: str | None, where: str, *, strict: bool) -> AvroName:
-    """A type's name; one with dots brings its namespace along."""
+    """Return a type's name; a name with dots includes its namespace."""
     if "." in name:
         space, _, name = name.rpartition(".")
     if len(name) + len(space or "") > SCHEMA_NAME_CHARS_MAX:
@@ -36,7 +36,7 @@ def make_name(name: str, space: str | None, where: str, *, strict: bool) -> Avro
 
 
 def check_type_name(name: AvroName, where: str, *, strict: bool) -> None:
-    """What only the name of a defined type must obey."""
+    """Check the rules that only the name of a defined type has to obey."""
     if name.full in PRIMITIVES:
         raise InvalidSchema(f"Schemas may not be named after primitives: {name.full} at {where}")
     if strict and name.space is not None:

@@ -1,7 +1,7 @@
-"""The same JSON for all spellings of an Avro schema, as Confluent's registry normalises it.
+"""The normal form of an Avro schema, as Confluent's registry normalises it: the same JSON for all its spellings.
 
 Aliases and properties are sorted, those of a logical type first; empty docs of types are dropped, defaults are spelt in
-the type of their field, names are full, an error is a record. Reading the result and writing it gives the normal text.
+the type of their field, names are full, an error is a record. Parsing the result and writing it gives the normal text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ottla.schemas.jackson import Json, in_order, java_order
 
 
 def normal(schema: AvroType, known: Iterable[str]) -> Json:
-    """`known` are the full names of types that are defined elsewhere."""
+    """Return the normal form; `known` are the full names of types that are defined elsewhere."""
     return _tree(schema, set(known))
 
 
@@ -80,7 +80,7 @@ def _props(schema: Primitive | Array | Map | Enum | Fixed | AvroRecord) -> dict[
 
 
 def _default(schema: AvroType, value: Json) -> tuple[bool, Json]:
-    """The value as its type has it, and whether there is one (nothing is, where the value does not fit)."""
+    """Return whether the default fits its type, and the value in the spelling of that type."""
     if value is None:
         return True, None
     if isinstance(schema, Union):
@@ -120,7 +120,7 @@ def _is(schema: AvroType, *types: str) -> bool:
 
 
 def _fraction(schema: AvroType, value: float) -> float:
-    """A float keeps no more digits than 32 bits hold."""
+    """Round a float's value to 32 bits."""
     if not _is(schema, "float"):
         return value
     try:
@@ -131,7 +131,7 @@ def _fraction(schema: AvroType, value: float) -> float:
 
 
 def _shortest(narrow: float) -> float:
-    """The shortest decimal that is this 32-bit float: what Java prints for it."""
+    """Return the shortest decimal that is this 32-bit float, as Java prints it."""
     for digits in range(1, 10):
         candidate = float(f"{narrow:.{digits}g}")
         if struct.pack("<f", candidate) == struct.pack("<f", narrow):

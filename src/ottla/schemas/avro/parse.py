@@ -1,8 +1,8 @@
-"""JSON → Avro types, by the rules of Java's Avro 1.12 (which is what Confluent's registry runs).
+"""JSON → Avro types, by the rules of Java's Avro 1.12 (which Confluent's registry uses).
 
-A name may be used before its type is defined: such uses are `UnresolvedName` until the whole text is read, and are
-then replaced. What needs the types in place (unions without duplicates, defaults that fit) is checked after that. The
-same type may be defined twice if both say the same.
+A name may be used before its type is defined: such uses are `UnresolvedName` until the whole text is parsed, and are
+then replaced. Checks that need the types in place (unions without duplicates, defaults that fit) come after that. The
+same type may be defined twice if both definitions are equal.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _SHOWN_CHARS_MAX = 200
 
 
 class Parser:
-    """Reads one text after the other; each may use the names that those before it defined.
+    """Parses one text after the other; each may use the names that earlier ones defined.
 
-    `strict` is how a new schema is looked at; one that is already registered is taken with more lenient names, and with
-    defaults that do not fit.
+    `strict` checks a schema as a new one; a schema that is registered already may have more lenient names, and defaults
+    that do not fit.
     """
 
     def __init__(self, *, strict: bool = True) -> None:
@@ -52,7 +52,7 @@ class Parser:
         self._holders: list[Array | Map | Union | AvroField] = []
 
     def parse(self, tree: Json) -> AvroType:
-        """One schema. Raises InvalidSchema."""
+        """Parse one schema. Raises InvalidSchema."""
         self._holders = []
         top = self._settle(self._schema(tree, None, ""))
         for holder in self._holders:
@@ -193,7 +193,7 @@ class Parser:
         return tuple(make_name(alias, name.space, where or "/", strict=self._strict) for alias in _aliases(tree, where))
 
     def _define(self, schema: Named, where: str) -> Named:
-        """The type under its name: the one that is known already, if that says the same."""
+        """Define the type under its name; return the known type if it is defined already and equal."""
         known = self._types.setdefault(schema.name.full, schema)
         if known is not schema and not equal(known, schema):
             raise InvalidSchema(f"Can't redefine: {schema.name.full} at {where or '/'}")

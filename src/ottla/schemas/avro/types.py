@@ -1,7 +1,7 @@
-"""What an Avro schema is made of.
+"""The nodes of an Avro schema.
 
-Nodes are told apart by identity, never by value: a type may contain itself, and reader and writer are compared pair by
-pair. A node is only changed by the parser that makes it.
+Nodes are distinguished by identity, never by value: a type may contain itself, and reader and writer are compared pair
+by pair. Only the parser that creates a node changes it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class AvroName(NamedTuple):
         return self.simple if self.space is None else f"{self.space}.{self.simple}"
 
     def seen_from(self, space: str | None) -> str:
-        """How it is spelt inside a namespace: short where that is the same, and not taken for a built-in type."""
+        """Return its spelling inside a namespace: short if that is the same, unless it would be taken for a built-in
+        type.
+        """
         short = self.space is not None and self.space == space and self.simple not in (*PRIMITIVES, *COMPLEX)
         return self.simple if short else self.full
 
@@ -100,7 +102,7 @@ class AvroRecord:
 
 @dataclass(slots=True, eq=False)
 class UnresolvedName:
-    """A name whose type is defined further on, or around it. The parser leaves none behind."""
+    """A name whose type is defined later, or around it. The parser replaces all of them."""
 
     full: str
     where: str
@@ -120,19 +122,21 @@ _KINDS: dict[type, str] = {
 
 
 def kind(schema: AvroType) -> str:
-    """The type's name in Avro: string, record, union, …"""
+    """Return the type's name in Avro: string, record, union, …"""
     if isinstance(schema, Primitive):
         return schema.type
     return _KINDS[type(schema)]
 
 
 def full_name(schema: AvroType) -> str:
-    """What must be unique in a union: the full name of a named type, the type of any other."""
+    """Return the name that must be unique in a union: the full name of a named type, the type of any other."""
     return schema.name.full if isinstance(schema, Named) else kind(schema)
 
 
 def alias_names(schema: Named) -> list[str]:
-    """Full names by which writers may have called the type; a leading dot marks one that left the type's namespace."""
+    """Return the full names by which writers may have called the type; a leading dot marks one in
+    the null namespace.
+    """
     return [
         f".{alias.simple}" if alias.space is None and schema.name.space is not None else alias.full
         for alias in schema.aliases

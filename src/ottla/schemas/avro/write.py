@@ -1,7 +1,7 @@
-"""Avro types → the text that the registry gives back: compact, attributes in the order in which Java's Avro has them.
+"""Avro types → the text that the registry returns: compact, attributes in the order of Java's Avro.
 
-A type is written out where it is first met and named from then on; types that belong to references are only named.
-Namespaces are left out where the enclosing one says the same.
+A type is written out at its first use and named from then on; types that belong to references are only named.
+Namespaces are left out if the enclosing one is the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ottla.schemas.jackson import Json, write
 
 
 def to_text(schema: AvroType, known: Iterable[str] = ()) -> str:
-    """`known` are the full names of types that are defined elsewhere."""
+    """Return the text; `known` are the full names of types that are defined elsewhere."""
     return write(_tree(schema, None, set(known)))
 
 

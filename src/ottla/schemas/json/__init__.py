@@ -1,4 +1,6 @@
-"""JSON Schema (drafts 4, 6, 7, 2019-09, 2020-12): read, written, normalised, compared as Confluent's registry does."""
+"""JSON Schema (drafts 4, 6, 7, 2019-09, 2020-12): parsed, written, normalised, compared as
+Confluent's registry does.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ __all__ = ["JsonSchema", "parse_json"]
 
 
 class JsonSchema:
-    """A JSON schema that was understood; `node` is what it says."""
+    """A parsed JSON schema; `node` is its contents."""
 
     def __init__(self, source: SchemaSource) -> None:
         self._tree = jackson.read(source.text, exact=True)
@@ -45,7 +47,7 @@ class JsonSchema:
 
 
 def parse_json(source: SchemaSource) -> JsonSchema:
-    """Understand a JSON schema. Raises InvalidSchema."""
+    """Parse a JSON schema. Raises InvalidSchema."""
     try:
         return JsonSchema(source)
     except RecursionError:

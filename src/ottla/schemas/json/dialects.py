@@ -1,4 +1,4 @@
-"""The drafts of JSON Schema and in what they differ for the reader of a schema."""
+"""The drafts of JSON Schema and their differences that matter for parsing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ NUMBER_KEYWORDS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """`modern` drafts let `$ref` stand beside other keywords, and know prefixItems, unevaluated… and dependent…."""
+    """A draft. `modern` drafts allow `$ref` beside other keywords, and have prefixItems,
+    unevaluated… and dependent….
+    """
 
     name: str
     id_keyword: str
@@ -62,7 +64,7 @@ _BY_PATH = {
 
 
 def dialect_of(tree: Json) -> Dialect:
-    """Draft 7 unless the schema names another that is known."""
+    """Return the draft that the schema names, if it is known; else draft 7."""
     if not isinstance(tree, dict) or "$schema" not in tree:
         return DRAFT_7
     name = tree["$schema"]

@@ -1,6 +1,6 @@
-"""Where a `$ref` leads: into the schema itself, into one it refers to, or into the schema of a draft.
+"""Resolution of `$ref`: into the schema itself, into one of its references, or into the schema of a draft.
 
-Never anywhere else: nothing is fetched.
+Nothing is ever fetched.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ANCHORS = ("$anchor", "$dynamicAnchor")
 
 
 class LocatedSchema(NamedTuple):
-    """A schema inside a document, and the URI that names in it are relative to."""
+    """A schema inside a document, and the base URI of its relative references."""
 
     tree: Json
     base: str
@@ -25,16 +25,16 @@ class LocatedSchema(NamedTuple):
 
 
 def resolve(base: str, reference: str) -> str:
-    """The URI that a reference means inside a document with this base."""
+    """Return the URI of a reference inside a document with this base."""
     if reference.startswith("#") or not reference:
         return base.partition("#")[0] + reference
     joined = urljoin(base, reference) if base else reference
-    # urljoin knows hierarchical schemes only; for all others (mem:, urn:) the reference stands for itself.
+    # urljoin supports hierarchical schemes only; with others (mem:, urn:) the reference is taken as it is.
     return joined or reference
 
 
 class Documents:
-    """The schema and what it refers to, by URI."""
+    """The schema and its references, by URI."""
 
     def __init__(self, root: Json, id_keyword: str, references: Mapping[str, str]) -> None:
         self._id_keyword = id_keyword
@@ -50,7 +50,7 @@ class Documents:
         self._named: dict[str, dict[str, LocatedSchema]] = {}
 
     def find(self, place: LocatedSchema, reference: str) -> tuple[str, LocatedSchema]:
-        """Where it leads, with the pointer under which others may lead there too. Raises InvalidSchema."""
+        """Return the target of a reference, with its normalised pointer. Raises InvalidSchema."""
         pointer = resolve(place.base, reference)
         uri, _, fragment = pointer.partition("#")
         names = self._names_in(place.document)
@@ -95,7 +95,7 @@ class Documents:
         return own if isinstance(own, str) else None
 
     def _names_in(self, document: str) -> dict[str, LocatedSchema]:
-        """What has an id or an anchor of its own inside a document."""
+        """Return the schemas inside a document that have an id or an anchor of their own."""
         names = self._named.get(document)
         if names is None:
             names = self._named[document] = {}
@@ -121,7 +121,7 @@ class Documents:
 
 
 def _walk(documents: Documents, place: LocatedSchema, fragment: str) -> LocatedSchema | None:
-    """Along a JSON pointer; None where it leads nowhere."""
+    """Follow a JSON pointer; return None if it has no target."""
     if fragment and not fragment.startswith("/"):
         return None
     tree, base, document = place
@@ -138,7 +138,7 @@ def _walk(documents: Documents, place: LocatedSchema, fragment: str) -> LocatedS
 
 
 def bridged(tree: Json) -> Json:
-    """What is under `definitions` may be called by `$defs` too, as in Confluent's registry."""
+    """Return the schema with `definitions` also under `$defs`, as in Confluent's registry."""
     if not isinstance(tree, dict):
         return tree
     old, new = tree.get("definitions"), tree.get("$defs", {})

@@ -1,4 +1,4 @@
-"""A text that two nodes share if they say the same: parts of a combination that are repeated count once."""
+"""A text that is equal for equal nodes: repeated parts of a combination count once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ _BYTES = 16
 
 
 def fingerprint(node: JsonNode) -> str:
-    """Links are told apart by where they lead, not by what is there: that may be the node itself."""
+    """Return the fingerprint of a node. Links are compared by their targets' places, not contents: a target may be the
+    node itself.
+    """
     if isinstance(node, ReferenceNode):
         return f"Link({node.pointer!r})"
     if node.mark:

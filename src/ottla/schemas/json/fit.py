@@ -1,10 +1,10 @@
-"""Whether a parsed JSON value is what its shape says, and if not, where and why.
+"""Whether a parsed JSON value has the type of its shape, and if not, where and why.
 
 Rules:
-- Null is fine everywhere. Integers are whole numbers of 64 bits, however they are spelt; numbers have a double.
-- `date` is YYYY-MM-DD. `date-time` is RFC 3339 (`2026-01-02T03:04:05.678Z`, `+01:00`), of which a blank may stand for
-  T, and the zone's colon, the seconds, the zone (then it is UTC), or the whole time of day may be missing. Leap seconds
-  are none.
+- Null is accepted everywhere. Integers are whole numbers of 64 bits, in any spelling; numbers must fit a double.
+- `date` is YYYY-MM-DD. `date-time` is RFC 3339 (`2026-01-02T03:04:05.678Z`, `+01:00`), where a blank may stand for T,
+  and the zone's colon, the seconds, the zone (then it is UTC), or the whole time of day may be missing. Leap seconds
+  are refused.
 - base64 is RFC 4648's, with its padding and without line breaks.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from ottla.model.limits import INT64_MAX
 from ottla.schemas.json.shapes import JsonShape, ShapeKind
 
-# Raises Unfit.
+# Checks a value and raises Unfit.
 Check = Callable[[Any], None]
 
 _DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
@@ -30,11 +30,11 @@ _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class Unfit(ValueError):
-    """A value that is not of the type that the schema says."""
+    """A value does not have the type of the schema."""
 
 
 def check_of(shape: JsonShape) -> Check:
-    """What raises Unfit for values that are not of a shape."""
+    """Return a function that raises Unfit for values that do not have a shape."""
     inner = _check(shape, "")
 
     def check(value: Any) -> None:
@@ -45,7 +45,7 @@ def check_of(shape: JsonShape) -> Check:
 
 
 def _check(shape: JsonShape, path: str) -> Check:
-    """Of values that are not null."""
+    """Return a check for values that are not null."""
     where = path or "the value"
     if shape.kind is ShapeKind.STRUCT:
         return _struct(shape, path)

@@ -1,4 +1,4 @@
-"""The keywords of each type of value: what they must look like, and the node that they make."""
+"""The keywords of each type of value: their syntax, and the node that they make."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ottla.schemas.schema import InvalidSchema
 
 
 class KeywordPart:
-    """One JSON object of a schema, read keyword by keyword; what has the wrong form is refused with its place."""
+    """One JSON object of a schema, read keyword by keyword; a keyword of the wrong form is refused with its place."""
 
     def __init__(self, tree: dict[str, Json], where: str, load: Callable[[Json, str], JsonNode]) -> None:
         self.tree = tree
@@ -151,7 +151,7 @@ def sequence(part: KeywordPart, dialect: Dialect) -> ArrayNode:
     if dialect.modern and "prefixItems" in part.tree:
         made.items = part.schemas("prefixItems")
     if dialect.modern and not by_place:
-        # Here `items` speaks of what is behind the prefix; without a prefix, of all.
+        # Here `items` is for the items after the prefix; without a prefix, for all.
         made.open = not isinstance(items, Never)
         if not isinstance(items, Always | Never):
             made.others, made.each = (items, None) if made.items else (None, items)

@@ -1,7 +1,7 @@
-"""JSON → nodes: what each keyword means, by the rules of the libraries that Confluent's registry reads schemas with.
+"""JSON → nodes: the meaning of each keyword, by the rules of the libraries that Confluent's registry uses.
 
-Only what is used is looked at: definitions that nothing refers to may say anything. Schemas that are referred to are
-read one after the other, not one inside the other, so that a long chain of them is no deep recursion.
+Only parts that are used are checked: unused definitions may contain anything. Referenced schemas are read one after the
+other, not one inside the other, so that a long chain of them does not recurse deeply.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def load(documents: Documents, dialect: Dialect) -> JsonNode:
-    """The schema as a node, with all that it refers to. Raises InvalidSchema."""
+    """Return the schema as a node, with all schemas that it refers to. Raises InvalidSchema."""
     return _Loader(documents, dialect).everything()
 
 
@@ -63,7 +63,7 @@ class _Loader:
         return root
 
     def _followed(self, pointer: str) -> JsonNode:
-        """What a link leads to in the end: links to links are followed, unless they lead back."""
+        """Return the final target of a link: links to links are followed, unless they lead back."""
         node: JsonNode = self._targets[pointer]
         seen = {pointer}
         while isinstance(node, ReferenceNode) and node.pointer not in seen:
@@ -96,7 +96,7 @@ class _Loader:
     def _parts(self, place: LocatedSchema, part: keywords.KeywordPart) -> list[JsonNode]:
         parts: list[JsonNode] = [self._link(place, part, key) for key in self._references(part.tree)]
         if parts and not self._dialect.modern:
-            return parts  # whatever stands beside a $ref is ignored
+            return parts  # keywords beside a $ref are ignored
         if "enum" in part.tree:
             parts.append(EnumNode(values=frozenset(map(_as_text, part.array("enum")))))
         parts += [Combined(criterion=key, parts=part.schemas(key)) for key in _CRITERIA if key in part.tree]
@@ -144,7 +144,7 @@ class _Loader:
         raise InvalidSchema(f"unknown type: [{name}] at {part.where}")
 
     def _untyped(self, part: keywords.KeywordPart, used: set[str]) -> list[JsonNode]:
-        """Keywords of types that the schema does not name: they hold for values of that type."""
+        """Return nodes for keywords of types that the schema does not name: they hold for values of those types."""
         nodes: list[JsonNode] = [
             build(part, self._dialect)
             for _, known, build in self._kinds()
@@ -158,7 +158,9 @@ class _Loader:
         return nodes
 
     def _says_something(self, tree: dict[str, Json], key: str) -> bool:
-        """Modern drafts are read property by property, so an empty table of them is as good as none."""
+        """Return whether a keyword has an effect. Modern drafts are read property by property, so an empty table has
+        none.
+        """
         return key in tree and not (self._dialect.modern and key in _TABLES and tree[key] == {})
 
     def _kinds(

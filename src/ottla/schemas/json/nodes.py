@@ -1,7 +1,7 @@
-"""What a JSON schema says, keyword by keyword put in order: the form in which two schemas are compared.
+"""The contents of a JSON schema, ordered by keyword: the form in which two schemas are compared.
 
-One JSON object becomes one node. Where its keywords speak of several types, or combine schemas beside saying something
-themselves, the node is an `allOf` of one node for each. Nodes are told apart by identity.
+One JSON object becomes one node. If its keywords concern several types, or combine schemas beside other keywords, the
+node is an `allOf` of one node for each. Nodes are distinguished by identity.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Amount = int | Decimal
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class JsonNode:
-    """What any schema may carry; `mark` is its fingerprint, once it is complete."""
+    """Attributes of any schema; `mark` is its fingerprint, once it is complete."""
 
     mark: str = ""
     id: str | None = None
@@ -29,7 +29,7 @@ class JsonNode:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Anything(JsonNode):
-    """Says nothing: `{}`."""
+    """A schema without constraints: `{}`."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -52,12 +52,12 @@ class ReferenceNode(JsonNode):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Truth(JsonNode):
-    """A boolean value."""
+    """A schema of booleans."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Nothing(JsonNode):
-    """The value null."""
+    """A schema of the value null."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -79,7 +79,7 @@ class Number(JsonNode):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ObjectNode(JsonNode):
-    """An object. `open` is false when no other properties are allowed; `others` is what they have to be."""
+    """A schema of objects. `open` is false if no other properties are allowed; `others` is the schema of those."""
 
     properties: dict[str, JsonNode] = field(default_factory=dict)
     required: dict[str, None] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class ObjectNode(JsonNode):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ArrayNode(JsonNode):
-    """An array: `each` for all items, or `items` by place and `others` for those behind them."""
+    """A schema of arrays: `each` for all items, or `items` by position and `others` for those after them."""
 
     each: JsonNode | None = None
     items: list[JsonNode] = field(default_factory=list)
@@ -111,7 +111,7 @@ class ArrayNode(JsonNode):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class EnumNode(JsonNode):
-    """`enum`: the values as sorted JSON text."""
+    """`enum`: the allowed values as sorted JSON text."""
 
     values: frozenset[str]
 
@@ -128,12 +128,12 @@ class Not(JsonNode):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Conditional(JsonNode):
-    """`if`, `then`, `else`: known to be there, never compared (as in Confluent's registry)."""
+    """`if`, `then`, `else`: only their presence is noted; they are never compared (as in Confluent's registry)."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Combined(JsonNode):
-    """`criterion` is allOf, anyOf or oneOf."""
+    """A combination; `criterion` is allOf, anyOf or oneOf."""
 
     criterion: str
     parts: list[JsonNode]

@@ -1,13 +1,13 @@
-"""JSON text as RFC 8259 says, and nothing more: what a payload must be before a schema has anything to say of it.
+"""JSON text by RFC 8259 and nothing more: what a payload must be before it is checked against a schema.
 
 Rules:
-- UTF-8 without a byte order mark. No NaN, no infinity, no comments, nothing behind the value.
-- Strings are Unicode: half of a surrogate pair is no character, so no string.
-- A name that is there twice counts where it is last.
+- UTF-8 without a byte order mark. No NaN, no infinity, no comments, nothing after the value.
+- Strings are Unicode: half of a surrogate pair is not a character.
+- Of a repeated name the last value counts.
 - Numbers are exact: 1.0 and 1e0 are the integer 1; 1.0000000000000000000001 is no integer.
 - Values nest at most `JSON_DEPTH_MAX` deep.
 
-`columns.json` reads the same in compiled loops; `tests/columns/test_json_one_meaning.py` holds both together.
+`columns.json` reads the same in compiled loops; `tests/columns/test_json_one_meaning.py` compares the two.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ottla.model.limits import JSON_DEPTH_MAX
 
 _TOO_DEEP = f"the payload is nested more than {JSON_DEPTH_MAX} deep"
 _STRUCTURE = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
-# Escapes, one after the other; the group is half of a surrogate pair.
+# Matches escapes, one after the other; the group is half of a surrogate pair.
 _ESCAPES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)", re.DOTALL)
-# More digits than any number of 64 bits or any double has before its point; and those that Python's int can take.
+# More digits than any number of 64 bits or any double has before its point; and digits that Python's int can take.
 _DIGITS_MAX = 400
 _INT_DIGITS_MAX = 4_000
 
 
 class NotJson(ValueError):
-    """The payload is no JSON text; the message says why."""
+    """The payload is not JSON text; the message says why."""
 
 
 class Fraction(float):
@@ -40,7 +40,7 @@ class Fraction(float):
 
 
 def parse(payload: bytes) -> Any:
-    """The value of a JSON text. Raises NotJson."""
+    """Return the value of a JSON text. Raises NotJson."""
     if payload.count(b"[") + payload.count(b"{") > JSON_DEPTH_MAX and _depth(payload) > JSON_DEPTH_MAX:
         raise NotJson(_TOO_DEEP)
     try:
@@ -68,7 +68,7 @@ def _whole(text: str) -> int | float:
 
 
 def _real(text: str) -> int | float:
-    """A number with a fraction or an exponent: an integer if it is one, exactly."""
+    """Return a number with a fraction or an exponent: an integer if it is exactly one."""
     value = float(text)
     if not value.is_integer():
         return value
@@ -78,7 +78,7 @@ def _real(text: str) -> int | float:
     if not digits:
         return 0
     if value == 0:
-        return Fraction(value)  # so small that a double takes it for nothing
+        return Fraction(value)  # so small that the nearest double is zero
     significant = digits.rstrip("0")
     power = int(exponent or 0) - len(fraction) + len(digits) - len(significant)
     if power < 0:
@@ -98,6 +98,6 @@ def _depth(payload: bytes) -> int:
     return deepest
 
 
-# What is short has no integer that is too long to be read at once.
+# For short texts: they cannot contain an integer that is too long to be read at once.
 _SHORT = json.JSONDecoder(parse_constant=_no_constant, parse_float=_real)
 _LONG = json.JSONDecoder(parse_constant=_no_constant, parse_float=_real, parse_int=_whole)

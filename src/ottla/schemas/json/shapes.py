@@ -1,12 +1,12 @@
-"""What a JSON schema's values are for those who want one type of each: objects are structs, what has none is text.
+"""The shape of a JSON schema's values, for code that needs one type for each: objects are structs, untyped values text.
 
-Readers make columns of a shape (`columns.json`); contracts let nothing in that they could not read (`readable_json`).
+Readers make columns of a shape (`columns.json`); contracts refuse values that they could not read (`readable_json`).
 
 Rules:
-- For readers all may be null: what `required` says is for validators and writers, and absent is null.
+- For readers all values may be null: `required` is for validators and writers, and an absent field is null.
 - An object without properties is a map if its additional properties have a schema, else text.
 - `format` date-time and date are times, `contentEncoding` base64 is bytes.
-- Only types count: other keywords (limits, patterns) are for validators.
+- Only types matter: other keywords (limits, patterns) are for validators.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ottla.schemas.schema import InvalidSchema, SchemaSource, UnsupportedSchema
 
 
 class ShapeKind(IntEnum):
-    """What a value is. ANY is whatever it may be, kept as text: strings as they are, all else as JSON."""
+    """The type of a value. ANY is a value of any type, kept as text: strings as they are, all others as JSON."""
 
     NOTHING = 0
     LONG = 1
@@ -42,8 +42,9 @@ class ShapeKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class JsonShape:
-    """A kind, with the fields of a STRUCT, or what a LIST or MAP holds. For writers: whether null is admitted, and
-    which fields must be there."""
+    """A kind, with the fields of a STRUCT, or the item of a LIST or MAP. For writers: whether null is allowed, and
+    which fields are required.
+    """
 
     kind: ShapeKind
     fields: tuple[tuple[str, JsonShape], ...] = ()
@@ -53,7 +54,7 @@ class JsonShape:
 
     @property
     def item(self) -> JsonShape:
-        """What a list or a map holds."""
+        """The shape of a list's items or a map's values."""
         assert self.items is not None
         return self.items
 
@@ -67,19 +68,21 @@ _PLAIN = {
 }
 _FORMATS = {"date-time": ShapeKind.MOMENT, "date": ShapeKind.DAY}
 _LINKS_MAX = 100
-# Keywords of a schema, each with the place that its own references are relative to.
+# Keywords of a schema, each with the place that its references are relative to.
 _Keywords = Mapping[str, tuple[Any, LocatedSchema]]
 
 
 def shape_of(source: SchemaSource) -> JsonShape:
-    """The shape of a schema's values. Raises InvalidSchema, UnsupportedSchema (types inside themselves, too many)."""
+    """Return the shape of a schema's values. Raises InvalidSchema, UnsupportedSchema (recursive types, too many
+    types).
+    """
     tree = jackson.read(source.text, exact=True)
     documents = Documents(tree, dialect_of(tree).id_keyword, source.resolved)
     shapes = _Shapes(documents)
     root = LocatedSchema(documents.root, documents.base, documents.base.partition("#")[0])
     try:
         return shapes.shape(root)
-    except (AttributeError, TypeError) as error:  # a keyword that is not what the drafts say
+    except (AttributeError, TypeError) as error:  # a keyword has a type that the drafts do not allow
         raise InvalidSchema(f"the schema makes no sense: {error}") from error
 
 
@@ -105,7 +108,7 @@ class _Shapes:
             self._open.pop()
 
     def _followed(self, place: LocatedSchema) -> LocatedSchema:
-        """Behind all `$ref`s."""
+        """Follow all `$ref`s and return the final target."""
         for _ in range(_LINKS_MAX):
             if not isinstance(place.tree, dict):
                 return place
@@ -116,7 +119,9 @@ class _Shapes:
         raise UnsupportedSchema("the schema is inside itself: references lead to each other")
 
     def _keywords(self, place: LocatedSchema) -> _Keywords:
-        """One schema for `allOf`: what its parts say of types and properties; what is said outside comes first."""
+        """Merge the parts of an `allOf` into one schema: their types and properties; keywords outside of it come
+        first.
+        """
         own: _Keywords = {key: (each, place) for key, each in place.tree.items() if key != "allOf"}
         if "allOf" not in place.tree:
             return own
@@ -178,7 +183,7 @@ def _properties(said: _Keywords) -> dict[str, LocatedSchema]:
     if "properties" not in said:
         return {}
     found, place = said["properties"]
-    # Those of an `allOf` have places of their own already.
+    # Keywords of an `allOf` have places of their own already.
     return {
         name: each if isinstance(each, LocatedSchema) else place._replace(tree=each) for name, each in found.items()
     }

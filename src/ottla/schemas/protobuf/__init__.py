@@ -1,4 +1,4 @@
-"""Protobuf schemas: .proto texts and descriptors, understood without protoc.
+"""Protobuf schemas: .proto texts and descriptors, parsed without protoc.
 
 text -> `parser` (elements as written) -> `linking` (full names, with `library` for the imports) -> `building` and
 `options` (descriptors). `printer` writes elements as text, `normalizing` makes one form of all spellings, `unbuilding`

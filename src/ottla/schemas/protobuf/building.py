@@ -1,7 +1,7 @@
-"""Makes the descriptor of a linked file, as protoc makes it, but for the options: those are listed for `options`.
+"""Makes the descriptor of a linked file, as protoc does, but without the options: those are collected for `options`.
 
-Rules: what protoc adds is added (messages of map entries at their places, oneofs of proto3's optional fields), names
-in JSON only where the text gives them (`fill_json_names` adds the others).
+Rules: elements that protoc adds are added (messages of map entries at their places, oneofs of proto3's optional
+fields), JSON names only where the text has them (`fill_json_names` adds the others).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SCALAR_TYPES = {name: FieldDescriptorProto.Type.Value(f"TYPE_{name.upper()}") fo
 
 
 class Pending(NamedTuple):
-    """Options to interpret: whose they are (the descriptor with a field `options`), and the scope of names in them."""
+    """Options to interpret: their owner (the descriptor with a field `options`), and the scope of names in them."""
 
     owner: ProtoMessage
     options: Sequence[ProtoOption]
@@ -58,7 +58,7 @@ class BuiltFile(NamedTuple):
 
 
 def build(file: ProtoFile, path: str, names: Names) -> BuiltFile:
-    """The descriptor of a linked file. Raises InvalidSchema."""
+    """Return the descriptor of a linked file. Raises InvalidSchema."""
     builder = _Builder(file.is_proto3, names)
     made = FileDescriptorProto(name=path)
     if file.package is not None:
@@ -87,7 +87,7 @@ def build(file: ProtoFile, path: str, names: Names) -> BuiltFile:
 
 
 def fill_json_names(file: FileDescriptorProto) -> None:
-    """Give every field the name it has in JSON, as protoc does."""
+    """Set the JSON name of every field, as protoc does."""
     stack: list[DescriptorProto | FileDescriptorProto] = [file]
     while stack:
         scope = stack.pop()
@@ -122,7 +122,7 @@ class _Builder:
     def message(self, made: DescriptorProto, message: Message, outer: str) -> None:
         scope = join(outer, message.name)
         made.name = message.name
-        # protoc finds `map_entry` only where it has made it itself; the registry's texts of descriptors have it too.
+        # protoc has `map_entry` only where it made the message itself; the registry's texts of descriptors have it too.
         self.later(made, message.options, scope)
         oneofs = {oneof.name: index for index, oneof in enumerate(message.oneofs)}
         for oneof in message.oneofs:
@@ -151,7 +151,7 @@ class _Builder:
         _add_synthetic_oneofs(made)
 
     def _nested(self, made: DescriptorProto, message: Message, scope: str) -> None:
-        """Nested messages, those of map entries and groups among them, in the order of the text."""
+        """Add nested messages, including those of map entries and groups, in the order of the text."""
         extended = [each for extend in message.extends for each in extend.fields]
         fields = [each for each in (*message.fields, *extended) if each.key is not None or each.group is not None]
         elements: list[ProtoField | Message] = [*fields, *message.nested]
@@ -189,7 +189,7 @@ class _Builder:
         self.later(made, self._special_options(made, each), scope)
 
     def _special_options(self, made: FieldDescriptorProto, each: ProtoField) -> Sequence[ProtoOption]:
-        """Set what looks like an option and is none; the others are left."""
+        """Set `default` and `json_name`, which look like options but are none; return the other options."""
         others = []
         for option in each.options:
             if option.is_plain("default"):

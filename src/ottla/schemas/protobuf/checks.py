@@ -1,4 +1,4 @@
-"""What protoc refuses and descriptors alone do not show: numbers used twice or reserved, empty oneofs."""
+"""Checks of protoc that descriptors alone do not allow: numbers used twice or reserved, empty oneofs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ottla.schemas.protobuf.elements import (
 from ottla.schemas.protobuf.linking import walk_messages
 from ottla.schemas.schema import InvalidSchema
 
-# Numbers that Protobuf keeps for itself.
+# Numbers that Protobuf reserves for itself.
 _PROTOBUFS_OWN = range(19_000, 20_000)
 
 
 def check(file: ProtoFile) -> None:
-    """Raises InvalidSchema."""
+    """Raise InvalidSchema if protoc would refuse the file."""
     for enum in file.enums:
         _check_enum(enum, file.is_proto3)
     for name, message in walk_messages(file):
@@ -70,7 +70,7 @@ def _check_oneofs(name: str, message: Message) -> None:
 
 
 def _check_entry(name: str, message: Message) -> None:
-    """Texts of descriptors have the messages of map entries; other texts have no reason to say they had one."""
+    """Check a message marked as a map entry: texts of descriptors contain such messages, other texts must not."""
     fields = [(each.name, each.number) for each in message.fields]
     if message.claims_map_entry and fields != [("key", 1), ("value", 2)]:
         _fail(message.position, f"{name} has map_entry set, but not the fields key = 1 and value = 2")
@@ -97,13 +97,13 @@ def _check_enum(enum: EnumType, is_proto3: bool) -> None:
 
 
 class _Reserved:
-    """The numbers and names that a message or an enum keeps from use. There may be tens of thousands of each."""
+    """The reserved numbers and names of a message or an enum. There may be tens of thousands of each."""
 
     def __init__(self, statements: Sequence[Reserved]) -> None:
         values = [value for statement in statements for value in statement.values]
         self.names = {value for value in values if isinstance(value, str)}
         self._firsts: list[int] = []
-        self._lasts: list[int] = []  # the highest of all spans up to this one: they may lie in one another
+        self._lasts: list[int] = []  # the highest number of all ranges up to this one: ranges may overlap
         for first, last in sorted(_ends(value) for value in values if isinstance(value, NumberRange)):
             self._firsts.append(first)
             self._lasts.append(max(last, self._lasts[-1]) if self._lasts else last)

@@ -1,12 +1,12 @@
 """Whether records of one Protobuf schema can be read with another: the differences that Confluent's registry knows.
 
-How it works: both files are compared message by message (by name) and field by field (by number); every difference has
-Confluent's name and the path where it is, and only some of them break readers (`BREAKING`). A field whose message comes
-from an import is compared by what that message has become, each pair of messages once, without recursion.
+Both files are compared message by message (by name) and field by field (by number); every difference has Confluent's
+name and the path where it is, and only some of them break readers (`BREAKING`). A field whose message comes from an
+import is compared by the contents of that message, each pair of messages once, without recursion.
 
-Kept as Confluent has it: a label that proto3 does not write is not compared; kinds of scalars are those that share an
-encoding (int32, int64, uint32, uint64, bool and enums; string and bytes; ...); renaming is no difference that matters.
-Unlike there, groups are compared too.
+Kept as in Confluent's registry: a label that proto3 does not write is not compared; kinds of scalars are those that
+share an encoding (int32, int64, uint32, uint64, bool and enums; string and bytes; ...); renaming is no difference that
+matters. Unlike there, groups are compared too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ottla.schemas.protobuf.library import ProtoFiles
 from ottla.schemas.protobuf.linking import SCALARS, join, walk_messages
 from ottla.schemas.schema import Incompatibility, Reference
 
-# What each difference that breaks readers means. %s: the newer schema, then the older one (the caller knows which is).
+# The description of each breaking difference. %s: the newer schema, then the older one (the caller knows which is).
 BREAKING = {
     "PACKAGE_CHANGED": "The package at '{path}' in the %s schema does not match the package in the %s schema",
     "MESSAGE_REMOVED": "The %s schema is missing a MESSAGE type at path '{path}' in the %s schema",
@@ -62,7 +62,7 @@ def incompatibilities(
     original: ProtoFiles,
     original_references: Sequence[Reference],
 ) -> list[Incompatibility]:
-    """What keeps `update`, as the reader, from reading what `original` wrote."""
+    """Return why `update`, as the reader, cannot read payloads of `original`."""
     found = differences(update, references, original=original, original_references=original_references)
     breaking = dict.fromkeys(each for each in found if each.kind in BREAKING)
     return [Incompatibility(kind, path, BREAKING[kind].format(path=path)) for kind, path in breaking]
@@ -75,13 +75,13 @@ def differences(
     original: ProtoFiles,
     original_references: Sequence[Reference],
 ) -> list[ProtoDifference]:
-    """All that has changed, harmless or not."""
+    """Return all differences, breaking or not."""
     comparison = _Comparison(_Types(original, original_references), _Types(update, references))
     return comparison.run(original, update)
 
 
 class _Type(NamedTuple):
-    """A type by its full name: the name without the package, where it comes from, and what it is."""
+    """A type by its full name: the name without the package, the file that defines it, and its kind."""
 
     local: str
     origin: tuple[str, int] | None
@@ -92,7 +92,7 @@ _HERE = ("", -1)
 
 
 class _Types:
-    """The types that a schema can name."""
+    """The types that a schema can use."""
 
     __slots__ = ("_known",)
 
@@ -112,7 +112,7 @@ class _Types:
         return self._known[name.removeprefix(".")]
 
     def shape(self, each: ProtoField) -> tuple[str, str, str]:
-        """Scalar, message, map or group; the type (of a map: its values); the type of a map's keys."""
+        """Return (scalar, message, map or group; the type, of a map: its values; the type of a map's keys)."""
         if each.group is not None:
             return "group", each.type, ""
         if each.key is not None:
@@ -132,7 +132,7 @@ class _Types:
 
 
 class _Pair(NamedTuple):
-    """Two messages to compare, by their full names; the root of the comparison has none."""
+    """Two messages to compare, by their full names; empty for the root of the comparison."""
 
     original: str = ""
     update: str = ""
@@ -143,7 +143,7 @@ class _Comparison:
     originals: _Types
     updates: _Types
     found: list[ProtoDifference] = field(default_factory=list)
-    # Fields whose message comes from an import: in which pair the field is, its path, and the pair of its type.
+    # Fields whose message comes from an import: the pair that contains the field, its path, and the pair of its type.
     uses: list[tuple[_Pair, str, _Pair]] = field(default_factory=list)
     waiting: list[_Pair] = field(default_factory=list)
     broken: set[_Pair] = field(default_factory=set)
@@ -232,7 +232,7 @@ class _Comparison:
         before = {each.number: each for each in old.fields}
         after = {each.number: each for each in new.fields}
         self._oneofs(old, new, before)
-        # A oneof that is gone with all its fields is no loss that its readers would notice.
+        # A oneof that was removed with all its fields makes no difference to readers.
         kept = {each.oneof for each in old.fields if each.number in after} | {oneof.name for oneof in new.oneofs}
         for number in sorted({*before, *after}):
             if number not in after:
@@ -244,7 +244,7 @@ class _Comparison:
         self._types(old.nested, old.enums, new.nested, new.enums)
 
     def _oneofs(self, old: Message, new: Message, before: dict[int, ProtoField]) -> None:
-        """Fields that were independent and now exclude each other: some of what was written is lost."""
+        """Compare oneofs: fields that were independent and now exclude each other lose some of the written values."""
         for oneof in new.oneofs:
             members = [before[each.number] for each in new.fields if each.oneof == oneof.name and each.number in before]
             alone = [each for each in members if each.oneof is None]
@@ -294,7 +294,7 @@ class _Comparison:
         del self.path[-1 if new.oneof is None else -2 :]
 
     def _kinds(self, old: str, new: str) -> None:
-        """The types of a map's keys, or of its values."""
+        """Compare the types of a map's keys, or of its values."""
         kind, name = self.originals.named(old)
         new_kind, new_name = self.updates.named(new)
         if kind != new_kind:
@@ -316,7 +316,8 @@ class _Comparison:
         if before.local != after.local:
             self._add("FIELD_NAMED_TYPE_CHANGED")
         elif before.origin is None or before.origin != after.origin:
-            # Both here: they are compared as messages of the file. Both of the same version: they are the same.
+            # If both are in the file itself, they are compared as its messages. If both are of the same version, they
+            # are equal.
             pair = _Pair(old.removeprefix("."), new.removeprefix("."))
             self.uses.append((self.pair, "#/" + "/".join(self.path), pair))
             self.waiting.append(pair)

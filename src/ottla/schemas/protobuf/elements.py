@@ -1,9 +1,9 @@
-"""A .proto file as it was written: what the parser reads, the printer prints, and the other modules interpret.
+"""The elements of a .proto file as written: made by the parser, printed by the printer, interpreted by other modules.
 
 Rules:
 - Names of types stay as they were spelt (`linking` resolves them); options stay uninterpreted (`options` does that).
 - Order within a kind is the order of the text. Where kinds interleave (a nested message between two map fields), the
-  positions tell; they do not take part in comparisons, so that a file equals the same file laid out differently.
+  positions give the order; comparisons ignore them, so that a file equals the same file in another layout.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOWHERE = TextPosition()
 
 
 class LiteralKind(Enum):
-    """What a literal in an option is."""
+    """The kind of a literal in an option."""
 
     STRING = "string"
     NUMBER = "number"
@@ -33,7 +33,7 @@ class LiteralKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A single value: `text` for numbers (with its sign) and words, `data` for strings (escapes undone)."""
+    """A single value: `text` for numbers (with the sign) and words, `data` for strings (escapes decoded)."""
 
     kind: LiteralKind
     text: str = ""
@@ -75,7 +75,7 @@ class ProtoOption:
 
 
 class NumberRange(NamedTuple):
-    """A number, or with `last` a range with both ends in it."""
+    """A number, or with `last` a range that includes both ends."""
 
     first: int
     last: int | None = None
@@ -83,14 +83,14 @@ class NumberRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """One statement: numbers and names that may not be used."""
+    """One `reserved` statement: numbers and names that may not be used."""
 
     values: tuple[NumberRange | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """One statement: numbers that other files may use."""
+    """One `extensions` statement: numbers that other files may use."""
 
     spans: tuple[NumberRange, ...]
     options: tuple[ProtoOption, ...] = ()
@@ -149,7 +149,7 @@ class EnumType:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message. `fields` holds the members of oneofs too, at their places; `nested` does not hold groups."""
+    """A message. `fields` includes the members of oneofs, at their places; `nested` does not include groups."""
 
     name: str
     fields: tuple[ProtoField, ...] = ()
@@ -164,7 +164,7 @@ class Message:
 
     @property
     def is_map_entry(self) -> bool:
-        """Whether this is the message of a map's entries that descriptors have in place of a map."""
+        """Whether this is the message of a map's entries, which descriptors have in place of a map."""
         return self.claims_map_entry and [each.name for each in self.fields] == ["key", "value"]
 
     @property
@@ -177,7 +177,7 @@ TRUE = Literal(LiteralKind.WORD, "true")
 
 @dataclass(frozen=True, slots=True)
 class Rpc:
-    """A method. `has_body`: braces follow, be they empty (protoc then makes empty options)."""
+    """A method. `has_body`: it has braces, even if empty (protoc then makes empty options)."""
 
     name: str
     request: str
@@ -212,7 +212,7 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class ProtoFile:
-    """A whole file. `syntax` is None where the text says nothing (which means proto2)."""
+    """A whole file. `syntax` is None if the text has none (which means proto2)."""
 
     syntax: str | None = None
     package: str | None = None

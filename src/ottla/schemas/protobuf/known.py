@@ -1,7 +1,7 @@
 """Files that every schema may import without a reference: Google's well-known types and Confluent's.
 
 Google's come with the protobuf package, those of `google/type` only where `googleapis-common-protos` is installed.
-Confluent's are small and written down here: their numbers are what records and options on the wire have.
+Confluent's are small and included here: their field numbers are used in records and options on the wire.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ CONFLUENT = {
 
 @cache
 def known_descriptor(path: str) -> FileDescriptorProto | None:
-    """The descriptor of one of Google's files, if it is one and installed."""
+    """Return the descriptor of one of Google's files, if it is one and installed."""
     if path not in KNOWN_PATHS:
         return None
     try:

@@ -1,10 +1,10 @@
-"""A schema together with all that it imports: parsed, linked, and with descriptors.
+"""A schema together with all its imports: parsed, linked, and with descriptors.
 
 Rules:
-- An import is found among Google's own files, then among the references, then among Confluent's files.
-- An import that is nowhere is not an error by itself (Confluent accepts it too: often only options need it). If a type
-  is missing then, the error names such imports.
-- Chains of imports are walked without recursion; a circle of them is refused.
+- An import is looked up among Google's own files, then among the references, then among Confluent's files.
+- An import that is not found is not an error by itself (Confluent accepts it too: often only options need it). If a
+  type is missing then, the error names such imports.
+- Chains of imports are followed without recursion; a cycle is refused.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from ottla.schemas.protobuf.printer import print_file
 from ottla.schemas.protobuf.unbuilding import unbuild
 from ottla.schemas.schema import InvalidSchema
 
-# The name that Confluent gives the file of a schema.
+# The name that Confluent gives to the file of a schema.
 MAIN = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """A file that is understood: as spelt, with full names, what it may name, and its descriptor."""
+    """A linked file: as spelt, with full names, the names that it may use, and its descriptor."""
 
     path: str
     spelt: ProtoFile
@@ -58,7 +58,7 @@ class ProtoFiles:
     imports: Mapping[str, Linked]
 
     def pool(self) -> DescriptorPool:
-        """A new pool that holds all of them."""
+        """Return a new pool with all of the files."""
         return _pool_of(self.files)
 
     @property
@@ -68,7 +68,7 @@ class ProtoFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A file that is parsed, or has been given as a descriptor (which becomes elements once its imports are there)."""
+    """A parsed file, or one given as a descriptor (which is converted to elements once its imports are linked)."""
 
     file: ProtoFile | None
     descriptor: FileDescriptorProto | None
@@ -76,9 +76,10 @@ class _Read:
 
 
 def load(text: str, resolved: Mapping[str, str], *, strict: bool = True) -> ProtoFiles:
-    """Understand a schema and its imports. Raises InvalidSchema.
+    """Parse and link a schema and its imports. Raises InvalidSchema.
 
-    Unless `strict`, what protoc would refuse but can be compared is let through; its descriptor may then be of no use.
+    Unless `strict`, a schema that protoc would refuse but that can be compared is accepted; its descriptor may be
+    unusable.
     """
     done: dict[str, Linked] = {}
     main = _read(text)
@@ -102,7 +103,7 @@ def load(text: str, resolved: Mapping[str, str], *, strict: bool = True) -> Prot
             open_paths.append(path)
             stack.append((path, True))
             stack += [(each, False) for each in reversed(read.imports)]
-    # Nothing keeps a reference from having that name too.
+    # A reference may have that name too.
     path = MAIN if MAIN not in done else f"{MAIN}.proto"
     return ProtoFiles(_link(path, main, done, strict), done)
 
@@ -118,7 +119,7 @@ def _link_import(path: str, read: _Read, done: Mapping[str, Linked], strict: boo
 
 @cache
 def _known_files(path: str) -> Mapping[str, Linked]:
-    """One of Google's files, after those that it imports. They never change, so they are linked once."""
+    """Return one of Google's files, after its imports. They never change, so they are linked once."""
     made = known_descriptor(path)
     assert made is not None
     files: dict[str, Linked] = {}
@@ -153,7 +154,7 @@ def _read(text: str) -> _Read:
 
 
 def _decode(text: str) -> FileDescriptorProto | None:
-    """The descriptor that a text is in base64, if it is one."""
+    """Return the descriptor that a text contains in base64, or None."""
     if len(text) > PROTOBUF_TEXT_CHARS_MAX:
         return None
     try:
@@ -164,7 +165,7 @@ def _decode(text: str) -> FileDescriptorProto | None:
 
 
 def _is_text(message: ProtoMessage) -> bool:
-    """Whether all strings are UTF-8 (others come as bytes)."""
+    """Return whether all strings are UTF-8 (others come as bytes)."""
     for field, value in message.ListFields():
         each: Any
         for each in value if field.is_repeated else (value,):
@@ -183,8 +184,9 @@ def _link(path: str, read: _Read, done: Mapping[str, Linked], strict: bool) -> L
 
 
 def _linked_descriptor(path: str, made: FileDescriptorProto, done: Mapping[str, Linked], strict: bool) -> Linked:
-    """A descriptor is made into elements, with the options of the extensions in reach. Their text is read once, so that
-    what descriptors may have and texts may not gets no further."""
+    """Convert a descriptor to elements, with the options of the extensions in reach. Their text is parsed once, so
+    that elements that descriptors may have and texts may not are refused.
+    """
     _check_names(made)
     probe = FileDescriptorProto()
     probe.CopyFrom(made)
@@ -212,7 +214,7 @@ def _linked_descriptor(path: str, made: FileDescriptorProto, done: Mapping[str, 
 
 
 def _check_names(made: FileDescriptorProto) -> None:
-    """As the parser does it for texts: a pool knows all that is in a message by the names around it."""
+    """Check the length of names, as the parser does for texts: a pool stores each element with all names around it."""
     names = [made.package]
     stack = list(made.message_type)
     while stack:
@@ -224,7 +226,7 @@ def _check_names(made: FileDescriptorProto) -> None:
 
 
 def _closure(paths: list[str], done: Mapping[str, Linked]) -> list[str]:
-    """The files and all they import; in the order of `done`, where dependencies are first."""
+    """Return the files and all their imports, in the order of `done`, where dependencies are first."""
     wanted: set[str] = set()
     stack = list(paths)
     while stack:
@@ -268,12 +270,12 @@ def _described(path: str, file: ProtoFile, names: Names, done: Mapping[str, Link
 
 
 def _describes_options(package: str | None, messages: list[str]) -> bool:
-    """Whether this is Google's own descriptor.proto, under whatever name it is registered."""
+    """Return whether this is Google's own descriptor.proto, under whatever name it is registered."""
     return package == "google.protobuf" and "FieldOptions" in messages
 
 
 def _pool_for(describes_options: bool, dependencies: list[str], done: Mapping[str, Linked]) -> DescriptorPool:
-    """A pool to which a file can be added. What describes options is in it, unless the file is that very one."""
+    """Return a pool to which a file can be added. It contains descriptor.proto, unless the file is that very one."""
     files = {name: done[name] for name in _closure(dependencies, done)}
     return _pool_of((files if describes_options else {**_known_files(DESCRIPTOR_FILE), **files}).values())
 
@@ -289,6 +291,6 @@ def _add(pool: DescriptorPool, made: FileDescriptorProto) -> None:
     try:
         pool.Add(made)
     except TypeError as error:
-        # The library's words are the best there are, but for the name that it was given.
+        # The library's message is the best there is, except for the file name in it.
         said = str(error).removeprefix("Couldn't build proto file into descriptor pool: ")
         raise InvalidSchema(said) from None

@@ -1,8 +1,8 @@
-"""Finds what names in a file mean: types and extensions of the file itself and of what it imports.
+"""Resolves names in a file: types and extensions of the file itself and of its imports.
 
-Rules: a name that begins with a dot is complete. Any other is looked for from the innermost message outwards, as protoc
-does it: the first part of a qualified name decides in which scope the rest must be. What that does not find is looked
-for as a whole in every scope, as Confluent's registry does it, because registries hold files that rely on it.
+Rules: a name that begins with a dot is complete. Any other is looked up from the innermost message outwards, as protoc
+does: the first part of a qualified name decides in which scope the rest must be. A name that is not found in this way
+is looked up as a whole in every scope, as Confluent's registry does, because registries contain files that rely on it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def join(scope: str, name: str) -> str:
 
 
 def walk_messages(file: ProtoFile) -> Iterator[tuple[str, Message]]:
-    """All messages with their full names, outer ones first; groups too."""
+    """Yield all messages with their full names, outer ones first, including groups."""
     grouped = [member.group for extend in file.extends for member in extend.fields if member.group is not None]
     stack = [(file.package or "", message) for message in reversed([*file.messages, *grouped])]
     while stack:
@@ -54,7 +54,7 @@ def walk_messages(file: ProtoFile) -> Iterator[tuple[str, Message]]:
 
 
 def names_in(file: ProtoFile) -> dict[str, NameKind]:
-    """The full names that a file defines."""
+    """Return the full names that a file defines."""
     package = file.package or ""
     parts = package.split(".") if package else []
     names = {".".join(parts[: count + 1]): NameKind.PACKAGE for count in range(len(parts))}
@@ -73,13 +73,13 @@ def _scopes(file: ProtoFile) -> Iterator[tuple[str, tuple[Extend, ...], tuple[En
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names that a file may use, and which of its imports could not be found (for the error)."""
+    """The names that a file may use, and which of its imports were not found (for the error)."""
 
     known: Mapping[str, NameKind]
     missing: tuple[str, ...] = field(default=())
 
     def find(self, name: str, scope: str, *kinds: NameKind) -> str | None:
-        """The full name that `name` has where it is used, within the message or package `scope`."""
+        """Return the full name of `name` as used in the message or package `scope`, or None."""
         if name.startswith("."):
             return name[1:] if self.known.get(name[1:]) in kinds else None
         first = name.split(".", 1)[0]
@@ -96,7 +96,7 @@ class Names:
         return next((full for outer in scopes if self.known.get(full := join(outer, name)) in kinds), None)
 
     def type_named(self, name: str, scope: str, position: TextPosition) -> str:
-        """The full name of a type, with a dot in front. Raises InvalidSchema."""
+        """Return the full name of a type, with a dot in front. Raises InvalidSchema."""
         found = self.find(name, scope, NameKind.MESSAGE, NameKind.ENUM)
         if found is None:
             where = f"line {position.line}, column {position.column}: " if position.line else ""
@@ -111,7 +111,7 @@ def _outwards(scope: str) -> list[str]:
 
 
 def link(file: ProtoFile, names: Names) -> ProtoFile:
-    """The same file with full names (beginning with a dot) of all types. Raises InvalidSchema."""
+    """Return the file with full names (beginning with a dot) of all types. Raises InvalidSchema."""
     scope = file.package or ""
     return replace(
         file,

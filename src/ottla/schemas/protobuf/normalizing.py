@@ -1,6 +1,6 @@
-"""The one form that all spellings of a file share: what `normalize=true` stores and compares.
+"""The normal form that all spellings of a file share: `normalize=true` stores and compares it.
 
-Full names, imports and options sorted, fields and values by number, statements of ranges taken apart, extensions of one
+Full names, imports and options sorted, fields and values by number, statements of ranges split, extensions of one
 message together, messages of map entries as maps, dotted options as messages, numbers in decimal. The order of messages
 stays: message indexes in records depend on it.
 """
@@ -38,12 +38,12 @@ from ottla.schemas.protobuf.linking import SCALARS, NameKind, Names, join, walk_
 from ottla.schemas.protobuf.printer import merged
 from ottla.schemas.protobuf.tokens import whole_number
 
-# What a double can have: beyond it a number is left as it was written.
+# The largest exponent of a double: a larger number is left as it was written.
 _EXPONENT_MAX = 400
 
 
 def normalize(file: ProtoFile, names: Names, reachable: Iterable[ProtoFile]) -> ProtoFile:
-    """The normal form of a linked file; `reachable` are the linked files that its options may use."""
+    """Return the normal form of a linked file; `reachable` are the linked files that its options may use."""
     return _Normalizer(names, [*reachable, file]).file(file)
 
 
@@ -161,7 +161,7 @@ class _Normalizer:
         return tuple(replace(option, value=self._value(option.value, scope)) for option in out)
 
     def _option(self, option: ProtoOption, scope: str) -> ProtoOption:
-        """With the full name of its extension, and `(a).b.c = 1` as `(a) = { b: { c: 1 } }`."""
+        """Return the option with the full name of its extension, and `(a).b.c = 1` as `(a) = { b: { c: 1 } }`."""
         first, *rest = option.name
         full = self._names.find(first.name, scope, NameKind.EXTENSION) if first.is_extension else None
         if full is None:
@@ -175,8 +175,9 @@ class _Normalizer:
         return ProtoOption((NamePart(full, True),), value, option.position)
 
     def _last(self, field: ProtoField, values: Sequence[Value]) -> Value:
-        """What a field that has one value has after it was set to all of these: the last one counts, but messages that
-        follow each other are merged. All at once: an option may be set thousands of times."""
+        """Return the value of a singular field that was set to all of these: the last one counts, but messages are
+        merged. All at once, because an option may be set thousands of times.
+        """
         messages: list[Aggregate] = []
         for value in values:
             if isinstance(value, Aggregate):
@@ -246,5 +247,5 @@ def _reserved(statements: Iterable[Reserved]) -> tuple[Reserved, ...]:
 def _reserved_rank(value: NumberRange | str) -> tuple[int, str]:
     if isinstance(value, str):
         return INT32_MAX, value
-    # A range ranks as it would be written by Kotlin, `1..5`.
+    # The sort key of a range is its text in Kotlin, `1..5`.
     return value.first, str(value.first) if value.last is None else f"{value.first}..{value.last}"

@@ -1,7 +1,7 @@
 """Interprets options: turns `(my.ext).field = 1` into the fields and extensions of the options messages.
 
-Rules: standard options must exist and have the right type. A custom option (in parentheses) whose extension nobody has
-defined stays in the text and out of the descriptor, as with Confluent's registry: files are often registered without
+Rules: standard options must exist and have the right type. A custom option (in parentheses) whose extension is not
+defined stays in the text but not in the descriptor, as with Confluent's registry: files are often registered without
 the imports that only their options need.
 """
 
@@ -24,7 +24,7 @@ from ottla.schemas.schema import InvalidSchema
 
 
 def interpret(pending: Sequence[Pending], pool: DescriptorPool, names: Names) -> None:
-    """Set the options of all owners. `pool` holds the file itself and all it imports. Raises InvalidSchema."""
+    """Set the options of all owners. `pool` contains the file itself and all its imports. Raises InvalidSchema."""
     for owner, options, scope in pending:
         kind = owner.DESCRIPTOR.fields_by_name["options"].message_type.full_name
         made = GetMessageClass(pool.FindMessageTypeByName(kind))()
@@ -37,7 +37,7 @@ def interpret(pending: Sequence[Pending], pool: DescriptorPool, names: Names) ->
 
 
 class _Unknown(Exception):
-    """The option's extension is not known."""
+    """The extension of an option is not known."""
 
 
 class _Reader:
@@ -129,7 +129,7 @@ class _Reader:
                 self._assign(message, self._named(message, key), each)
 
     def _named(self, message: ProtoMessage, name: str) -> FieldDescriptor:
-        # In text format a group goes by the name of its type.
+        # In text format a group has the name of its type.
         found = message.DESCRIPTOR.fields_by_name.get(name.lower())
         if found is not None and found.type == FieldDescriptor.TYPE_GROUP and found.message_type.name == name:
             return found

@@ -1,7 +1,7 @@
-"""Reads the text of a .proto file (proto2 and proto3) by recursive descent.
+"""Parses the text of a .proto file (proto2 and proto3) by recursive descent.
 
-Rules: the depth is bounded, so no input exhausts the stack; what the grammar does not allow is an `InvalidSchema` with
-line and column. What needs other files (types, options) is left to `linking` and `options`.
+Rules: the depth is bounded, so no input exhausts the stack; a violation of the grammar is an `InvalidSchema` with line
+and column. Checks that need other files (types, options) are left to `linking` and `options`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _IMPORTS = {"public": ImportKind.PUBLIC, "weak": ImportKind.WEAK}
 
 
 def parse_file(text: str) -> ProtoFile:
-    """Understand a text. Raises InvalidSchema."""
+    """Parse a text. Raises InvalidSchema."""
     if len(text) > PROTOBUF_TEXT_CHARS_MAX:
         raise InvalidSchema(f"the schema has {len(text)} characters, more than {PROTOBUF_TEXT_CHARS_MAX}")
     return _Parser(text).file()
@@ -49,7 +49,7 @@ def parse_file(text: str) -> ProtoFile:
 
 @dataclass(slots=True)
 class _Body:
-    """What has been read of a message."""
+    """The parsed parts of a message body."""
 
     fields: list[ProtoField] = field(default_factory=list)
     oneofs: list[ProtoOneOf] = field(default_factory=list)
@@ -255,7 +255,9 @@ class _Parser:
         return ProtoField(name, value, number, key=key, options=options, position=position)
 
     def _field_options(self) -> tuple[ProtoOption, ...]:
-        """Options in their order; `default` and `json_name`, which are none in truth, come last as with Confluent."""
+        """Return the options in their order; `default` and `json_name`, which are no real options, come last as with
+        Confluent.
+        """
         options = read_bracketed(self._cursor)
         named = {name: [option for option in options if option.is_plain(name)] for name in ("default", "json_name")}
         others = (option for option in options if not any(map(option.is_plain, named)))

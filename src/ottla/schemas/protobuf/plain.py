@@ -1,4 +1,4 @@
-"""A file without what only its own tools understand: custom options, extensions and ranges for them."""
+"""Removes from a file what only its own tools need: custom options, extensions and extension ranges."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ottla.schemas.protobuf.elements import EnumType, Message, ProtoField, ProtoFile, ProtoOption, ProtoService, Rpc
 
-# Confluent's own options stay: its clients read them.
+# Confluent's own options are kept: its clients read them.
 _KEPT = "confluent."
 
 

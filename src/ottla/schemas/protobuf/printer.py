@@ -1,7 +1,8 @@
-"""Prints a file in the layout of Confluent's registry: the text that is stored, compared and given out.
+"""Prints a file in the layout of Confluent's registry: the text that is stored, compared and returned.
 
-Per kind in a fixed order (messages before enums; fields, oneofs, groups, extension ranges, extensions, nested types),
-comments gone, two spaces of indentation, one option alone on its line and several on lines of their own.
+Elements come by kind in a fixed order (messages before enums; fields, oneofs, groups, extension ranges, extensions,
+nested types), without comments, indented by two spaces; a single option is on the line of its element, several are on
+lines of their own.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def print_file(file: ProtoFile) -> str:
 
 
 def quoted(data: bytes) -> str:
-    """A string as a literal. What is no UTF-8 or has no face is written as octal bytes."""
+    """Return a string as a literal. Bytes that are not UTF-8 and unprintable characters are written in octal."""
     out = []
     for char in data.decode("utf-8", "surrogateescape"):
         code = ord(char)
@@ -76,7 +77,7 @@ def _indented(text: str) -> str:
 
 
 def _block(head: str, groups: Iterable[Sequence[str]]) -> str:
-    """A body in braces: every group of statements is set off by an empty line (after the head: by the line's end)."""
+    """Return a body in braces, with an empty line between groups of statements (after the head: only a line break)."""
     body = "".join("\n" + "".join(map(_indented, group)) for group in groups if group)
     return f"{head} {{{body}}}\n"
 
@@ -117,7 +118,7 @@ def _value(value: Value) -> str:
 
 
 def merged(value: Aggregate) -> Aggregate:
-    """The same with every key once: what was said under it several times becomes a list."""
+    """Return the message with every key once: repeated values of a key become a list."""
     found: dict[str, list[Value]] = {}
     for key, each in value.entries:
         found.setdefault(key, []).append(each)
@@ -174,7 +175,7 @@ def _extend(extend: Extend) -> str:
 def _enum(enum: EnumType) -> str:
     values = [f"{each.name} = {each.number}{_bracketed(each.options)};\n" for each in enum.values]
     reserved = [_reserved(each, INT32_MAX) for each in enum.reserved]
-    # Confluent sets nothing off after reserved numbers.
+    # Confluent puts no empty line after reserved numbers.
     return _block(f"enum {enum.name}", [[*reserved, *_statements(enum.options), *values]])
 
 

@@ -24,11 +24,11 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 class WrongValue(ValueError):
-    """A literal that its field cannot have; the message says why."""
+    """A literal is not a value of its field's type; the message says why."""
 
 
 def scalar(kind: int, value: Value) -> Any:
-    """The value of a field of a scalar type (enums excepted). Raises WrongValue."""
+    """Return the value of a field of a scalar type (enums excepted). Raises WrongValue."""
     if not isinstance(value, Literal):
         raise WrongValue("must be a single value")
     if kind in _RANGES:
@@ -77,7 +77,7 @@ def floating(value: Literal) -> float:
 
 
 def default_text(made: FieldDescriptorProto, option: ProtoOption) -> str:
-    """A default value as descriptors spell it. Raises InvalidSchema."""
+    """Return a default value as descriptors spell it. Raises InvalidSchema."""
     try:
         return _default_text(made, option.value)
     except WrongValue as wrong:
@@ -94,7 +94,7 @@ def _default_text(made: FieldDescriptorProto, value: Value) -> str:
             raise WrongValue("must be the name of a value of the enum")
         return value.text
     if made.type == T.TYPE_BYTES and isinstance(value, Literal) and value.kind is not LiteralKind.STRING:
-        # Confluent's registry gives out default values of bytes without quotes.
+        # Confluent's registry returns default values of bytes without quotes.
         value = Literal(LiteralKind.STRING, data=value.text.encode())
     found = scalar(made.type, value)
     if isinstance(found, bool):

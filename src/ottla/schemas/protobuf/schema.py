@@ -1,4 +1,4 @@
-"""A Protobuf schema that was understood: its texts, its descriptors, its messages by name and by index."""
+"""A parsed Protobuf schema: its texts, its descriptors, its messages by name and by index."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ottla.schemas.schema import Incompatibility, Parsed, Reference, SchemaSourc
 
 
 def parse_protobuf(source: SchemaSource, *, strict: bool = True) -> ProtobufSchema:
-    """Understand a .proto text, or a descriptor in base64. Raises InvalidSchema.
+    """Parse a .proto text, or a descriptor in base64. Raises InvalidSchema.
 
-    `strict` is how a new one is checked. Other registries have taken what protoc refuses: such a schema, once stored,
+    `strict` checks it as a new schema. Other registries have accepted schemas that protoc refuses: such a stored schema
     can be printed and compared, but has no descriptor.
     """
     return ProtobufSchema(load(source.text, source.resolved, strict=strict), source.references)
@@ -49,11 +49,11 @@ class ProtobufSchema:
 
     @property
     def serialized(self) -> str:
-        """The descriptor in base64, what `format=serialized` asks for."""
+        """The descriptor in base64, for `format=serialized`."""
         return base64.b64encode(self.library.main.descriptor.SerializeToString(deterministic=True)).decode()
 
     def formatted(self, form: str) -> str:
-        """The text in one of the forms of Confluent's API; the canonical one for a form that is not known."""
+        """Return the text in one of the forms of Confluent's API; the canonical one if the form is not known."""
         if form == "serialized":
             return self.serialized
         if form == "ignore_extensions":
@@ -70,7 +70,7 @@ class ProtobufSchema:
 
     @property
     def tags(self) -> list[InlineTags]:
-        """What messages and fields are tagged with by Confluent's options."""
+        """The tags of messages and fields in Confluent's options."""
         return inline_tags(self.library.main.spelt)
 
     def incompatibilities(self, writer: Parsed) -> list[Incompatibility]:
@@ -83,7 +83,7 @@ class ProtobufSchema:
     # --- messages ---
 
     def pool(self) -> DescriptorPool:
-        """The schema and all it imports, as descriptors; made once."""
+        """The schema and all its imports, as descriptors; made once."""
         return self._pool
 
     @cached_property
@@ -91,13 +91,13 @@ class ProtobufSchema:
         return self.library.pool()
 
     def message_descriptor(self, message: str | Sequence[int] | None = None) -> Descriptor:
-        """The descriptor of a message by full name or by indexes; without either, of the first. Raises KeyError."""
+        """Return the descriptor of a message by full name or by indexes; by default of the first. Raises KeyError."""
         if message is None or not isinstance(message, str):
             message = self.message_name((0,) if message is None else message)
         return self._pool.FindMessageTypeByName(message)
 
     def message_name(self, indexes: Sequence[int]) -> str:
-        """The full name of the message with these indexes. Raises KeyError."""
+        """Return the full name of the message with these indexes. Raises KeyError."""
         file = self._file_with_messages
         inside: Sequence[Message] = file.messages
         name = file.package or ""
@@ -109,7 +109,7 @@ class ProtobufSchema:
         return name
 
     def message_indexes(self, name: str) -> tuple[int, ...]:
-        """The indexes of a message by its full name. Raises KeyError."""
+        """Return the indexes of a message by its full name. Raises KeyError."""
         found = self._indexes.get(name)
         if found is None:
             raise KeyError(f"the schema has no message {name}")
@@ -130,7 +130,7 @@ class ProtobufSchema:
 
     @property
     def _file_with_messages(self) -> ProtoFile:
-        """The file itself; or, if it only imports another publicly, that one (as Confluent's clients see it)."""
+        """Return the file itself; or, if it only imports another publicly, that one (as Confluent's clients see it)."""
         main = self.library.main.spelt
         if main.messages or main.enums or main.services or main.extends or len(main.imports) != 1:
             return main

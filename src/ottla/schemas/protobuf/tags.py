@@ -1,4 +1,4 @@
-"""Tags that messages and fields carry inside, in Confluent's options `confluent.message_meta` and `field_meta`."""
+"""Inline tags of messages and fields, in Confluent's options `confluent.message_meta` and `field_meta`."""
 
 from __future__ import annotations
 

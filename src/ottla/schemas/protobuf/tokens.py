@@ -1,6 +1,6 @@
 """The text of a .proto file as tokens, and a cursor over them.
 
-Rules: every token knows where it begins; whatever is wrong is an `InvalidSchema` that names line and column.
+Rules: every token has its position; every error is an `InvalidSchema` that names line and column.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def tokenize(text: str) -> list[ProtoToken]:
 
 
 class TokenCursor:
-    """Where a parser is among the tokens of a text."""
+    """The position of a parser in the tokens of a text."""
 
     __slots__ = ("_index", "_lines", "_text", "_tokens")
 
@@ -123,7 +123,7 @@ class TokenCursor:
         return token
 
     def sees(self, text: str) -> bool:
-        """Whether this symbol or word is next."""
+        """Return whether this symbol or word is next."""
         token = self.token
         return token.text == text and token.kind in (TokenKind.SYMBOL, TokenKind.WORD)
 
@@ -144,12 +144,14 @@ class TokenCursor:
         return self.next().text
 
     def _check_length(self, name: str) -> None:
-        """What is inside of a message is known by all the names around it, so these must be short."""
+        """Check the length of a name: descriptors store each element with all names around it, so
+        these must be short.
+        """
         if len(name) > SCHEMA_NAME_CHARS_MAX or name.count(".") > SCHEMA_NAME_PARTS_MAX:
             self.fail(f"a name has more than {SCHEMA_NAME_CHARS_MAX} characters or {SCHEMA_NAME_PARTS_MAX} parts")
 
     def dotted(self, what: str) -> str:
-        """A name that may be qualified: `a.b.c` or `.a.b.c`."""
+        """Read a name that may be qualified: `a.b.c` or `.a.b.c`."""
         parts = [""] if self.accept(".") else []
         parts.append(self.word(what))
         while self.accept("."):
@@ -172,7 +174,7 @@ class TokenCursor:
         return number
 
     def string(self, what: str) -> bytes:
-        """A string, or several in a row that are one."""
+        """Read a string, or several adjacent ones that are concatenated."""
         if self.token.kind is not TokenKind.STRING:
             self.expected(what)
         parts = []
@@ -208,12 +210,12 @@ class TokenCursor:
 
 
 _WHOLE = re.compile(r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*")
-# Longer than any number of 64 bits in any base: what is longer is not worth computing.
+# Longer than any number of 64 bits in any base: longer tokens are not converted.
 _DIGITS_MAX = 25
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a token is, in decimal, hexadecimal or octal; None when it is not a whole one."""
+    """Return the number of a token in decimal, hexadecimal or octal; None if it is not a whole number."""
     if _WHOLE.fullmatch(text) is None:
         return None
     if len(text) > _DIGITS_MAX:

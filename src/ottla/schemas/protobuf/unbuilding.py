@@ -1,6 +1,6 @@
-"""Makes a file of elements from a descriptor: the way back from `building`, for schemas that come as descriptors.
+"""Makes the elements of a file from a descriptor: the inverse of `building`, for schemas that come as descriptors.
 
-Rules: laid out as Confluent's registry does it for such schemas (full names, messages of map entries kept, synthetic
+Rules: the layout is that of Confluent's registry for such schemas (full names, messages of map entries kept, synthetic
 oneofs dropped). Options are read with the classes that the caller gives, which know the extensions in reach.
 """
 
@@ -50,7 +50,7 @@ from ottla.schemas.schema import InvalidSchema
 
 T = FieldDescriptorProto
 _LABELS = {T.LABEL_OPTIONAL: Label.OPTIONAL, T.LABEL_REQUIRED: Label.REQUIRED, T.LABEL_REPEATED: Label.REPEATED}
-# Confluent prints options by number, but for these, which come first.
+# Confluent prints options by number, except for these, which come first.
 _FIRST = (
     *("java_package", "java_outer_classname", "java_multiple_files", "java_generate_equals_and_hash"),
     *("java_string_check_utf8", "ctype", "packed", "jstype"),
@@ -65,7 +65,7 @@ OptionsReader = Callable[[ProtoMessage], ProtoMessage]
 
 
 def unbuild(made: FileDescriptorProto, read_options: OptionsReader) -> ProtoFile:
-    """The elements of a descriptor. Raises InvalidSchema."""
+    """Return the elements of a descriptor. Raises InvalidSchema."""
     if made.syntax not in ("", "proto2", "proto3"):
         raise InvalidSchema("editions of Protobuf are not supported: proto2 and proto3 are")
     _check_names(made)
@@ -89,7 +89,7 @@ def unbuild(made: FileDescriptorProto, read_options: OptionsReader) -> ProtoFile
 
 
 def _check_names(message: ProtoMessage) -> None:
-    """What is printed as a name must be one: else it would be read as something else."""
+    """Check that names are valid identifiers: else the printed text would be parsed as something else."""
     is_file = isinstance(message, FileDescriptorProto)
     for field, value in message.ListFields():
         if field.message_type is not None and field.name != "options":
@@ -223,7 +223,7 @@ def _value(field: FieldDescriptor, value: Any) -> Value:
         entries: list[tuple[str, Value]] = []
         for each, got in value.ListFields():
             values = _values(each, got)
-            # In text format a group goes by the name of its type.
+            # In text format a group has the name of its type.
             name = each.message_type.name if each.type == each.TYPE_GROUP else each.name
             key = f"[{each.full_name}]" if each.is_extension else name
             entries.append((key, ListLiteral(tuple(values)) if each.is_repeated else values[0]))

@@ -1,4 +1,4 @@
-"""Reads options: their names, and their values down to messages and lists in text format."""
+"""Parses options: their names, and their values down to messages and lists in text format."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _SIGNED_WORDS = ("inf", "infinity", "nan")
 
 
 def read_statement(cursor: TokenCursor) -> ProtoOption:
-    """`option name = value;`, the first word being read already."""
+    """Read `option name = value;`; the word `option` was read already."""
     option = _read_option(cursor)
     cursor.expect(";")
     return option
 
 
 def read_bracketed(cursor: TokenCursor) -> tuple[ProtoOption, ...]:
-    """`[name = value, ...]`, if it is there."""
+    """Read `[name = value, ...]`, if it is there."""
     if not cursor.accept("["):
         return ()
     options = [_read_option(cursor)]

@@ -1,1 +1,1 @@
-"""What changed from one JSON schema to another, and whether all that was valid before still is."""
+"""The differences between two JSON schemas, and whether all values that were valid before still are."""

@@ -1,7 +1,6 @@
 """Differences between combinations (allOf, anyOf, oneOf), and between negations.
 
-The parts of a combination have no order: each old one is to find a new one that it is compatible with, so as many pairs
-as possible are matched.
+The parts of a combination have no order: as many pairs as possible of an old and a compatible new part are matched.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def compare(context: DiffContext, original: Combined, update: Combined, inside: 
 
 
 def _compare_criteria(context: DiffContext, original: Combined, update: Combined) -> bool:
-    """Whether the parts are worth a look."""
+    """Compare the criteria; return whether the parts have to be compared."""
     if original.criterion == update.criterion:
         return True
     alone_before, alone_after = len(original.parts) == 1, len(update.parts) == 1

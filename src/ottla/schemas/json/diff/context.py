@@ -1,9 +1,9 @@
-"""Where a comparison is, what it has found so far, and which pairs of schemas it has looked at.
+"""The path of a comparison, the differences found so far, and the pairs of schemas that were compared.
 
-A pair is compared once; what was found is kept relative to the pair, and put behind the path wherever the pair is met
-again. A pair that is met while it is being looked at (a schema that contains itself) counts as compatible. That may
-prove wrong, and others may have relied on it: so the comparison is done again, with what is then known to be
-incompatible, until nothing new is known.
+A pair is compared once; its differences are kept relative to the pair, and appended to the path wherever the pair
+occurs again. A pair that occurs while it is being compared (a schema that contains itself) is assumed to be compatible.
+That may prove wrong, and other results may depend on it: so the comparison is repeated, with the pairs then known to be
+incompatible, until no new ones are found.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class JsonDifference(NamedTuple):
 
 Found = tuple[JsonDifference, ...]
 Pair = tuple[int, int]
-# A comparison, which asks for the pairs inside it with `yield` (schemas.steps); some answer a question in the end.
+# A comparison, which asks for the pairs inside it with `yield` (schemas.steps); some return a verdict.
 Steps = Generator[tuple[JsonNode, JsonNode], Found, None]
 Verdict = Generator[tuple[JsonNode, JsonNode], Found, bool]
 Looking = Generator[tuple[JsonNode, JsonNode], Found, Found]
 
-# Differences that are put behind another path for the price of looking at one pair.
+# So many differences are copied to another path at the cost of comparing one pair.
 _COPIED_AT_ONCE = 8
 
 
@@ -38,7 +38,7 @@ class TooComplex(Exception):
 
 
 class Budget:
-    """The work that one comparison may be, over all passes."""
+    """The limit of work for one comparison, over all passes."""
 
     def __init__(self) -> None:
         self._left = limits.SCHEMA_PAIRS_MAX
@@ -50,7 +50,7 @@ class Budget:
 
 
 class Pairs:
-    """What one pass over two schemas knows of their parts."""
+    """The results of one pass over two schemas, by pair of parts."""
 
     def __init__(self, incompatible: dict[Pair, Found], budget: Budget) -> None:
         self._known_before = incompatible
@@ -83,14 +83,14 @@ class Pairs:
 
 
 class DiffContext:
-    """A place in the comparison of a pair, and what was found there."""
+    """A path in the comparison of a pair, and the differences found there."""
 
     def __init__(self, path: tuple[str, ...]) -> None:
         self._path = path
         self.found: list[JsonDifference] = []
 
     def aside(self) -> DiffContext:
-        """For a comparison that may come to nothing: what it finds is its own."""
+        """Return a context for a tentative comparison: its differences are not added to this one."""
         return DiffContext(self._path)
 
     @contextmanager
@@ -104,15 +104,16 @@ class DiffContext:
         self.take([JsonDifference(kind, "#/" + "/".join((*self._path, *steps)))])
 
     def take(self, found: list[JsonDifference]) -> None:
-        """Up to a bound: a schema used twice in one used twice … doubles what is found with each level. Even beyond it
-        the first that does harm is kept."""
+        """Add differences up to a bound: nested schemas that are each used twice double their number at each level.
+        Even beyond the bound the first incompatible one is kept.
+        """
         room = max(limits.SCHEMA_DIFFERENCES_MAX - len(self.found), 0)
         if len(found) > room and self.is_compatible and are_compatible(found[:room]):
             self.found += [each for each in found[room:] if each.kind not in COMPATIBLE][:1]
         self.found += found[:room]
 
     def compare(self, original: JsonNode, update: JsonNode) -> Steps:
-        """Asks for what is between the two, and puts it behind the path."""
+        """Ask for the differences between the two, and add them under the current path."""
         found = yield original, update
         prefix = "#/" + "/".join(self._path)
         self.take([each._replace(path=_behind(prefix, each.path)) for each in found] if self._path else list(found))

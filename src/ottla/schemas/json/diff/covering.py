@@ -1,4 +1,4 @@
-"""Whether what one content model leaves open covers what the other one describes: of properties, and of items."""
+"""Whether the schema for unnamed properties (or items) of one side covers a property (or item) of the other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ottla.schemas.json.nodes import JsonNode
 
 
 def is_covered(context: DiffContext, before: JsonNode, after: JsonNode, inside: Compare) -> Verdict:
-    """Compare the two, and keep what was found whatever the verdict is."""
+    """Compare the two, add the differences in any case, and return whether they are compatible."""
     aside = context.aside()
     yield from inside(aside, before, after)
     context.take(aside.found)

@@ -1,4 +1,6 @@
-"""What is wrong between two JSON schemas, as Confluent's registry tells its users; `%s` stands for the two sides."""
+"""Descriptions of differences between two JSON schemas, in the words of Confluent's registry; `%s`
+are the two sides.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +62,6 @@ DESCRIPTIONS = {kind: template for template, kinds in _TEMPLATES.items() for kin
 
 
 def described(found: JsonDifference) -> str:
-    """Confluent's text, its unequal quotes included; SCHEMA_ADDED has no description there."""
+    """Return Confluent's text, with its unbalanced quotes; SCHEMA_ADDED has no description there."""
     description = DESCRIPTIONS.get(found.kind, "").replace("{path}", found.path)
     return f'{{errorType:"{found.kind}", description:"{description}\'}}'

@@ -1,4 +1,4 @@
-"""The kinds of differences between two JSON schemas that keep what was valid before valid: Confluent's list."""
+"""The kinds of differences between two JSON schemas under which all valid values stay valid: Confluent's list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matching in a bipartite graph: as many pairs as possible, nobody in two of them."""
+"""Matching in a bipartite graph: as many pairs as possible, no node in two of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 def most_pairs(edges: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Left → right. Each left one takes a free partner, or makes others move along a path to a free one."""
+    """Return pairs, left → right. Each left node takes a free partner, or moves others along a path to a free one."""
     partner_of: dict[int, int] = {}
     for start in edges:
         _settle(start, edges, partner_of)
@@ -14,7 +14,7 @@ def most_pairs(edges: Mapping[int, Sequence[int]]) -> dict[int, int]:
 
 
 def _settle(start: int, edges: Mapping[int, Sequence[int]], partner_of: dict[int, int]) -> None:
-    """A search, nearest first, for a free right one; on the way back everybody moves one on."""
+    """Search breadth-first for a free right node; then move all partners on the path by one."""
     came_from: dict[int, int] = {}
     waiting = [start]
     for left in waiting:

@@ -1,7 +1,7 @@
 """Differences between two schemas of objects.
 
-What adding or removing a property means depends on what the other side says of properties that it does not name: its
-content model is open (anything goes), closed (nothing), or partially open (a pattern or a schema for them).
+The effect of adding or removing a property depends on how the other side treats properties that it does not name: its
+content model is open (all are allowed), closed (none), or partially open (a pattern or a schema for them).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _is_open(record: ObjectNode) -> bool:
 
 
 def _schema_of_others(record: ObjectNode, name: str) -> JsonNode | None:
-    """What a property must be that the schema does not name; None if nothing is said, or none is allowed."""
+    """Return the schema of a property that `record` does not name; None if there is none, or it is not allowed."""
     for pattern, node in record.patterns.items():
         if _matches(pattern, name):
             return node
@@ -109,7 +109,9 @@ def _schema_of_others(record: ObjectNode, name: str) -> JsonNode | None:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """A pattern that the bounded engine does not know (lookaround, say) covers nothing: the safe side."""
+    """Return whether a name matches; a pattern that the bounded engine does not support (lookaround, say) matches
+    nothing, to be safe.
+    """
     try:
         return Search(pattern_of(f"(?s:.*)(?:{pattern})(?s:.*)")).matches(name)
     except RegexError:

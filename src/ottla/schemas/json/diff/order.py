@@ -1,6 +1,6 @@
-"""The order in which Java walks a hash set of strings.
+"""The order in which Java iterates over a hash set of strings.
 
-Messages of the registry come in this order, and users compare what they see; so it is kept.
+The messages of Confluent's registry come in this order, and users compare them; so it is kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _SMALLEST = 16
 
 
 def hash_order(first: Collection[str], more: Iterable[str]) -> list[str]:
-    """`new HashSet<>(first)` with `more` added."""
+    """Return the order of `new HashSet<>(first)` with `more` added."""
     names = dict.fromkeys((*first, *more))
     size = _at_least(max(int(len(first) / 0.75) + 1, _SMALLEST))
     while len(names) > size * 3 // 4:
@@ -22,7 +22,7 @@ def hash_order(first: Collection[str], more: Iterable[str]) -> list[str]:
 
 
 def map_order(names: Collection[str]) -> list[str]:
-    """The keys of `new HashMap<>(a map with these names)`."""
+    """Return the order of the keys of `new HashMap<>(a map with these names)`."""
     size = _at_least(int(len(names) / 0.75 + 1))
     return sorted(names, key=lambda name: _spread(name) & (size - 1))
 

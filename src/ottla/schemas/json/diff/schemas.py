@@ -1,4 +1,4 @@
-"""Two JSON schemas side by side: the differences that Confluent's registry sees from `original` to `update`."""
+"""Compares two JSON schemas: the differences that Confluent's registry finds from `original` to `update`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ottla.schemas.steps import run
 
 
 def differences(original: JsonNode, update: JsonNode) -> list[JsonDifference]:
-    """All of them, those that do no harm too. Raises TooComplex."""
+    """Return all differences, compatible ones too. Raises TooComplex."""
     incompatible: dict[Pair, tuple[JsonDifference, ...]] = {}
     budget = Budget()
     while True:
@@ -66,7 +66,7 @@ def _compare(context: DiffContext, original: JsonNode, update: JsonNode) -> Step
         if isinstance(original, Never) or isinstance(update, Anything):
             return
         if original.connect_type == update.connect_type == "bytes":
-            return  # two spellings of a decimal by Kafka Connect
+            return  # two of Kafka Connect's spellings of a decimal
         context.add("TYPE_CHANGED")
         return
     _compare_remarks(context, original, update)
@@ -89,7 +89,7 @@ def _compare(context: DiffContext, original: JsonNode, update: JsonNode) -> Step
 
 
 def _joins(context: DiffContext, original: JsonNode, update: Combined) -> Verdict:
-    """Whether a schema became one of several that are allowed, or the only one of a combination."""
+    """Return whether a schema became one of several that are allowed, or the only part of a combination."""
     alone = len(update.parts) == 1
     if not alone and update.criterion == "allOf":
         return False
@@ -98,7 +98,7 @@ def _joins(context: DiffContext, original: JsonNode, update: Combined) -> Verdic
 
 
 def _leaves(context: DiffContext, original: Combined, update: JsonNode) -> Verdict:
-    """Whether one of several schemas that all had to hold was left, or the only one of a combination."""
+    """Return whether only one of several schemas that all had to hold is left, or the only part of a combination."""
     alone = len(original.parts) == 1
     if not alone and original.criterion != "allOf":
         return False
@@ -107,7 +107,7 @@ def _leaves(context: DiffContext, original: Combined, update: JsonNode) -> Verdi
 
 
 def _is_any_compatible(context: DiffContext, pairs: list[tuple[JsonNode, JsonNode]], remark: str | None) -> Verdict:
-    """Whether one of the pairs is; what was found of the first that is, and the remark, count."""
+    """Return whether one of the pairs is compatible; add the differences of the first that is, and the remark."""
     for original, update in pairs:
         aside = context.aside()
         yield from compare(aside, original, update)

@@ -1,4 +1,4 @@
-"""Differences between what two schemas say of properties, or items, that no other keyword has looked at."""
+"""Differences between unevaluatedProperties or unevaluatedItems of two schemas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Compare = Callable[[DiffContext, JsonNode | None, JsonNode | None], Steps]
 def compare(
     context: DiffContext, name: str, original: JsonNode | None, update: JsonNode | None, inside: Compare
 ) -> Steps:
-    """`name` is UNEVALUATED_PROPERTIES or UNEVALUATED_ITEMS."""
+    """Compare the two; `name` is UNEVALUATED_PROPERTIES or UNEVALUATED_ITEMS."""
     if original is None and update is None:
         return
     if original is None or update is None or isinstance(original, Never) != isinstance(update, Never):
