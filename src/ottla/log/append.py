@@ -1,7 +1,7 @@
-"""The way of a batch into the log: the hot path. One header read, one CRC, one stamp, one write; nothing per record.
+"""The append of a batch to the log: the hot path. One header read, one CRC, one stamp, one write; nothing per record.
 
-Every step that can refuse comes before the first one that changes anything, and the write of the batch comes before
-the bookkeeping that cannot fail.
+Every check that can refuse the batch comes before the first change, and the write of the batch comes before the
+bookkeeping that cannot fail.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ _new = tuple.__new__
 
 
 class Appended(NamedTuple):
-    """`log_append_time` is -1 where the producer's own timestamps count; `placed` are records of the batch that its
-    inspector has put elsewhere, and that must be stored before the batch is acknowledged."""
+    """The result of an append.
+
+    `log_append_time` is -1 if the producer's own timestamps count; `placed` are records of the batch that its inspector
+    has put into other partitions, and that must be stored before the batch is acknowledged.
+    """
 
     first_offset: int
     last_offset: int
@@ -57,11 +60,11 @@ class Appended(NamedTuple):
 def append_one(
     log: LogState, records: bytearray | memoryview, leader_epoch: int, now_ms: int, look: Look | None = None
 ) -> Appended:
-    """One batch of a client; `look` is what was found in it, where somebody has looked already."""
+    """Append one batch of a client; `look` is the result of a look into it, if one was taken already."""
     if len(records) < HEADER_BYTES:
         raise ApiError(ErrorCode.INVALID_RECORD, f"Record batch has no batches at all in topic partition {log.name}")
     header = read_header(records)
-    if look is None:  # who has looked inside has checked it before
+    if look is None:  # a look has checked the batch already
         check(records, 0, header)
         check_client(header)
     size_bytes = header.length + PREFIX_BYTES
@@ -109,14 +112,14 @@ def append_one(
             log.mark(offset)
         log.producers.update(header, offset, max_timestamp)
     append_time = max_timestamp if config.log_append_time else -1
-    # The generated constructor of a NamedTuple costs more than the rest of this line.
+    # Calling the constructor of a NamedTuple would cost more than the rest of this line.
     return _new(Appended, (offset, last, append_time, log.log_start_offset, max_timestamp, False, leader_epoch, placed))
 
 
 def _decided(
     log: LogState, findings: Findings, batch: Batch, header: BatchHeader, offset: int, now_ms: int
 ) -> tuple[Batch, BatchHeader, tuple[Placed, ...]]:
-    """What the inspector's findings let into the log at `offset`, and the records that were put elsewhere."""
+    """Return the batch to write at `offset` by the inspector's findings, and the records put into other partitions."""
     try:
         changed, placed = findings.decide(offset)
     except ApiError as error:
@@ -131,7 +134,7 @@ def _decided(
 
 
 def put(log: LogState, segment: Segment, data: Buffer, first_offset: int) -> int:
-    """Write batches at the end of the segment, or let a worker write them; where in the file they begin."""
+    """Write batches at the end of the segment, or queue them for a worker; return their file position."""
     file = segment.file
     position = file.size
     if log.unwritten or (log.directory.disk.slow and log.may_wait()):
@@ -143,7 +146,7 @@ def put(log: LogState, segment: Segment, data: Buffer, first_offset: int) -> int
 
 
 def _first_only(records: bytearray | memoryview, size_bytes: int) -> memoryview:
-    """The first batch alone: an incomplete second one is ignored as Kafka does, a complete one refused."""
+    """Return the first batch alone: an incomplete second one is ignored as in Kafka, a complete one refused."""
     more = check_length(records, size_bytes)
     if more is not None and more <= len(records) - size_bytes:
         raise ApiError(ErrorCode.INVALID_RECORD, "Compressed outer record has more than one batch")
@@ -153,7 +156,7 @@ def _first_only(records: bytearray | memoryview, size_bytes: int) -> memoryview:
 def is_full(
     log: LogState, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int
 ) -> bool:
-    """Whether the batch must go into a new segment; `append_one` asks only if a glance says that it may be so."""
+    """Whether the batch must go into a new segment; `append_one` makes a quicker test first."""
     size = segment.file.size
     if not size:
         return False
@@ -172,7 +175,7 @@ def append_several(
     origin: Origin,
     transaction_version: int,
 ) -> Appended:
-    """Batches of a coordinator (offsets are given here), or of a leader (they have theirs); all of them or none."""
+    """Append batches of a coordinator (they get offsets here) or of a leader (they have theirs); all or none."""
     start = log.next_offset
     view = memoryview(records)
     found = list(headers(view))
@@ -225,7 +228,7 @@ def append_trusted(
     last = offset + header.last_offset_delta
     segment = log.active
     if last - segment.base_offset > INT32_MAX:
-        # A gap that no relative offset spans (compaction on the leader): the new segment begins behind it.
+        # The gap (from compaction on the leader) exceeds a relative offset: the new segment begins behind it.
         log.next_offset = offset
         segment = log.roll(now_ms)
     elif is_full(log, segment, header.size_bytes, last, header.max_timestamp, now_ms):
@@ -248,7 +251,7 @@ def append_trusted(
 def _append_marker(
     log: LogState, segment: Segment, batch: memoryview, header: BatchHeader, marker: EndTxnMarker, offset: int
 ) -> None:
-    """An aborted transaction is in the index before its marker is in the log.
+    """Append a marker; an aborted transaction is added to the index before its marker is in the log.
 
     Readers of the marker must find it there.
     """

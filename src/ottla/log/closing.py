@@ -1,7 +1,7 @@
-"""A clean stop: what the next start may then believe without looking.
+"""A clean stop: it lets the next start skip recovery.
 
-A closed log has complete index files, a producer snapshot at its end, and all of it on disk; only then may the mark of
-a clean stop be written. A log that nobody touched since it was opened is complete already and costs nothing.
+A closed log has complete index files, a producer snapshot at its end, and all of it on disk; only then may the clean
+shutdown file be written. A log that was not changed since it was opened is complete already and costs nothing.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from ottla.log.durable import Again
 from ottla.log.files.disk import Disk
 from ottla.log.log import Log
 
-# Up to so many logs are synced one by one: a few fsyncs cost less than all that others wrote to the file system.
+# Up to this many logs are synced one by one: a few fsyncs cost less than syncing the whole file system.
 _SYNC_EACH_MAX = 32
 
 
 def close_logs(disk: Disk, logs: Sequence[Log]) -> None:
-    """Close all logs of one disk, syncing thousands at once. StorageError if any of it did not get to the disk."""
+    """Close all logs of one disk, syncing thousands at once.
+
+    StorageError if any of the data did not get to the disk.
+    """
     for log in logs:
         log.close(sync=False)
     dirty = [log for log in logs if log.needs_sync]

@@ -1,14 +1,15 @@
-"""What a reader with READ_COMMITTED is given: a range of the log, and every aborted transaction with records in it.
+"""Reads for READ_COMMITTED: a range of the log, and every aborted transaction with records in it.
 
 Rules:
-- The list is complete, whatever it costs: a reader takes what it is not told of for committed. Where the list would
-  get longer than `aborted_max`, the range is shortened. Only a first batch that must be given is given with a longer
-  one.
-- A transaction overlaps [start, end) if it begins below `end` and its marker lies at or above `start`. Those with a
-  marker below `end` lie next to each other in the index. The others, still open at `end`, may have been aborted
-  anywhere behind it, until an entry says that no transaction which ended later began before (its last stable offset).
-- Blocks of the index that no such transaction is in are passed over, once they are known. A read learns a bounded
-  number of them and gives nothing if that was not enough; the next one goes on where it ended.
+- The list is complete, whatever it costs: a reader takes records of unlisted transactions as committed. If the list
+  would be longer than `aborted_max`, the range is shortened. Only a first batch that must be returned may have a longer
+  list.
+- A transaction overlaps [start, end) if it begins below `end` and its marker lies at or above `start`. Transactions
+  with a marker below `end` lie next to each other in the index. The others, still open at `end`, may have been aborted
+  anywhere behind it; the search ends at an entry whose last stable offset is at or above `end`, because no transaction
+  that ended later began before that offset.
+- Blocks of the index without such a transaction are skipped, once their summaries are known. A read learns a bounded
+  number of summaries and returns nothing if that was not enough; the next read goes on from there.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ _FIRST_STEP_ENTRIES = 16
 
 
 class _Unfinished(Exception):
-    """More blocks have to be learned than one read may."""
+    """The read would have to learn more blocks than it may."""
 
 
 def read(
     log: LogState, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool, aborted_max: int
 ) -> tuple[LogSlice, list[AbortedTxn]]:
-    """`Log.read`, with the transactions that the reader has to leave out."""
+    """Like `Log.read`, with the aborted transactions whose records the reader has to skip."""
     fetched = log.read(offset, max_bytes, max_offset=max_offset, at_least_one=at_least_one)
     if fetched.slice is None:
         return fetched, []
@@ -48,7 +49,7 @@ def read(
         search = _Search(indexes, offset, end, aborted_max)
         if search.end == end:
             return fetched, search.found
-        # Batches go as a whole: the one that holds the new end is not given.
+        # Only whole batches are returned: the one that holds the new end is left out.
         limit = segment.find(search.end)
         size_bytes = limit[0] - fetched.slice.position if limit is not None else 0
         if size_bytes <= 0:
@@ -66,13 +67,13 @@ def read(
 
 
 def _indexes(log: LogState, start: int) -> list[AbortedIndex]:
-    """Where the transactions are that were aborted at `start` or later."""
+    """Return the indexes of transactions that were aborted at `start` or later."""
     first = max(bisect_right(log.bases, start) - 1, 0)
     return [segment.aborted for segment in log.segments[first:] if segment.aborted.count]
 
 
 class _Search:
-    """`found` are the transactions that overlap [start, end), at most so many; else `end` is lower than asked for."""
+    """Finds the aborted transactions that overlap [start, end), at most `most`; if there are more, `end` is lowered."""
 
     def __init__(self, indexes: Sequence[AbortedIndex], start: int, end: int, most: int) -> None:
         self.end = end
@@ -84,13 +85,13 @@ class _Search:
                 break
             number = 0
         if len(self.found) > most:
-            # Fewer records, fewer transactions: those that begin first.
+            # A shorter range has fewer transactions: keep those that begin first.
             self.found.sort(key=lambda txn: txn.first_offset)
             self.end = self.found[most].first_offset
             del self.found[most:]
 
     def _take_ended(self, indexes: Sequence[AbortedIndex], start: int, most: int) -> tuple[int, int]:
-        """Those with a marker in the range; which entry, of which index, is the first behind them."""
+        """Take transactions with a marker in the range; return the numbers of the index and the entry behind them."""
         for at, index in enumerate(indexes):
             first, end = 0 if at else index.number_at(start), index.number_at(self.end)
             room = most - len(self.found)
@@ -103,7 +104,7 @@ class _Search:
         return len(indexes), 0
 
     def _take_open(self, index: AbortedIndex, number: int) -> bool:
-        """Those from an entry on that began in or before the range; True when there can be no more of them."""
+        """Take transactions, from an entry on, that began before the end of the range; True when there are no more."""
         end = self.end
         step = _FIRST_STEP_ENTRIES
         while number < index.count:

@@ -1,4 +1,4 @@
-"""The topic settings that the log reads, resolved once per change and handed to it as one frozen value."""
+"""The topic settings that the log reads, resolved once per change and passed to the log as one frozen value."""
 
 from __future__ import annotations
 
@@ -28,18 +28,20 @@ _LEVELS = {
 
 
 class ContractTerms(NamedTuple):
-    """What a topic with a contract asks of its records (`ottla.schema.validation`), and what becomes of those that
-    break it. The log only sees to it that somebody inspects them (`log/inspection.py`)."""
+    """The rules of a topic with a contract (`ottla.schema.validation`), and the action for records that break them.
+
+    The log only makes sure that an inspector checks the records (`log/inspection.py`).
+    """
 
     full: bool  # whether payloads must be readable, too
     of: str  # "value", "key" or "both"
     own_subjects: bool
     action: str  # "reject", "dlq" or "tag"
-    dead_letters: str  # "": the topic's name with .dlq behind it
+    dead_letters: str  # "": the topic's name with .dlq appended
 
     @classmethod
     def of_topic(cls, config: Config) -> ContractTerms | None:
-        """None where the topic has no contract."""
+        """Return the rules from a topic's settings; None if the topic has no contract."""
         level = config[topic.OTTLA_SCHEMA_VALIDATION]
         if level == "none":
             return None
@@ -55,7 +57,7 @@ class ContractTerms(NamedTuple):
 class LogConfig(NamedTuple):
     """The settings of one log; the defaults are those of the settings.
 
-    -1 in a retention means without end; `codec` None keeps what the producer chose.
+    A retention of -1 is unlimited; `codec` None keeps the producer's codec.
     """
 
     segment_bytes: int = topic.SEGMENT_BYTES.default_value
@@ -70,14 +72,14 @@ class LogConfig(NamedTuple):
     file_delete_delay_ms: int = topic.FILE_DELETE_DELAY_MS.default_value
     max_message_bytes: int = topic.MAX_MESSAGE_BYTES.default_value
     compact: bool = _COMPACT in topic.CLEANUP_POLICY.default_value
-    dense: bool = False  # no offset is ever missing: the metadata's log
+    dense: bool = False  # no offset is ever missing: the metadata log
     delete: bool = _DELETE in topic.CLEANUP_POLICY.default_value
     delete_retention_ms: int = topic.DELETE_RETENTION_MS.default_value
     min_compaction_lag_ms: int = topic.MIN_COMPACTION_LAG_MS.default_value
     max_compaction_lag_ms: int = topic.MAX_COMPACTION_LAG_MS.default_value
     min_cleanable_dirty_ratio: float = topic.MIN_CLEANABLE_DIRTY_RATIO.default_value
     codec: Codec | None = _CODECS[topic.COMPRESSION_TYPE.default_value]
-    codec_level: int | None = None  # of `codec`, where it has levels
+    codec_level: int | None = None  # the level of `codec`, if it has levels
     log_append_time: bool = topic.MESSAGE_TIMESTAMP_TYPE.default_value == _APPEND_TIME
     timestamp_before_max_ms: int = topic.MESSAGE_TIMESTAMP_BEFORE_MAX_MS.default_value
     timestamp_after_max_ms: int = topic.MESSAGE_TIMESTAMP_AFTER_MAX_MS.default_value
@@ -88,7 +90,7 @@ class LogConfig(NamedTuple):
 
     @classmethod
     def of(cls, config: Config) -> LogConfig:
-        """From the resolved settings of one topic (and, for what Kafka has per broker only, of the broker)."""
+        """Make it from the resolved settings of one topic (and of its broker, for settings that no topic has)."""
         compression = config[topic.COMPRESSION_TYPE]
         policies = config[topic.CLEANUP_POLICY]
         return cls(

@@ -1,11 +1,11 @@
-"""Cutting the end of a log off: a follower that diverged from its leader, or a sync that failed.
+"""Truncates the end of a log: on a follower that diverged from its leader, or after a sync that failed.
 
-Everything derived from the records (indexes, epochs, producers, snapshots, the recovery point) is brought back to what
-it was at the offset. Cut segments are removed at once: what they held was never committed, nobody may read it any more.
+Everything derived from the records (indexes, epochs, producers, snapshots, the recovery point) is reset to its state at
+the offset. Truncated segments are removed at once: their records were never committed and must not be read any more.
 
-What the producers were comes from the newest mark before the offset (`marks`) and the few batches behind it. Without
-such a mark it takes all headers since the last snapshot (`is_long`), which may be seconds of work: who can wait does
-that in a worker thread first (`producers_at`), and cuts then.
+The producers' state comes from the newest mark before the offset (`marks`) and the few batches behind it. Without such
+a mark all headers since the last snapshot must be read (`is_long`), which may take seconds: a caller that can wait
+calls `producers_at` in a worker thread first, and truncates then.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def is_long(log: LogState, offset: int) -> bool:
-    """Whether cutting at `offset` takes more than a moment, unless `producers_at` was asked before."""
+    """Whether truncating at `offset` takes long, unless `producers_at` is called before."""
     if not log.bases[0] <= offset < log.next_offset or not len(log.producers):
         return False
     at = bisect_right(log.bases, offset) - 1
@@ -34,14 +34,14 @@ def is_long(log: LogState, offset: int) -> bool:
 
 
 class ProducersThen(NamedTuple):
-    """What the producers were at some offset, and the snapshots that turned out to be damaged."""
+    """The producers' state at some offset, and the snapshots that turned out to be damaged."""
 
     producers: Producers
     damaged: list[int]
 
 
 def producers_at(log: LogState, offset: int, now_ms: int) -> ProducersThen:
-    """What the producers were when the log ended at `offset`. Changes nothing, and may run in a worker thread."""
+    """Return the producers' state when the log ended at `offset`. Changes nothing, and may run in a worker thread."""
     snapshot, damaged = log.snapshots.newest(offset)
     start, entries = snapshot if snapshot is not None else (0, [])
     producers = Producers(log.name)
@@ -51,20 +51,21 @@ def producers_at(log: LogState, offset: int, now_ms: int) -> ProducersThen:
 
 
 def truncate_to(log: LogState, offset: int, now_ms: int, producers: ProducersThen | None = None) -> bool:
-    """Cut everything at or above `offset`; True if anything went. `producers`: what `producers_at` found.
+    """Remove everything at or above `offset`; True if anything was removed. `producers` is from `producers_at`.
 
-    After a StorageError the log remembers what it has to do (`cut_at`), and does it before the next append or sync.
+    After a StorageError the log remembers the truncation (`cut_at`), and finishes it before the next append or sync.
     """
     if offset >= log.next_offset and log.cut_at is None:
         return False
     log.cut_at = offset if log.cut_at is None else min(offset, log.cut_at)
-    log.durable.cut(log.cut_at)  # also if the cut fails now: a sync under way must not vouch for what has to go
+    # also if the truncation fails now: a sync under way must not count for the removed records
+    log.durable.cut(log.cut_at)
     finish(log, now_ms, producers if log.cut_at == offset else None)
     return True
 
 
 def finish(log: LogState, now_ms: int, producers: ProducersThen | None = None) -> None:
-    """Do what `cut_at` says; every step can be done again if a later one failed."""
+    """Carry out the truncation at `cut_at`; every step can be repeated if a later one failed."""
     offset = log.cut_at
     assert offset is not None, "nothing was to be cut"
     if not log.bases or offset < log.bases[0]:
@@ -76,7 +77,7 @@ def finish(log: LogState, now_ms: int, producers: ProducersThen | None = None) -
             log.bases.pop()
         log.active = log.segments[-1]
         log.active.truncate(offset)
-        # Batches go as a whole: an offset within one cuts all of it.
+        # Only whole batches are removed: an offset within a batch removes all of it.
         log.next_offset = log.active.resume(log.active.next_offset())
         _settle(log)
         _take_producers_back(log, now_ms, producers)
@@ -84,7 +85,7 @@ def finish(log: LogState, now_ms: int, producers: ProducersThen | None = None) -
 
 
 def start_anew(log: LogState, offset: int, now_ms: int) -> None:
-    """Throw everything away and go on at `offset`."""
+    """Remove everything and continue at `offset`."""
     log.durable.cut(offset)
     drop_all(log)
     log.next_offset = offset
@@ -120,7 +121,7 @@ def _take_producers_back(log: LogState, now_ms: int, producers: ProducersThen | 
     end = log.next_offset
     mark = log.producers.go_back(end, log.bases[0]) if producers is None else None
     if mark is not None:
-        # Every segment begins with a mark, so this one is in the last.
+        # Every segment begins with a mark, so this mark is in the last segment.
         entries = log.active.offsets
         behind = entries.entry(mark.due - 1)[0] if entries.count >= mark.due else end
         replay(log.producers, [log.active], mark.offset, min(end, behind))

@@ -1,4 +1,4 @@
-"""Segments that left the log but not yet the disk: answers that are being sent may still point into them.
+"""Segments that left the log but not yet the disk: responses that are being sent may still refer to them.
 
 They are renamed to `.deleted` at once (so that a start after a crash removes them) and removed when their delay is
 over.
@@ -26,7 +26,7 @@ class Trash:
         self._waiting.append((due_ms, segment))
 
     def remove_due(self, now_ms: int) -> int | None:
-        """Remove what is due; when to come again, None if nothing is left."""
+        """Remove the files that are due; return when the next ones are, None if nothing is left."""
         for entry in tuple(self._waiting):
             due_ms, segment = entry
             if due_ms <= now_ms:

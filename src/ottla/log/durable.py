@@ -1,16 +1,16 @@
-"""What of a log is not known to be on disk yet, and the recovery point that follows from it.
+"""Which part of a log is not known to be on disk yet, and the recovery point that follows from that.
 
 Rules:
-- One sync at a time: `files` tells what to sync, then either `done` or `failed` before the next `files`. A sync may
-  claim what was there when it began; what is cut meanwhile it may not, whatever is written in its place.
-- The recovery point says: everything below it is on disk *with its indexes and producer snapshot*, so that a start
-  after a crash need not look at it. A segment that was rolled while a sync was running therefore holds it back.
-- New names (files created or renamed) last only once their directory was synced.
-- What is rolled has a seam behind it until it is on disk as a whole, see `seams`.
-- After a failed sync the kernel takes the pages for clean although they may never have reached the disk: a second sync
-  would succeed and prove nothing. So whatever lies above the recovery point is written again before the next one.
-  Whether a sync failed in the life before, nobody knows after a crash: the first sync of a log that was not closed in
-  order writes again, too.
+- One sync at a time: `files` lists what to sync, then either `done` or `failed` before the next `files`. A sync makes
+  durable what existed when it began; not what is truncated meanwhile, nor what is written in its place.
+- The recovery point says: everything below it is on disk *with its indexes and producer snapshot*, so that recovery
+  after a crash can skip it. A segment that was rolled while a sync was running therefore holds it back.
+- New names (files created or renamed) are durable only once their directory was synced.
+- A rolled segment has a seam behind it until it is on disk as a whole, see `seams`.
+- After a failed sync the kernel marks the pages as clean although they may never have reached the disk: a second sync
+  would succeed and prove nothing. So everything above the recovery point is written again before the next sync. After a
+  crash it is unknown whether a sync failed before: so the first sync of a log that was not closed cleanly writes again,
+  too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ottla.model.limits import INT64_MAX, SHORT_READ_BYTES
 
 
 class Syncable(Protocol):
-    """A file, or a directory whose new names must last."""
+    """A file, or a directory whose new names must become durable."""
 
     def sync(self) -> None: ...
 
@@ -40,16 +40,16 @@ class Durable:
         self.rolled: list[Segment] = []  # ended, not yet synced as a whole; oldest first
         self.names_changed = False
         self._taken = 0
-        self._claim: int | None = None  # up to where the sync under way makes the log last
-        self._suspect = False  # what is not known to be on disk may count as clean all the same
+        self._claim: int | None = None  # the offset up to which the sync under way makes the log durable
+        self._suspect = False  # pages that are not known to be on disk may be marked as clean
 
     def roll(self, segment: Segment, end_offset: int) -> None:
-        """The segment ends; the next one, which does not exist yet, begins at `end_offset`."""
+        """Make a seam when a segment ends; the next one, which does not exist yet, begins at `end_offset`."""
         if segment.ends_at(end_offset):
             self.seams.make(end_offset)
 
     def files(self, active: Segment, extra: list[File], end_offset: int) -> list[Syncable]:
-        """What to sync, in this order, so that everything appended up to now, up to `end_offset`, lasts."""
+        """Return what to sync, in this order, so that everything appended up to `end_offset` becomes durable."""
         contents = [file for segment in self.rolled for file in segment.files()]
         contents += [active.file, *extra]
         files: list[Syncable] = self._again(contents, active) if self._suspect else [*contents]
@@ -62,19 +62,19 @@ class Durable:
         return files
 
     def _again(self, contents: list[File], active: Segment) -> list[Syncable]:
-        """Of records those above the recovery point, of all else everything."""
+        """Write again the records above the recovery point, and all other files completely."""
         starts = {segment.file: self._first_in_doubt(segment) for segment in (*self.rolled, active)}
         return [Again(file, starts.get(file, 0)) for file in contents]
 
     def _first_in_doubt(self, segment: Segment) -> int:
-        """The position of what is not known to be on disk."""
+        """Return the file position from which on data is not known to be on disk."""
         if self.recovery_point <= segment.base_offset:
             return 0
         found = segment.find(self.recovery_point)
         return segment.file.size if found is None else found[0]
 
     def done(self) -> int:
-        """The files of the last `files` are on disk; up to where the log's content lasts by that (0: nothing)."""
+        """Note that the last `files` are on disk; return the offset up to which the log is durable by that, or 0."""
         claim, self._claim = self._claim, None
         if claim is None:
             return 0  # another sync, which began after this one, ended before it
@@ -86,7 +86,7 @@ class Durable:
         return claim
 
     def _close_seams(self) -> None:
-        with suppress(StorageError):  # then they go with the next sync: they say nothing wrong
+        with suppress(StorageError):  # then they are removed after the next sync: they are still true
             self.seams.remove_range(0, self.rolled[0].base_offset + 1 if self.rolled else INT64_MAX)
 
     def failed(self) -> None:
@@ -95,18 +95,18 @@ class Durable:
         self.doubt()
 
     def doubt(self) -> None:
-        """Pages above the recovery point may be clean by mistake."""
+        """Note that pages above the recovery point may be marked as clean by mistake."""
         self._suspect = True
         self.names_changed = True
 
     def forget(self, segment: Segment) -> None:
-        """The segment left the log: nobody needs it to last."""
+        """Note that the segment left the log: it need not become durable."""
         if segment in self.rolled:
             self._taken -= self.rolled.index(segment) < self._taken
             self.rolled.remove(segment)
 
     def cut(self, offset: int) -> None:
-        """The log is cut at `offset`, or about to be."""
+        """Note that the log is truncated at `offset`, or about to be."""
         if self._claim is not None:
             self._claim = min(self._claim, offset)
         self.recovery_point = min(self.recovery_point, offset)
@@ -114,7 +114,7 @@ class Durable:
 
 
 class Again:
-    """A file whose pages from `start` on may be clean by mistake."""
+    """A file whose pages from `start` on may be marked as clean by mistake: they are written again before the sync."""
 
     __slots__ = ("_file", "_start")
 
@@ -123,7 +123,8 @@ class Again:
         self._start = start
 
     def write(self) -> None:
-        for position in range(self._start, self._file.size, SHORT_READ_BYTES):  # others get at the file in between
+        # in short steps, so that other threads can use the file
+        for position in range(self._start, self._file.size, SHORT_READ_BYTES):
             self._file.write_again(position, SHORT_READ_BYTES)
 
     def sync(self) -> None:

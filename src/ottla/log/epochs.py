@@ -1,11 +1,11 @@
-"""Which leader epoch begins at which offset: what replicas compare to find where they diverge (KIP-101, KIP-279).
+"""Which leader epoch begins at which offset: replicas compare this to find where they diverge (KIP-101, KIP-279).
 
 Rules:
 - Epochs and start offsets both ascend strictly. An epoch that turns out to start at or below an earlier one replaces
   it.
 - Kept in memory and in `leader-epoch-checkpoint`. The file is written at every change but not synced: after an unclean
-  stop the epochs of everything above the recovery point are read from the batches again; `sync` comes with the log's
-  flush.
+  stop the epochs of everything above the recovery point are read from the batches again; the file is synced when the
+  log is flushed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Epochs:
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self.latest = UNDEFINED_EPOCH
-        self.is_stale = False  # the last write failed: the file is behind what is known here
+        self.is_stale = False  # the last write failed: the file is older than the state in memory
 
     def load(self) -> bool:
         """Read the checkpoint; False if it is damaged (then the epochs come from the batches)."""
@@ -45,26 +45,26 @@ class Epochs:
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """The next batch, at `start_offset`, is the first of `epoch`."""
+        """Begin `epoch` with the next batch, at `start_offset`."""
         before = self.entries
         if self._assign(epoch, start_offset):
             try:
                 self.write()
             except StorageError:
-                # The batch will not be appended either: as if nobody had asked, so that the next one asks again.
+                # The batch will not be appended either: undo the change, so that the next batch begins the epoch again.
                 self._epochs = [known for known, _ in before]
                 self._starts = [start for _, start in before]
                 self.latest = self._epochs[-1] if before else UNDEFINED_EPOCH
                 raise
 
     def rewind(self, offset: int) -> None:
-        """While recovering: what begins at or above `offset` is about to be read from the batches again."""
+        """Drop, during recovery, the epochs that begin at or above `offset`; they are read from the batches again."""
         keep = bisect_left(self._starts, offset)
         del self._epochs[keep:], self._starts[keep:]
         self.latest = self._epochs[-1] if keep else UNDEFINED_EPOCH
 
     def assign_quietly(self, epoch: int, start_offset: int) -> None:
-        """While recovering: the file is written once at the end (`write`)."""
+        """Begin an epoch during recovery without writing the file, which is written once at the end (`write`)."""
         if epoch != self.latest:
             self._assign(epoch, start_offset)
 
@@ -75,7 +75,7 @@ class Epochs:
             or (self._epochs and epoch < self.latest and start_offset > self._starts[-1])
         ):
             return False
-        # Entries this one overtakes never became part of the history.
+        # Entries that this one overtakes never became part of the history.
         while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
             self._epochs.pop()
             self._starts.pop()
@@ -87,33 +87,33 @@ class Epochs:
         return True
 
     def end_offset(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """(largest epoch at or below `epoch`, where it ends); (-1, -1) if the question cannot be answered."""
+        """Return (largest epoch at or below `epoch`, its end offset); (-1, -1) if unknown."""
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest:
             return epoch, log_end
         at = bisect_right(self._epochs, epoch)
         if at == len(self._epochs):
-            # Newer than anything known here.
+            # The epoch is newer than any known here.
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if at == 0:
-            # Older than anything known: all of it lies before the first known epoch.
+            # The epoch is older than any known: all of it lies before the first known epoch.
             return epoch, self._starts[0]
         return self._epochs[at - 1], self._starts[at]
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch of the batch that holds `offset`; -1 if unknown."""
+        """Return the epoch of the batch that holds `offset`; -1 if unknown."""
         at = bisect_right(self._starts, offset)
         return self._epochs[at - 1] if at else UNDEFINED_EPOCH
 
     def truncate_from_end(self, offset: int) -> None:
-        """The log was cut at `offset`."""
+        """Drop the epochs that begin at or above `offset`, where the log was truncated."""
         if self._starts and self._starts[-1] >= offset:
             self.rewind(offset)
             self.write()
 
     def truncate_from_start(self, offset: int) -> None:
-        """The log now starts at `offset`: the epoch it lies in starts there, older ones go."""
+        """Drop the epochs before the new log start `offset`; the epoch of that offset then starts there."""
         at = bisect_right(self._starts, offset)
         if at > 1 or (at == 1 and self._starts[0] < offset):
             del self._epochs[: at - 1], self._starts[: at - 1]
@@ -127,7 +127,7 @@ class Epochs:
         self.write()
 
     def file(self) -> File | None:
-        """The checkpoint, for syncing with a flush."""
+        """Return the checkpoint file, to sync it with a flush."""
         try:
             return self._directory.open(LEADER_EPOCHS) if self._epochs else None
         except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""The inspector of a batch: what the log asks of whoever judges a client's records by rules that the log does not know.
+"""The inspector of a batch: the interface to code that checks a client's records by rules outside of the log.
 
-A topic with a contract (`LogConfig.contract`) has the batches of its clients inspected. Whoever appends such a batch
-hands an inspector to the look (`log/look.py`), which has it go through the records in steps. The append
-(`log/append.py`) then lets the findings decide what is written, and its result carries the records that the inspector
-has put elsewhere: the answer to the producer has to wait for those, too.
+A topic with a contract (`LogConfig.contract`) has the batches of its clients inspected. The caller of an append hands
+an inspector to the look (`log/look.py`), which lets it check the records in steps. The append (`log/append.py`) then
+lets the findings decide what is written, and its result lists the records that the inspector has put into other
+partitions: the answer to the producer has to wait for those, too.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from ottla.records.batch import BatchHeader
 
 
 class Destination(Hashable, Protocol):
-    """Another partition, here or on another node, that records of a batch were put into."""
+    """Another partition, here or on another node, that gets records of a batch."""
 
     @property
     def cuts(self) -> int:
-        """How often its end was cut off."""
+        """How often the partition was truncated."""
 
     @property
     def high_watermark(self) -> int: ...
 
     @property
     def waits_for_disk(self) -> bool:
-        """Whether its records count only when they are written or synced."""
+        """Whether the partition's records count only when they are written or synced."""
 
 
 class Placed(NamedTuple):
-    """Records in another partition: stored when its high watermark has reached `end`, unless its end was cut off since
-    there were so many `cuts`."""
+    """Records in another partition: they are stored when its high watermark has reached `end`, unless the partition was
+    truncated after `cuts` was read.
+    """
 
     partition: Destination
     cuts: int
@@ -39,20 +40,19 @@ class Placed(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What is written in the batch's place, with the same range of offsets (None: the batch itself), and the records
-    that were put elsewhere."""
+    """The batch to write instead, with the same range of offsets (None: no change), and records put elsewhere."""
 
     batch: bytearray | None
     placed: tuple[Placed, ...] = ()
 
 
 class Findings(Protocol):
-    """What an inspector has found in a batch."""
+    """The result of an inspection."""
 
     def decide(self, offset: int) -> Decision:
-        """Called on the loop when the batch is known to be no duplicate, with the offset that it will get.
+        """Decide on the batch; called on the loop when it is no duplicate, with the offset that it will get.
 
-        Refuses the batch with an ApiError. If that is retriable, the log remembers that the batch will come again.
+        An ApiError refuses the batch. If the error is retriable, the log remembers that the batch will be sent again.
         """
 
 
@@ -60,8 +60,10 @@ class Inspector(Protocol):
     """Inspects one batch."""
 
     def begin(self) -> None:
-        """On the loop, before the first step: notes what `look` has to know of this moment."""
+        """Note the state that `look` needs; called on the loop, before the first step."""
 
     def look(self, data: bytes, header: BatchHeader) -> Generator[None, None, Findings | None]:
-        """Goes through the unpacked records in steps, perhaps in a worker; `header` has the codec that they are to be
-        packed with. None: there is nothing to say against the batch."""
+        """Check the decompressed records in steps, perhaps in a worker; `header` has the codec to compress them with.
+
+        None if there are no objections to the batch.
+        """

@@ -3,13 +3,13 @@ locks.
 
 Rules:
 - Offsets are dense as appended and never change. `log_start_offset` <= every readable offset < `next_offset`. The high
-  watermark is the replica's business, not the log's.
+  watermark belongs to the replica, not to the log.
 - `append` either puts the batch into the log and all bookkeeping, or raises and leaves everything as it was.
 - Durability: `files_to_sync` / `mark_synced` let the shell sync in another thread; `recovery_point` follows. Index
   files are written when a segment is rolled, flushed or closed, see `index`.
-- While its disk makes writers wait, batches are appended first and written later, by a worker (`unwritten`). All others
+- While the disk blocks its writers, batches are appended first and written later, by a worker (`unwritten`). Readers
   see the log up to `written_offset`.
-- Deleting is in two steps, see `retain`; `remove_deleted` is the second one, for the shell to schedule.
+- Deleting is in two steps, see `retention`; `remove_deleted` is the second one, for the shell to schedule.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Log(LogState):
     ) -> Log:
         """Open a partition directory, recovering it unless it was closed cleanly; created if absent.
 
-        `spare_below`: what lies below that offset is not needed any more, so that damage there costs nothing else.
+        Records below `spare_below` are not needed any more, so that damage there does not end the log.
         """
         log = cls(Directory(disk, directory), config)
         if disk.exists(directory):
@@ -98,7 +98,7 @@ class Log(LogState):
                 self.active.resume(self.next_offset)
 
     def _settle_start(self, log_start_offset: int, now_ms: int) -> None:
-        """Agree on where the log starts; after a loss of data that may be beyond its end."""
+        """Settle where the log starts; after a loss of data the log start may be beyond the end."""
         if self.segments and log_start_offset > self.next_offset:
             cut.drop_all(self)
         if not self.segments:
@@ -129,7 +129,7 @@ class Log(LogState):
         return appending.append_several(self, records, leader_epoch, now_ms, origin, transaction_version)
 
     def append_replicated(self, records: bytes | memoryview, leader_epoch: int, now_ms: int) -> int:
-        """A leader's batches, as they are; how many bytes were new. All of them or none."""
+        """Append a leader's batches, as they are; return how many bytes were new. All of them or none."""
         if self.cut_at is not None:
             cut.finish(self, now_ms)
         return replicate.append(self, records, leader_epoch, now_ms)
@@ -137,7 +137,7 @@ class Log(LogState):
     # --- reading
 
     def time_search(self, timestamp: int | None) -> lookup.TimeSearch:
-        """The search for the first record with a timestamp at or after `timestamp`, or (None) for the latest."""
+        """Return a search for the first record at or after `timestamp`, or (None) with the largest timestamp."""
         if timestamp is None:
             return lookup.largest(self.segments, self.log_start_offset)
         return lookup.TimeSearch(self.segments, timestamp, self.log_start_offset)
@@ -152,7 +152,7 @@ class Log(LogState):
     def read_committed(
         self, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool, aborted_max: int
     ) -> tuple[LogSlice, list[AbortedTxn]]:
-        """`read`, and the aborted transactions with records in the range, which are the reason to shorten it."""
+        """Like `read`, with the aborted transactions in the range, which is shortened if there are too many of them."""
         return committed.read(
             self, offset, max_bytes, max_offset=max_offset, at_least_one=at_least_one, aborted_max=aborted_max
         )
@@ -161,11 +161,11 @@ class Log(LogState):
         return iter(self.producers)
 
     def expire_producers(self, now_ms: int) -> int:
-        """Forget the producers that were idle for producer.id.expiration.ms; how many."""
+        """Forget the producers that were idle for producer.id.expiration.ms; return how many."""
         return self.producers.expire(now_ms, self.config.producer_expiration_ms)
 
     def minute(self) -> None:
-        """Called about once a minute: whoever wrote before that becomes older."""
+        """Advance the producers' clock; called about once a minute."""
         self.producers.minute(self.next_offset)
 
     @property
@@ -176,21 +176,21 @@ class Log(LogState):
 
     @property
     def recovery_point(self) -> int:
-        """Everything below is on disk; what the recovery-point checkpoint holds."""
+        """The offset below which everything is on disk; stored in the recovery-point checkpoint."""
         return self.durable.recovery_point
 
     @property
     def unflushed(self) -> int:
-        """Records that a loss of power could take."""
+        """The number of records that a loss of power could destroy."""
         return self.next_offset - self.durable.recovery_point
 
     @property
     def has_unsynced_segments(self) -> bool:
-        """Whether a segment that ended is not on disk as a whole."""
+        """Whether a rolled segment is not on disk as a whole."""
         return bool(self.durable.rolled)
 
     def files_to_sync(self) -> list[Syncable]:
-        """What must be synced, in this order, for everything below the current `next_offset` to last.
+        """Return what must be synced, in this order, to make everything below the current `next_offset` durable.
 
         One sync per log at a time: `mark_synced` or `sync_failed` before the next call.
         """
@@ -198,21 +198,21 @@ class Log(LogState):
             cut.finish(self, 0)
         if not self.durable.names_changed:
             return self.durable.files(self.active, [], self.next_offset)
-        # Whose the directory is must last as well: without it the log would be taken for that of another topic.
+        # The topic id must be durable as well: without it the log would be taken for that of another topic.
         identity = PARTITION_METADATA if self.directory.exists(PARTITION_METADATA) else None
         extra = [self.epochs.file(), self.directory.open(identity) if identity else None]
         extra += map(self.snapshots.file, [*self.bases[-2:], self.next_offset])
         return self.durable.files(self.active, [file for file in extra if file is not None], self.next_offset)
 
     def mark_synced(self) -> int:
-        """The files of the last `files_to_sync` are on disk: up to where the content lasts by that.
+        """Note that the last `files_to_sync` are on disk; return the offset up to which the log is durable by that.
 
-        That is the `next_offset` of then, or less where the log was cut since.
+        That is the `next_offset` of then, or less if the log was truncated since.
         """
         return self.durable.done()
 
     def sync_failed(self) -> None:
-        """The sync of the last `files_to_sync` failed: what it covered is not known to be on disk."""
+        """Note that the sync of the last `files_to_sync` failed: the files are not known to be on disk."""
         self.durable.failed()
 
     def flush(self) -> None:
@@ -225,20 +225,23 @@ class Log(LogState):
             raise
         self.mark_synced()
 
-    # --- cutting and deleting
+    # --- truncating and deleting
 
     def truncate_to(self, offset: int, *, now_ms: int = 0, producers: ProducersThen | None = None) -> bool:
-        """Cut everything at or above `offset`; True if anything went. `producers`: what `cut.producers_at` found."""
+        """Remove everything at or above `offset`; True if anything was removed.
+
+        `producers` is from `cut.producers_at`.
+        """
         return cut.truncate_to(self, offset, now_ms, producers)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int = 0) -> None:
-        """Throw everything away and go on at `offset` (a follower whose leader no longer has what it would need)."""
+        """Remove everything and continue at `offset` (a follower whose leader no longer has the next offsets)."""
         cut.start_anew(self, offset, now_ms)
 
     def advance_log_start(self, offset: int) -> bool:
-        """DeleteRecords: nothing below `offset` can be read any more.
+        """Advance the log start offset (DeleteRecords): nothing below `offset` can be read any more.
 
-        Whole segments below it go with the next retention.
+        The next retention run deletes whole segments below it.
         """
         if offset <= self.log_start_offset or offset > self.next_offset:
             return False
@@ -247,7 +250,7 @@ class Log(LogState):
         return True
 
     def delete_old_segments(self, now_ms: int, high_watermark: int, at_most: int | None = None) -> int:
-        """Apply retention; how many segments left the log. Their files follow with `remove_deleted`."""
+        """Apply retention; return how many segments left the log. `remove_deleted` removes their files."""
         count = retention.expired(
             self.segments,
             self.config,
@@ -268,15 +271,15 @@ class Log(LogState):
         return count
 
     def replace(self, new: Iterable[Segment], old: Iterable[Segment], now_ms: int) -> None:
-        """Compaction is done: `new` (complete, synced, named `.cleaned`) take the place of `old`."""
+        """Replace the segments `old` by `new`, which compaction has completed, synced and named `.cleaned`."""
         swap.replace(self, new, old, now_ms)
 
     def remove_deleted(self, now_ms: int) -> int | None:
-        """Remove the files whose delay is over; when to come again, None if nothing is left."""
+        """Remove the files whose delay is over; return when the next ones are due, None if nothing is left."""
         return self.trash.remove_due(now_ms)
 
     def close(self, *, sync: bool = True) -> None:
-        """Leave the directory as a clean stop leaves it; without `sync` that is the caller's (see `closing`)."""
+        """Leave the directory in the state of a clean stop; without `sync` the caller must sync it (see `closing`)."""
         self.write_waiting()
         end = self.next_offset
         complete = end == 0 or (end in self.snapshots.offsets and self.active.indexes_complete())

@@ -1,14 +1,15 @@
-"""A look into a client's batch, in steps: what its header cannot tell, and what is to be written in its place.
+"""A look into a client's batch, in steps: checks that need the records, and the rewritten batch if one is to be
+written.
 
-Most batches never need one (`needed`): the header is enough. It takes one where every record must have a key (compacted
-topics), where timestamps have a lower bound, where the topic has a codec of its own, and where it has a contract.
+Most batches need none (`needed`): the header is enough. A look is needed if every record must have a key (compacted
+topics), if timestamps have a lower bound, if the topic has a codec of its own, or a contract.
 
 Rules:
-- A look changes nothing, neither the log nor the client's bytes. So it may be taken beside the loop, in a worker, one
-  step after the other; `append` then acts on what was found, or takes the look itself if nobody has.
-- A step is short (`limits.LOOKED_AT_ONCE_RECORDS`), but for unpacking, which is one call that lets other threads run.
-  What a batch may unpack to is bounded.
-- What was found holds under one configuration: after a change there must be another look.
+- A look changes neither the log nor the client's bytes. So a worker may take it beside the loop, one step after the
+  other; `append` then uses its result, or takes the look itself if there is none.
+- A step is short (`limits.LOOKED_AT_ONCE_RECORDS`), except for the decompression, which is one call that lets other
+  threads run. The decompressed size of a batch is bounded.
+- A result is valid for one configuration: after a change another look is needed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _SHOWN_MAX = 3
 
 
 class Look(Steps):
-    """One batch (its structure and CRC are known to be sound) under one configuration.
+    """A look into one batch, whose structure and CRC have been checked, under one configuration.
 
     A topic with a contract needs an `inspector`, which must be the one for this batch.
     """
@@ -72,18 +73,18 @@ class Look(Steps):
         self._inspector = inspector
         self.header = header
         self.config = config
-        self.max_timestamp = header.max_timestamp  # what the records say
+        self.max_timestamp = header.max_timestamp  # the largest timestamp of the records
         self.rewritten: bytearray | None = None  # the same records in the topic's own codec
         self.findings: Findings | None = None
         self.unpacked_bytes = 0
-        self.beyond_limit = False  # it unpacks to more than it may
+        self.beyond_limit = False  # the batch decompresses to more than `limit_bytes`
 
     def begin(self) -> None:
         if self._inspector is not None:
             self._inspector.begin()
 
     def whole(self) -> Look:
-        """All steps at once."""
+        """Take all steps at once."""
         self.begin()
         self.finish()
         return self
@@ -114,7 +115,7 @@ class Look(Steps):
             self.rewritten = yield from self._recompress(data, codec)
 
     def _check_records(self, data: bytes) -> Generator[None, None, int]:
-        """Keys and timestamps of all records; the largest timestamp."""
+        """Check keys and timestamps of all records; return the largest timestamp."""
         if len(data) < self.header.count * limits.LOOKED_AT_BY_COLUMN_BYTES:
             try:
                 largest = yield from self._check_columns(data)
@@ -122,10 +123,10 @@ class Look(Steps):
                 largest = None
             if largest is not None:
                 return largest
-        return (yield from self._check_frames(data))  # which says what is wrong
+        return (yield from self._check_frames(data))  # which names the faults
 
     def _check_columns(self, data: bytes) -> Generator[None, None, int | None]:
-        """The same of small records, which are quicker decoded than skipped over; None if any is at fault."""
+        """Check small records, which are quicker decoded than skipped over; None if any has a fault."""
         header, config, now_ms = self.header, self.config, self._now_ms
         oldest, newest = now_ms - config.timestamp_before_max_ms, now_ms + config.timestamp_after_max_ms
         largest, at = NO_TIMESTAMP, header.base_offset
@@ -144,7 +145,7 @@ class Look(Steps):
         return largest
 
     def _check_frames(self, data: bytes) -> Generator[None, None, int]:
-        """The same of any records, with a word on each that is at fault."""
+        """Check records of any size; the error names each record that has a fault."""
         header, config, now_ms = self.header, self.config, self._now_ms
         faults = 0
         told: list[RecordError] = []
@@ -180,7 +181,7 @@ class Look(Steps):
         return largest
 
     def _recompress(self, data: bytes, codec: Codec) -> Generator[None, None, bytearray]:
-        """The batch with its records as they are, packed anew."""
+        """Return the batch with its records unchanged, compressed with another codec."""
         header, config = self.header, self.config
         most_bytes = config.max_message_bytes
         packed = bytearray()
@@ -222,13 +223,13 @@ def may_be_needed(config: LogConfig) -> bool:
 
 
 def unpacked_bytes_max(packed_bytes: int) -> int:
-    """What so many bytes of batches may unpack to, where they are looked into."""
+    """Return how much batches of this size may decompress to if they are looked into."""
     wanted = max(limits.LOOKED_INTO_BYTES_MAX, limits.LOOKED_INTO_RATIO_MAX * packed_bytes)
     return min(wanted, limits.DECOMPRESSED_BATCH_BYTES_MAX)
 
 
 def dated_ahead(batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> list[RecordError]:
-    """Which records of a batch are dated too far ahead; none where it cannot be read."""
+    """Return errors for records with timestamps too far ahead; none if the batch cannot be read."""
     newest = now_ms + config.timestamp_after_max_ms
     try:
         return [

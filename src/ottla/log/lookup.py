@@ -1,13 +1,13 @@
-"""Finding records by time: the first at or after a moment, and the one with the largest timestamp.
+"""Finds records by time: the first at or after a timestamp, and the one with the largest timestamp.
 
-Exact inside compressed batches, which therefore have to be unpacked. Somebody may have filled them with very many
-records, so a search goes in steps, like a look (`log/look.py`), and the first one is short: whoever wants no more on
-the loop leaves the others to a worker. A step passes over so many batches, or so many bytes of them, and reads none
-whole that is not small. Only the making of a search touches the indexes, which change with every append.
+The result is exact even inside compressed batches, which therefore have to be decompressed. A batch may have very many
+records, so a search goes in steps, like a look (`log/look.py`), and the first one is short: a caller may take it on the
+loop and leave the others to a worker. A step passes a bounded number of batches, or of their bytes, and reads only
+small batches whole. Only the constructor of a search uses the indexes, which change with every append.
 
-A header may lie: it claims the moment, and no record of its batch has it. So what one search looks into is bounded. A
-batch that would exceed the bound is believed, and its first offset is the answer. Nothing before it has the moment, so
-whoever reads from there misses nothing; the first records may be older than was asked for.
+A header may be wrong: it claims a timestamp that no record of its batch has. So the records that one search decodes are
+bounded. A batch that would exceed the bound is believed, and its first offset is the answer. No record before it has
+the timestamp, so a reader that starts there misses nothing; the first records may be older than requested.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Range(NamedTuple):
 
 
 class TimeSearch(Steps):
-    """For the first record at or above `start_offset` whose timestamp is at or after `timestamp`."""
+    """A search for the first record at or above `start_offset` whose timestamp is at or after `timestamp`."""
 
     def __init__(self, segments: Sequence[Segment], timestamp: int, start_offset: int) -> None:
         super().__init__(self._search())
@@ -51,7 +51,7 @@ class TimeSearch(Steps):
         self.found: TimeOffset | None = None
 
     def whole(self) -> TimeOffset | None:
-        """What all steps find."""
+        """Take all steps and return the result."""
         self.finish()
         if self.refusal is not None:
             raise self.refusal
@@ -70,7 +70,7 @@ class TimeSearch(Steps):
                     self.at_rest = False
 
     def _pass_over(self, file: File, begin: int, end: int) -> Generator[None, None, int | None]:
-        """Searches some batches; where the next ones are, if there are any. Nothing that was read is kept."""
+        """Search some batches; return the position of the next ones, None at the end. Nothing that was read is kept."""
         passed_bytes = 0
         for passed, batch in enumerate(scan(file, begin, end, whole=False)):
             if passed == limits.LOOKED_AT_ONCE_RECORDS or passed_bytes >= limits.SCAN_READ_BYTES:
@@ -83,7 +83,7 @@ class TimeSearch(Steps):
 
     def _search_batch(self, file: File, batch: ScannedBatch) -> Iterator[None]:
         header = batch.header
-        if header.is_log_append_time:  # all records share it
+        if header.is_log_append_time:  # all records have this time
             self._believe(header)
             return
         data = None
@@ -107,14 +107,14 @@ class TimeSearch(Steps):
                 yield
 
     def _believe(self, header: BatchHeader) -> None:
-        """The first record of it that is not below the start is taken for one of that moment."""
+        """Take the first record of the batch that is not below the start as the result."""
         if header.last_offset >= self._start_offset:
             first = max(header.base_offset, self._start_offset)
             self.found = TimeOffset(first, header.max_timestamp, header.leader_epoch)
 
 
 def _unpacked(file: File, batch: ScannedBatch, limit_bytes: int) -> bytes | None:
-    """None: it is more than that."""
+    """Return the decompressed records; None if they are larger than the limit."""
     data = batch.view()
     if len(data) < batch.header.size_bytes:
         data = memoryview(file.read(batch.position, batch.header.size_bytes))
@@ -129,8 +129,11 @@ def _unpacked(file: File, batch: ScannedBatch, limit_bytes: int) -> bytes | None
 
 
 def _ranges(segments: Sequence[Segment], timestamp: int, start_offset: int) -> list[_Range]:
-    """Where to search. In the first segment that has something so late everything up to the last index entry before the
-    moment is older; further ones are needed only if nothing is found there."""
+    """Return the ranges of files to search.
+
+    In the first segment with a timestamp that is large enough, everything up to the last time index entry before the
+    timestamp is older; further segments are needed only if nothing is found there.
+    """
     found: list[_Range] = []
     for segment in segments:
         if segment.max_timestamp >= timestamp:
@@ -145,6 +148,6 @@ def _ranges(segments: Sequence[Segment], timestamp: int, start_offset: int) -> l
 
 
 def largest(segments: Sequence[Segment], start_offset: int) -> TimeSearch:
-    """For the earliest record that carries the largest timestamp."""
+    """Return a search for the earliest record that has the largest timestamp."""
     best = max((segment.max_timestamp for segment in segments), default=-1)
     return TimeSearch(segments if best >= 0 else (), best, start_offset)

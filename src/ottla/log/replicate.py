@@ -1,7 +1,8 @@
-"""A follower's way of a leader's batches into the log: as they are, offsets and epochs included, in as few writes as
-possible — one for a whole answer, mostly.
+"""A follower's append of a leader's batches: unchanged, with offsets and epochs, in as few writes as possible, mostly
+one for a whole fetch response.
 
-Markers, the first batch of an epoch or of a segment go their own way (`append`): they change more than the file.
+Markers, and the first batch of an epoch or of a segment, are appended one by one (`append`): they change more than the
+file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ottla.records.batch import CONTROL_FLAG, BatchHeader, check, headers
 
 
 def append(log: LogState, records: bytes | memoryview, leader_epoch: int, now_ms: int) -> int:
-    """The batches from the end of the log on, up to one of a later leader than `leader_epoch`; their bytes."""
+    """Append the batches behind the end of the log, up to one of an epoch above `leader_epoch`; return their bytes."""
     start = log.next_offset
     view = memoryview(records)
     run = _Run(log, view)
@@ -26,12 +27,13 @@ def append(log: LogState, records: bytes | memoryview, leader_epoch: int, now_ms
     try:
         for at, header in headers(view):
             if header.last_offset < start:
-                continue  # it is here already: two fetches asked for it
+                continue  # it is in the log already: two fetches returned it
             if header.leader_epoch > leader_epoch:
-                break  # of a leader that this replica does not follow yet
+                break  # it is of a leader that this replica does not follow yet
             check(view, at, header)
             if header.base_offset < start == log.log_start_offset:
-                # An empty log that begins where the leader's does, which may be within a batch: it is given whole.
+                # An empty log begins where the leader's does, which may be within a batch: the leader sends that batch
+                # whole.
                 cut.start_anew(log, header.base_offset, now_ms)
             taken += header.size_bytes
             if run.takes(header, now_ms):
@@ -49,13 +51,13 @@ def append(log: LogState, records: bytes | memoryview, leader_epoch: int, now_ms
 
 
 class _Run:
-    """Batches that lie behind each other in the answer and will do so in the segment, not yet written."""
+    """Adjacent batches of the response that will also be adjacent in the segment, not yet written."""
 
     def __init__(self, log: LogState, view: memoryview) -> None:
         self._log = log
         self._view = view
         self._batches: list[BatchHeader] = []
-        self._start = self._end = 0  # in the view
+        self._start = self._end = 0  # positions in the view
         self._segment: Segment = log.active
 
     def takes(self, header: BatchHeader, now_ms: int) -> bool:

@@ -1,8 +1,8 @@
-"""Which segments may go, oldest first: retention.ms by the largest timestamp, retention.bytes, and what lies below the
-log start.
+"""Which segments retention deletes, oldest first: retention.ms by the largest timestamp, retention.bytes, and segments
+below the log start offset.
 
-Only whole segments below the high watermark go. They leave the log at once (renamed to `.deleted`) and the disk
-file.delete.delay.ms later, because answers that are being sent may still point into them.
+Only whole segments below the high watermark are deleted. They leave the log at once (renamed to `.deleted`) and the
+disk file.delete.delay.ms later, because responses that are being sent may still refer to them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def expired(
     next_offset: int,
     high_watermark: int,
 ) -> int:
-    """How many of the oldest segments may be deleted."""
+    """Return how many of the oldest segments may be deleted."""
     over_bytes = (
         sum(segment.size_bytes for segment in segments) - config.retention_bytes if config.retention_bytes >= 0 else -1
     )
@@ -41,6 +41,7 @@ def expired(
 
 
 def _too_old(segment: Segment, config: LogConfig, now_ms: int) -> bool:
-    # Without any timestamp (Kafka then asks the file's time) the segment's age since it was opened has to do.
+    # Without any timestamp (Kafka then uses the file's modification time) the time since the segment was opened is
+    # used.
     newest = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
     return config.retention_ms >= 0 and now_ms - newest > config.retention_ms

@@ -1,9 +1,9 @@
-"""What the log of one partition consists of, and the steps that every operation on it shares.
+"""The state of one partition's log, and the steps that all operations on it share.
 
 Rules:
 - Offsets are dense as appended and never change. `log_start_offset` <= every readable offset < `next_offset`.
 - `bases` are the base offsets of `segments`, ascending; `active` is the last of them, and the only one that grows.
-- Appending, cutting and swapping segments are functions of a `LogState`, in modules of their own (`append`,
+- Appending, truncating and swapping segments are functions of a `LogState`, in modules of their own (`append`,
   `replicate`, `cut`, `compaction/swap`); `Log` puts them together for its users.
 """
 
@@ -32,7 +32,7 @@ _new = tuple.__new__
 
 
 class LogSlice(NamedTuple):
-    """A readable range: `slice` None if there is nothing. `end_offset`: no record of the slice lies at or above it."""
+    """A readable range: `slice` is None if it is empty. All records of the slice lie below `end_offset`."""
 
     slice: FileSlice | None
     size_bytes: int
@@ -70,17 +70,17 @@ class LogState:
     )
 
     def __init__(self, directory: Directory, config: LogConfig) -> None:
-        """Use `Log.open`."""
+        """Use `Log.open` instead."""
         self.directory = directory
         self.name = directory.path.rpartition("/")[2]
         self.log_start_offset = 0
         self.next_offset = 0
-        self.cut_bytes = 0  # what recovery had to throw away
-        self.cut_at: int | None = None  # where a failed cut has to be finished, see `cut`
-        self.mark_due = 0  # with so many entries in the active segment's index
-        self.on_roll: Callable[[], None] = _ignore  # told of each segment that ended
+        self.cut_bytes = 0  # bytes that recovery removed
+        self.cut_at: int | None = None  # the offset of a failed truncation that has to be finished, see `cut`
+        self.mark_due = 0  # the number of index entries in the active segment at which the next mark is set
+        self.on_roll: Callable[[], None] = _ignore  # called when a segment was rolled
         self.unwritten = Unwritten()
-        self.may_wait: Callable[[], bool] = _never  # whether somebody writes what is appended while the disk is slow
+        self.may_wait: Callable[[], bool] = _never  # whether a worker writes appended batches while the disk is slow
         self.segments: list[Segment] = []
         self.bases: list[int] = []
         self.active: Segment
@@ -93,7 +93,7 @@ class LogState:
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:
-        """Take on changed settings; they hold from the next append on."""
+        """Adopt changed settings; they hold from the next append on."""
         self.config = config
         self.header_enough = header_is_enough(config)
         self.looks_inside = may_be_needed(config)
@@ -103,7 +103,7 @@ class LogState:
             segment.interval_bytes, segment.index_bytes = config.index_interval_bytes, config.index_bytes
 
     def _set_roll_ms(self) -> None:
-        """Age at which the active segment is rolled: jitter keeps partitions created together from rolling together."""
+        """Set the age at which the active segment is rolled; jitter keeps partitions from rolling together."""
         jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
         base = self.segments[-1].base_offset if self.segments else 0
         self.roll_ms = self.config.segment_ms - (crc32(f"{self.name}@{base}".encode()) % jitter if jitter else 0)
@@ -111,7 +111,7 @@ class LogState:
     # --- growing
 
     def begin_epoch(self, leader_epoch: int, offset: int) -> None:
-        """The next batch, at `offset`, is the first of another leader epoch."""
+        """Begin another leader epoch with the next batch, at `offset`."""
         self.epochs.assign(leader_epoch, offset)
         self.durable.names_changed = True
 
@@ -129,7 +129,7 @@ class LogState:
         return segment
 
     def add_segment(self, now_ms: int) -> Segment:
-        """Begin an empty segment at `next_offset`, which is the active one from now on."""
+        """Begin an empty segment at `next_offset` and make it the active one."""
         segment = Segment(
             self.directory,
             self.next_offset,
@@ -146,9 +146,9 @@ class LogState:
         return segment
 
     def mark(self, offset: int) -> None:
-        """What the producers are now is what batches below `offset` did: a cut may go back to it.
+        """Mark the producers' present state, which results from batches below `offset`, for a later truncation.
 
-        Due before a producer's batch when the index has got `mark_due` entries, so that a cut has little to read again.
+        A mark is due before a producer's batch when the index has `mark_due` entries: a truncation then reads little.
         """
         segment = self.active
         self.mark_due = segment.offsets.count + max(MARK_INTERVAL_BYTES // max(segment.interval_bytes, 1), 1)
@@ -156,11 +156,14 @@ class LogState:
 
     @property
     def written_offset(self) -> int:
-        """Where that ends which is in the files: `next_offset`, unless the disk is slow. Nobody may see more."""
+        """The end of the batches that are in the files: `next_offset`, unless the disk is slow.
+
+        Readers may not see more.
+        """
         return self.unwritten[0].first_offset if self.unwritten else self.next_offset
 
     def write_waiting(self) -> None:
-        """Write what waits now, in this thread."""
+        """Write all pending batches now, in this thread."""
         for file in self.unwritten.files():
             file.write_waiting()
         self.unwritten.settle()
@@ -168,9 +171,9 @@ class LogState:
     # --- reading
 
     def read(self, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool = True) -> LogSlice:
-        """Whole batches from the one that holds `offset` on, all of whose records lie below `max_offset`.
+        """Return whole batches from the one that holds `offset` on, all of whose records lie below `max_offset`.
 
-        The slice may end within a batch where `max_bytes` cuts it; the first batch is given whole if `at_least_one`.
+        The slice may end within a batch if `max_bytes` cuts it; the first batch is returned whole if `at_least_one`.
         """
         if not self.log_start_offset <= offset <= self.next_offset:
             raise ApiError(
@@ -191,7 +194,7 @@ class LogState:
             found = segments[number].find(offset)
         segment = segments[number]
         if segment is not self.last_read:
-            # Only one closed segment per log keeps a piece of its index in memory.
+            # Only one closed segment per log keeps a part of its index in memory.
             self.last_read.offsets.forget()
             self.last_read = segment
         position, first_bytes = found
@@ -206,12 +209,12 @@ class LogState:
             left_bytes, size_bytes = size_bytes, max(max_bytes, first_bytes if at_least_one else 0)
             if size_bytes < first_bytes:
                 return LogSlice(None, 0, offset)
-            size_bytes = min(size_bytes, left_bytes)  # a damaged length may say more than there is
+            size_bytes = min(size_bytes, left_bytes)  # a damaged length may be larger than the rest of the file
         if size_bytes <= 0:
             return LogSlice(None, 0, offset)
         return _new(LogSlice, (FileSlice(segment.file, position, size_bytes), size_bytes, end_offset))
 
-    # --- taking out
+    # --- removing segments
 
     def take_out(self, segment: Segment, now_ms: int, *, keep_snapshot: bool = False) -> None:
         """Take one segment out of the log; its files are removed file.delete.delay.ms later."""
@@ -225,14 +228,14 @@ class LogState:
             self.snapshots.mark_deleted(segment.base_offset)
 
     def release(self) -> None:
-        """Give all descriptors back."""
+        """Release all descriptors."""
         for segment in self.segments:
             for file in segment.files():
                 file.close()
 
 
 def _ignore() -> None:
-    """Until somebody wants to know."""
+    """Do nothing; the default of `on_roll`."""
 
 
 def _never() -> bool:

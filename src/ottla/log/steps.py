@@ -1,6 +1,6 @@
-"""Work in steps: whoever does it, on the loop or in a worker, can do other things between two of them.
+"""Work in steps: the caller, on the loop or in a worker, can do other things between two of them.
 
-A step is short. What it must not change, and where it may be done, its own module says.
+A step is short. The module of the work says what a step must not change, and where it may be run.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from ottla.model.errors import ApiError, ErrorCode
 
 
 class Steps:
-    """`steps` yields after each. When it is `done`, there is a `refusal` or what the work was for.
+    """Work that `steps` does, yielding after each. When it is `done`, it has either a `refusal` or a result.
 
-    Work that is `at_rest` holds nothing large: others may have their turns before its next step.
+    Work that is `at_rest` holds no large data: other work may run before its next step.
     """
 
     __slots__ = ("_steps", "at_rest", "done", "refusal")
@@ -26,17 +26,17 @@ class Steps:
         self.refusal: ApiError | None = None
 
     def begin(self) -> None:
-        """Before the first step, and on the loop wherever the others are done. Most work needs nothing of the kind."""
+        """Prepare the work; called before the first step, always on the loop. Most work needs no preparation."""
 
     def step(self) -> bool:
-        """Goes on a bit; whether that was all."""
+        """Take one step; return whether the work is done."""
         if not self.done:
             try:
                 next(self._steps)
             except StopIteration:
                 self.done = True
             except ApiError as error:
-                # Its traceback would keep what was unpacked.
+                # The traceback would keep the decompressed data alive.
                 self.refusal, self.done = error.with_traceback(None), True
                 error.__context__ = None
             except StorageError as error:
@@ -44,6 +44,6 @@ class Steps:
         return self.done
 
     def finish(self) -> None:
-        """All steps that are left."""
+        """Take all remaining steps."""
         while not self.step():
             pass

@@ -1,8 +1,8 @@
-"""Unwritten: the batches of one log that are in its books, but not yet in its files (see `waiting`).
+"""Unwritten: the batches of one log that are appended, but not yet written to its files (see `files/pending_writes`).
 
-They have their offsets, and their producers are remembered; nobody may see them, count them or be told of them before
-they are written. So what a log has, for all others, ends at the first of them (`Log.written_offset`), whichever of
-its files is written first.
+They have their offsets, and their producers are remembered; readers may not see them, nor may they be counted or
+acknowledged, before they are written. So the log ends, for all readers, at the first of them (`Log.written_offset`),
+whichever of its files is written first.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from ottla.log.files.disk import File
 
 
 class UnwrittenBatch(NamedTuple):
-    """One or several, in one piece."""
+    """One or several batches, in one piece."""
 
     file: File
-    end: int  # in the file
+    end: int  # the position behind it in the file
     first_offset: int
 
     @property
@@ -28,21 +28,21 @@ class Unwritten(list[UnwrittenBatch]):
     __slots__ = ()
 
     def add(self, file: File, first_offset: int) -> None:
-        """It was the last that was appended to the file."""
+        """Add the batches that were appended last to the file."""
         self.append(UnwrittenBatch(file, file.size, first_offset))
 
     def files(self) -> list[File]:
-        """What has to be written, in this order."""
+        """Return the files with unwritten batches, in the order to write them."""
         return list(dict.fromkeys(batch.file for batch in self))
 
     def settle(self) -> None:
-        """Forget what is written by now."""
+        """Forget the batches that are written by now."""
         count = 0
         while count < len(self) and self[count].is_written:
             count += 1
         del self[:count]
 
     def cut(self, offset: int) -> None:
-        """The log ends there."""
+        """Forget the batches at or above `offset`, where the log was truncated."""
         while self and self[-1].first_offset >= offset:
             self.pop()

@@ -1,9 +1,9 @@
-"""What a batch must obey to enter this log, beyond its structure (which `records.batch` checks) and its sequence
+"""The checks of a batch for this log, besides its structure (which `records.batch` checks) and its sequence
 (`producers`).
 
-The usual batch is judged by its header alone. Its records are looked at (`look`) only where the answer depends on them.
-A batch whose header says that it is dated too far ahead is refused without: whoever is right, its header or its
-records, it would not be found by its time.
+Most batches are checked by their headers alone. The records are looked at (`look`) only if the answer depends on them.
+A batch whose header has a timestamp too far ahead is refused without a look: even if only the header is wrong, the
+batch could not be found by its time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Batch = bytearray | memoryview
 
 
 def header_is_enough(config: LogConfig) -> bool:
-    """Whether batches within the upper time bound need no second look under these settings."""
+    """Whether batches within the upper time bound need no further check under these settings."""
     return not may_be_needed(config) and not config.log_append_time
 
 
@@ -44,8 +44,11 @@ def check_size(size_bytes: int, config: LogConfig, name: str) -> None:
 def validate(
     batch: Batch, header: BatchHeader, config: LogConfig, now_ms: int, name: str, look: Look | None
 ) -> tuple[Batch, BatchHeader, Findings | None]:
-    """The careful way: the batch to write (rewritten if the topic's settings ask for it), its header, and what the
-    inspector has found in it. `look` was taken before, if somebody took one."""
+    """Check a batch that its header alone does not settle.
+
+    Return the batch to write (rewritten if the topic's settings require it), its header, and the inspector's findings.
+    `look` is one that was taken before, or None.
+    """
     findings = None
     if not config.log_append_time and header.max_timestamp - now_ms > config.timestamp_after_max_ms:
         raise _dated_ahead(header, config, now_ms)
@@ -68,7 +71,10 @@ def validate(
 
 
 def _dated_ahead(header: BatchHeader, config: LogConfig, now_ms: int) -> ApiError:
-    """Kafka tells which records are. Of a lone one that is known; for others somebody may have a look (`look`)."""
+    """Return the error for timestamps too far ahead.
+
+    Kafka names the records; for a single record that is known, for others a look may find them.
+    """
     if header.count == 1:
         told = RecordError(0, out_of_range(header.max_timestamp, header.base_offset, config, now_ms))
         return ApiError(ErrorCode.INVALID_TIMESTAMP, TIME_REFUSED, (told,))

@@ -1,1 +1,1 @@
-"""Log compaction: which log, how far, what is kept, and how the result takes its place."""
+"""Log compaction: which log is compacted, how far, which records are kept, and how segments are replaced."""

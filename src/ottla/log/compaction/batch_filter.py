@@ -1,16 +1,15 @@
-"""What compaction keeps of one batch.
+"""Decides which records of a batch compaction keeps.
 
-A record stays if it is the latest of its key as far as the offset map goes (or lies behind that), and a tombstone
-only until the delete horizon of its batch. The horizon (KIP-534) is set when the batch is first cleaned: a flag in
-the attributes, and base_timestamp turned into the time after which the tombstones (or the marker) may go; timestamp
-deltas are then relative to it.
+A record stays if it is the latest of its key within the range of the offset map (or lies behind that range), and a
+tombstone only until the delete horizon of its batch. The horizon (KIP-534) is set when the batch is first cleaned: a
+flag in the attributes, and base_timestamp replaced by the time after which the tombstones (or the marker) may be
+removed; timestamp deltas are then relative to it.
 
 Rules:
-- Offsets never change: a batch keeps base offset, last offset, sequence and epoch whatever it loses inside.
+- Offsets never change: a batch keeps base offset, last offset, sequence and epoch whatever records it loses.
 - The last batch of a producer that is still remembered, and the last batch of the round, stay as an empty header when
-  their records go:
-  the sequence and the end of the cleaned range must survive.
-- Untouched batches are copied as they are. Records of a changed one are copied byte for byte, at most with a new
+  their records are removed: the sequence and the end of the cleaned range must survive.
+- Unchanged batches are copied as they are. Records of a changed one are copied byte for byte, at most with a new
   timestamp delta.
 """
 
@@ -36,14 +35,14 @@ from ottla.records.record import Frame, frames, payload, put_varint
 
 
 class LastRecord(NamedTuple):
-    """What a remembered producer wrote last: the offset of its data, or -1 if only a marker is known of it."""
+    """The last batch of a remembered producer: the offset of its last data, or -1 if only a marker of it is known."""
 
     last_data_offset: int
     epoch: int
 
 
 class KeptBatch(NamedTuple):
-    """A batch as it goes into the cleaned segment."""
+    """A batch to be written into the cleaned segment."""
 
     data: Buffer
     last_offset: int
@@ -53,7 +52,7 @@ class KeptBatch(NamedTuple):
 
 @dataclass(slots=True)
 class CleaningTally:
-    """What a round read and wrote."""
+    """Counts of what a round read and wrote."""
 
     bytes_read: int = 0
     bytes_written: int = 0
@@ -64,7 +63,7 @@ class CleaningTally:
 
 @dataclass(slots=True)
 class BatchFilter:
-    """One round's rules; batches are shown in offset order."""
+    """The filter of one round; batches must be passed in offset order."""
 
     offsets: OffsetMap
     txns: CleanedTxns
@@ -75,7 +74,7 @@ class BatchFilter:
     tally: CleaningTally = field(default_factory=CleaningTally)
 
     def keep(self, view: Buffer, pos: int, header: BatchHeader) -> KeptBatch | None:
-        """The batch as it should be written, or None if it goes."""
+        """Return the batch as it should be written, or None if it is removed."""
         self.tally.bytes_read += header.size_bytes
         control = header.is_control
         if control:
@@ -99,7 +98,7 @@ class BatchFilter:
             return False
         if last.last_data_offset >= 0:
             return header.last_offset == last.last_data_offset
-        # Only a marker is known of it, and the marker carries the epoch that fences older instances.
+        # Only a marker of the producer is known, and the marker carries the epoch that fences older instances.
         return header.is_control and header.producer_epoch == last.epoch
 
     def _keep_records(self, view: Buffer, pos: int, header: BatchHeader, *, marker_done: bool) -> KeptBatch | None:
@@ -120,7 +119,7 @@ class BatchFilter:
         return self._rebuild(data, header, staying, self.now_ms + self.delete_retention_ms if new_horizon else None)
 
     def _latest(self, data: bytes, header: BatchHeader) -> tuple[list[Frame], bool]:
-        """The records that stay, and whether there are tombstones among them."""
+        """Return the records that stay, and whether there are tombstones among them."""
         latest_offset, latest_of = self.offsets.latest_offset, self.offsets.get
         horizon = header.delete_horizon_ms
         keep_tombstones = horizon is None or self.now_ms < horizon
@@ -170,7 +169,7 @@ def _with_base_timestamp(data: bytes, staying: list[Frame], base_timestamp: int)
 
 
 def _empty(header: BatchHeader) -> KeptBatch:
-    """The header alone: offsets, producer and times stay readable, codec and horizon have nothing left to speak of."""
+    """Return the batch without records: offsets, producer and times stay; codec and delete horizon are reset."""
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_FLAG)
     batch = assemble_like(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, count=0), b"")
     return KeptBatch(batch, header.last_offset, header.max_timestamp, 0)

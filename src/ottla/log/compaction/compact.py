@@ -1,26 +1,27 @@
 """Compaction of one log: rewrite the closed segments so that only the latest record of each key stays.
 
-One round, in the order a caller drives it (`compact_now` does it all in one go):
+One round, in the order a caller drives it (`compact_now` does all of it at once):
 
 1. `Compaction(...)`, on the loop: notes everything that the loop may change meanwhile (segments and their sizes, how
-   many transactions were aborted, what producers wrote last).
+   many transactions were aborted, the last batches of producers).
 2. `build_map()`, in a worker: reads which transactions were aborted, then the dirty range, and fills the offset map,
    until it is full or the range is done.
-3. `groups()`: neighbouring segments that fit one segment together, so that logs do not end as thousands of tiny files.
+3. `groups()`: neighbouring segments that fit into one segment together, so that logs do not end as thousands of tiny
+   files.
 4. For each group `rewrite(group)`, in a worker: writes and syncs a `.cleaned` segment; then `swap(cleaned)`, on the
-   loop: renames it to `.swap`, takes the originals out, renames it to its place. `recover` undoes or finishes this
-   after a crash at any point.
-5. `end_offset` is the new first dirty offset. If the map was full before the end, the log is simply still dirty, and
-   comes again.
+   loop: renames it to `.swap`, takes the originals out of the log, and removes its suffix. `recovery.leftovers` undoes
+   or finishes this after a crash at any point.
+5. `end_offset` is the new first dirty offset. If the map was full before the end of the range, the log is still dirty,
+   and needs another round.
 
-`build_map` and `rewrite` are generators of the bytes they read and wrote since they last yielded: the caller sleeps
-for the throttle there, or closes the generator to give up; a half-written `.cleaned` segment is then removed.
+`build_map` and `rewrite` are generators of the bytes they read and wrote since they last yielded: the caller sleeps for
+the throttle there, or closes the generator to give up; a half-written `.cleaned` segment is then removed.
 
 Rules:
-- A worker touches only closed segments' log files, entries of the transaction indexes that were there when the round
-  began, and the new segment; never another index or a list that the loop uses.
-  What it works on may have left the log meanwhile (retention, truncation): `swap` notices and throws the work away.
-- Every batch is checked before it is rewritten, so that damage is reported and not sealed under a new CRC.
+- A worker touches only closed segments' log files, entries of the transaction indexes that existed when the round
+  began, and the new segment; never another index or a list that the loop uses. Its segments may have left the log
+  meanwhile (retention, truncation): `swap` notices that and discards the result.
+- Every batch is checked before it is rewritten, so that damage is reported and does not get a valid CRC.
 - A log must not be deleted while a worker is in it: close the generator first.
 """
 
@@ -48,11 +49,11 @@ from ottla.records.record import frames, payload
 
 
 class CompactionError(Exception):
-    """The log cannot be compacted as it is: a batch is damaged. Kafka sets such a partition aside as uncleanable."""
+    """The log cannot be compacted: a batch is damaged. Kafka marks such a partition as uncleanable."""
 
 
 class Cleaned(NamedTuple):
-    """A new segment, complete and synced, and those it stands for."""
+    """A new segment, complete and synced, and the segments that it replaces."""
 
     segment: Segment
     originals: list[Segment]
@@ -69,7 +70,7 @@ class Compaction:
         now_ms: int,
         read_bytes: int = SCAN_READ_BYTES,
     ) -> None:
-        """`first_uncleanable_offset` is the base offset of the first segment that must be left alone (see `clean`)."""
+        """`first_uncleanable_offset` is the base of the first segment not to be cleaned (see `schedule.cleanable`)."""
         self._log = log
         self._offsets = offsets
         self._first_dirty = first_dirty_offset
@@ -84,7 +85,7 @@ class Compaction:
         self._producers = {
             state.producer_id: LastRecord(state.last_offset, state.epoch) for state in log.producer_states()
         }
-        self._filter: BatchFilter  # once it is known what was aborted
+        self._filter: BatchFilter  # set when the aborted transactions are known
         self.map_bytes_read = 0
 
     @property
@@ -93,10 +94,10 @@ class Compaction:
 
     @property
     def end_offset(self) -> int:
-        """The first offset this round did not clean."""
+        """The first offset that this round did not clean."""
         return self._offsets.latest_offset + 1
 
-    # --- the map
+    # --- the offset map
 
     def build_map(self) -> Iterator[int]:
         """Read the dirty range into the offset map."""
@@ -114,7 +115,8 @@ class Compaction:
             now_ms=self._now_ms,
             delete_retention_ms=self._config.delete_retention_ms,
         )
-        # The markers of transactions that ended before are not met below: those producers have moved on.
+        # Markers of transactions that ended before `start` are not read below: those producers have begun other
+        # transactions.
         txns = CleanedTxns([txn for txn in aborted if txn.last_offset >= start])
         pending_bytes = 0
         for segment, next_base in zip(self._segments, self._next_bases, strict=True):
@@ -133,12 +135,12 @@ class Compaction:
                 if pending_bytes >= self._read_bytes:
                     yield pending_bytes
                     pending_bytes = 0
-            # Offsets may be missing at the end of a segment; nothing can lie there any more.
+            # Offsets may be missing at the end of a segment; no record can appear there any more.
             offsets.latest_offset = max(offsets.latest_offset, next_base - 1)
         yield pending_bytes
 
     def _read_aborted(self) -> Generator[int, None, list[AbortedTxn]]:
-        """The aborted transactions that began in what is cleaned; their markers may lie behind it."""
+        """Return the aborted transactions that began in the range to clean; their markers may lie behind it."""
         aborted: list[AbortedTxn] = []
         at_once = max(self._read_bytes // ENTRY_BYTES, 1)
         for index, count in self._indexes:
@@ -149,7 +151,7 @@ class Compaction:
         return aborted
 
     def _map_batch(self, batch: ScannedBatch, txns: CleanedTxns) -> bool:
-        """Put the keys of one batch into the map; False when it is full before the batch is done."""
+        """Put the keys of one batch into the map; False if the map is full before the batch is done."""
         header, offsets = batch.header, self._offsets
         if header.is_control:
             txns.control(batch.data, batch.at, header)
@@ -164,7 +166,7 @@ class Compaction:
         return True
 
     def _batches(self, segment: Segment) -> Iterator[ScannedBatch]:
-        """The sound batches of a closed segment."""
+        """Yield the batches of a closed segment, after checking each."""
         size_bytes = self._sizes[segment.base_offset]
         position = 0
         for batch in scan(segment.file, 0, size_bytes, whole=True, read_bytes=self._read_bytes):
@@ -178,7 +180,7 @@ class Compaction:
     # --- the segments
 
     def groups(self) -> list[list[Segment]]:
-        """The segments to rewrite, neighbours together as long as their sum fits one segment."""
+        """Return the segments to rewrite, in groups of neighbours whose sum fits into one segment."""
         groups: list[list[Segment]] = []
         log_bytes = offset_bytes = time_bytes = 0
         for segment, next_base in zip(self._segments, self._next_bases, strict=True):
@@ -192,7 +194,7 @@ class Compaction:
                 bool(groups)
                 and log_bytes <= self._config.segment_bytes
                 and max(offset_bytes, time_bytes) <= self._config.index_bytes
-                # Index entries hold offsets relative to the base as 32 bits. An empty segment has none.
+                # Index entries hold 32-bit offsets relative to the base. An empty segment has none.
                 and (size_bytes == 0 or next_base - 1 - groups[-1][0].base_offset <= INT32_MAX)
             )
             if fits:
@@ -205,7 +207,7 @@ class Compaction:
         return groups
 
     def rewrite(self, group: list[Segment]) -> Generator[int, None, Cleaned]:
-        """Write what stays of a group into one new segment and sync it."""
+        """Write the kept records of a group into one new segment and sync it."""
         directory, base_offset = self._log.directory, group[0].base_offset
         for kind in SEGMENT_KINDS:
             directory.remove(file_name(base_offset, kind, CLEANED))
@@ -244,7 +246,7 @@ class Compaction:
     def swapping(self, cleaned: Cleaned, now_ms: int) -> Generator[Directory, None, bool]:
         """Put a rewritten group into the log, unless the log has changed there meanwhile; False then ends the round.
 
-        What it yields must be synced before it goes on; that may be done in a worker thread.
+        The yielded directory must be synced before the generator is resumed; a worker thread may do that.
         """
         if not self._is_unchanged(cleaned):
             self._discard(cleaned.segment)
@@ -253,7 +255,7 @@ class Compaction:
         return (yield from replacing(self._log, new, old, now_ms, still=lambda: self._is_unchanged(cleaned)))
 
     def swap(self, cleaned: Cleaned, now_ms: int) -> bool:
-        """`swapping`, all of it in this thread."""
+        """Run `swapping` completely in this thread."""
         with closing(self.swapping(cleaned, now_ms)) as steps:
             while True:
                 try:
@@ -276,7 +278,7 @@ class Compaction:
 
 @contextmanager
 def _naming(segment: Segment, batch: ScannedBatch) -> Iterator[None]:
-    """Say which batch it was that cannot be read."""
+    """Name the batch that cannot be read in the error."""
     try:
         yield
     except ApiError as error:
@@ -295,7 +297,7 @@ def _write(new: Segment, waiting: list[KeptBatch]) -> None:
 
 
 def compact_now(compaction: Compaction, now_ms: int) -> bool:
-    """A whole round in this thread, without a throttle; False if the log changed underneath."""
+    """Run a whole round in this thread, without a throttle; False if the log changed meanwhile."""
     for _ in compaction.build_map():
         pass
     for group in compaction.groups():

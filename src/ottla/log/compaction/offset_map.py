@@ -1,14 +1,14 @@
-"""Which offset is the latest of each key: compaction's memory, with a fixed budget of bytes.
+"""The latest offset of each key, for compaction, in a fixed budget of bytes.
 
-Open addressing over three flat arrays: a 16-byte hash of the key (as two halves) and the offset, 24 bytes a slot as
-in Kafka, and nothing per entry on Python's heap. The table starts small and doubles; the budget covers the moment of
-doubling, when the old and the new one exist together. Keys are compared by their hash only: with 128 bits two keys of
+Open addressing over three flat arrays: a 16-byte hash of the key (as two halves) and the offset, 24 bytes a slot as in
+Kafka, and nothing per entry on Python's heap. The table starts small and doubles; the budget covers the moment of
+doubling, when the old and the new table exist together. Keys are compared by their hash only: with 128 bits two keys of
 one log are not equal by chance.
 
 Rules:
-- `full` says when the load factor is reached; the caller stops there and cleans what it has, the rest is another
-  round.
-- `latest_offset` is the last offset that the map speaks for: a record behind it must be kept whatever the map says.
+- `full` says when the load factor is reached; the caller stops there, cleans what is mapped, and leaves the rest to
+  another round.
+- `latest_offset` is the last offset that the map covers: a record behind it must be kept whatever the map says.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class OffsetMap:
             raise ValueError(f"a load factor lies between 0 and 1, not {load_factor}")
         self.load_factor = load_factor
         slots = _SLOTS_MIN
-        # Doubling to 2n slots needs 3n of memory for a moment.
+        # Doubling to 2n slots needs memory for 3n slots for a moment.
         while 3 * slots * SLOT_BYTES <= budget_bytes:
             slots *= 2
         self._slots_max = slots
@@ -52,11 +52,11 @@ class OffsetMap:
 
     @property
     def capacity(self) -> int:
-        """Keys it can hold before it is full."""
+        """The number of keys that the map can hold before it is full."""
         return int(self._slots_max * self.load_factor)
 
     def put(self, key: bytes, offset: int) -> None:
-        """`offset` is the latest of `key` so far. Offsets of one key come in order."""
+        """Set the latest offset of `key`. Offsets of one key must come in ascending order."""
         low, high = _HALVES.unpack(blake2b(key, digest_size=16).digest())
         slot = self._find(low, high)
         if not self._offsets[slot]:
@@ -68,7 +68,7 @@ class OffsetMap:
         self._offsets[slot] = offset + 1
 
     def get(self, key: bytes) -> int:
-        """The latest offset of `key`, or -1."""
+        """Return the latest offset of `key`, or -1."""
         low, high = _HALVES.unpack(blake2b(key, digest_size=16).digest())
         return self._offsets[self._find(low, high)] - 1
 
@@ -78,7 +78,7 @@ class OffsetMap:
         self._allocate(_SLOTS_MIN)
 
     def _find(self, low: int, high: int) -> int:
-        """The slot that holds the hash, or the empty one where it would go."""
+        """Return the slot that holds the hash, or the empty slot where it would go."""
         mask, offsets, lows = self._mask, self._offsets, self._low
         slot = low & mask
         while offsets[slot] and (lows[slot] != low or self._high[slot] != high):
@@ -86,7 +86,7 @@ class OffsetMap:
         return slot
 
     def _make_room(self, slot: int, low: int, high: int) -> int:
-        """Double the table while the budget allows; above it one slot must stay empty, or no search would end."""
+        """Double the table while the budget allows; one slot must stay empty, or searches would not end."""
         if self._mask + 1 < self._slots_max:
             self._grow()
             return self._find(low, high)

@@ -1,9 +1,9 @@
 """Which log to compact next, how far, and how fast.
 
 A log is clean below its first dirty offset (the checkpoint `cleaner-offset-checkpoint` of its data directory) and
-uncleanable from the first segment on that is the active one, holds the last stable offset, or has a record younger
-than min.compaction.lag.ms. The part between is due when it makes up more than min.cleanable.dirty.ratio of both
-together, or when its oldest record is older than max.compaction.lag.ms.
+uncleanable from the first segment on that is the active one, holds the last stable offset, or has a record younger than
+min.compaction.lag.ms. The part between is due when it makes up more than min.cleanable.dirty.ratio of both together, or
+when its oldest record is older than max.compaction.lag.ms.
 
 Rules: nothing here changes a log; `CleanOffsets` is the only state, one per data directory.
 """
@@ -24,14 +24,14 @@ Key = TypeVar("Key")
 
 
 class Cleanable(NamedTuple):
-    """What of a log could be cleaned now."""
+    """The part of a log that could be cleaned now."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int  # always the base offset of a segment
     clean_bytes: int
     dirty_bytes: int
     overdue: bool  # max.compaction.lag.ms has passed
-    reset: bool  # the checkpoint was beyond the log and must be written anew
+    reset: bool  # the checkpoint was outside the log and must be written again
 
     @property
     def ratio(self) -> float:
@@ -43,7 +43,7 @@ class Cleanable(NamedTuple):
 
 
 def cleanable(log: Log, clean_offset: int | None, *, last_stable_offset: int, now_ms: int) -> Cleanable:
-    """The cleanable part of a log. `clean_offset` is the checkpoint, None if there is none."""
+    """Return the cleanable part of a log. `clean_offset` is the checkpoint, None if there is none."""
     start = log.log_start_offset
     reset = clean_offset is not None and not start <= clean_offset <= log.next_offset
     first_dirty = start if clean_offset is None or reset else clean_offset
@@ -56,7 +56,7 @@ def cleanable(log: Log, clean_offset: int | None, *, last_stable_offset: int, no
             if next_base > first_dirty and segment.max_timestamp > young_ms:
                 limit = min(limit, segment.base_offset)
                 break
-    # Whole segments only: the one that holds the limit stays as it is.
+    # Only whole segments are cleaned: the one that holds the limit is left alone.
     first_uncleanable = bases[max(bisect_right(bases, max(limit, first_dirty)) - 1, 0)]
     clean_bytes = dirty_bytes = 0
     earliest_ms: int | None = None
@@ -73,7 +73,7 @@ def cleanable(log: Log, clean_offset: int | None, *, last_stable_offset: int, no
 
 
 def dirtiest(candidates: Iterable[tuple[Key, Cleanable, float]]) -> Key | None:
-    """The one to clean next of (key, its cleanable part, its min.cleanable.dirty.ratio); None if none is due."""
+    """Choose the log to clean next from (key, cleanable part, min.cleanable.dirty.ratio); None if none is due."""
     due = [(found.ratio, key) for key, found, min_ratio in candidates if found.is_due(min_ratio)]
     return max(due, key=lambda entry: entry[0])[1] if due else None
 
@@ -88,7 +88,7 @@ class CleanOffsets:
         try:
             self._offsets = read_offsets(disk, CLEANER_OFFSETS)
         except CheckpointError:
-            # Without it the logs are cleaned from their start again: more work, nothing wrong.
+            # Without the checkpoint the logs are cleaned from their start again, which only costs work.
             self._offsets = {}
 
     def get(self, partition: TopicPartition) -> int | None:
@@ -98,26 +98,26 @@ class CleanOffsets:
         return list(self._offsets)
 
     def set(self, partition: TopicPartition, offset: int) -> bool:
-        """This and the other changes are on disk after the next `saving`; whether there was anything to change."""
+        """Set an offset, which is on disk after the next `saving`; return whether it changed."""
         changed = self._offsets.get(partition) != offset
         self._offsets[partition] = offset
         return changed
 
     def truncate(self, partition: TopicPartition, offset: int) -> bool:
-        """The log was cut at `offset`: what lies behind is not clean when it is written anew."""
+        """Lower the offset after a truncation: records written behind `offset` from now on are not clean."""
         return self._offsets.get(partition, -1) > offset and self.set(partition, offset)
 
     def drop(self, *partitions: TopicPartition) -> bool:
-        """The logs are gone, or no longer compacted."""
+        """Forget logs that are gone, or no longer compacted."""
         return bool([self._offsets.pop(partition) for partition in partitions if partition in self._offsets])
 
     def saving(self) -> Callable[[], None]:
-        """What writes the file as of now, in any thread. A file that is behind costs some cleaning, nothing else."""
+        """Return a function that writes the file as of now, in any thread. A stale file only costs some cleaning."""
         return partial(write_offsets, self._disk, CLEANER_OFFSETS, dict(self._offsets))
 
 
 class Throttle:
-    """log.cleaner.io.max.bytes.per.second: how long to sleep after so many bytes, so that the average holds."""
+    """log.cleaner.io.max.bytes.per.second: how long to sleep after this many bytes, so that the average holds."""
 
     __slots__ = ("_bytes_per_second", "_free_at_ms")
 

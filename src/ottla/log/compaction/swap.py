@@ -1,9 +1,10 @@
-"""Putting cleaned segments in the place of those they were made from, so that a crash may come at any time.
+"""Replaces segments by their cleaned versions, so that a crash may come at any time.
 
 `.cleaned` (complete, synced) -> `.swap`, then the originals -> `.deleted`, then `.swap` loses its suffix. Until the
-first `.swap` the originals count; from then on a start finishes the job (`leftovers`).
+first `.swap` the originals are valid; from then on a start finishes the replacement (`leftovers`).
 
-The renames are the event loop's, the syncs of the directory between them are not: `replacing` yields where one is due.
+The event loop does the renames; the syncs of the directory between them may be done elsewhere: `replacing` yields where
+one is due.
 """
 
 from __future__ import annotations
@@ -26,21 +27,22 @@ if TYPE_CHECKING:
 def replacing(
     log: LogState, new: Iterable[Segment], old: Iterable[Segment], now_ms: int, still: Callable[[], bool] = lambda: True
 ) -> Generator[Directory, None, bool]:
-    """What it yields must be synced before it goes on. False, and the new segments are gone, if the originals were not
-    what they were (`still`) by then.
+    """Replace segments `old` by `new`. The yielded directory must be synced before the generator is resumed.
+
+    Returns False, with the new segments removed, if `still` says that the originals have changed by then.
     """
     fresh = sorted(new, key=lambda segment: segment.base_offset)
     for segment in reversed(fresh):
         segment.rename(SWAP)
     old = list(old)
     following = next((base for base in log.bases if base > old[-1].base_offset), INT64_MAX)
-    log.durable.seams.remove_range(fresh[0].base_offset, following + 1)  # from now on gaps may lie there
+    log.durable.seams.remove_range(fresh[0].base_offset, following + 1)  # gaps may lie there from now on
     try:
         yield log.directory
         goes_on = still()
     except BaseException:
-        # The sync failed, or nobody goes on. The originals count, and other compactions may follow: a start that found
-        # this one then would put what it has over theirs.
+        # The sync failed, or the caller gave up. The originals stay valid, and other compactions may follow: a start
+        # that found these files then would replace the newer segments.
         with suppress(StorageError):
             _undo(fresh)
         raise
@@ -61,14 +63,14 @@ def replacing(
 
 
 def _undo(fresh: Iterable[Segment]) -> None:
-    """A start that finds this half done must not take an index for that of the log file that is in place."""
+    """Remove the new segments, as `.cleaned`: a start must not take their indexes for those of the originals."""
     for segment in fresh:
         segment.rename(CLEANED)
         segment.remove()
 
 
 def replace(log: LogState, new: Iterable[Segment], old: Iterable[Segment], now_ms: int) -> None:
-    """All of it, in this thread."""
+    """Run `replacing` completely in this thread."""
     with closing(replacing(log, new, old, now_ms)) as steps:
         for directory in steps:
             directory.sync()

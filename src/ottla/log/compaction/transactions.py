@@ -1,13 +1,14 @@
-"""Transactions as compaction meets them on its way through a log, from the oldest record on.
+"""Transactions in compaction: follows them through a log, from the oldest record on.
 
-What it decides (KIP-98, KIP-534):
-- data of an aborted transaction goes at once;
-- an abort or commit marker stays as long as data of its transaction was met before it; when none is left, the marker
-  may go, but only after its delete horizon, so that a consumer in the middle of the transaction still learns how it
-  ended;
+Decisions (KIP-98, KIP-534):
+
+- data of an aborted transaction is removed at once;
+- an abort or commit marker stays as long as data of its transaction was found before it; when none is left, the marker
+  may be removed, but only after its delete horizon, so that a consumer in the middle of the transaction still learns
+  how it ended;
 - the transaction index of the new segment gets an entry for every abort marker that stays because of its data.
 
-Rules: batches are shown in offset order, each once. One instance is carried through all segments of a round.
+Rules: batches are passed in offset order, each once. One instance is used for all segments of a round.
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ class CleanedTxns:
         self._next = 0
         self._open: dict[ProducerId, _Aborted] = {}  # by producer id
         self._committed: set[int] = set()  # producers whose current transaction commits and has data
-        self.kept: list[AbortedTxn] = []  # for the transaction index of the segment being written
+        self.kept: list[AbortedTxn] = []  # entries for the transaction index of the segment being written
 
     def take_kept(self) -> list[AbortedTxn]:
-        """The index entries gathered since the last call."""
+        """Return the index entries gathered since the last call."""
         kept, self.kept = self.kept, []
         return kept
 
     def data(self, header: BatchHeader) -> bool:
-        """A data batch was met; True if it belongs to an aborted transaction."""
+        """Process a data batch; True if it belongs to an aborted transaction."""
         self._begin(header.last_offset)
         if not header.is_transactional:
             return False
@@ -57,11 +58,11 @@ class CleanedTxns:
         return True
 
     def control(self, view: Buffer, pos: int, header: BatchHeader) -> bool:
-        """A control batch was met; True if nothing before it needs it any more."""
+        """Process a control batch; True if no data before it needs it any more."""
         self._begin(header.last_offset)
         record = next(iter(records(view, pos)), None)
         if record is None:
-            return True  # a batch that was emptied in an earlier round
+            return True  # an earlier round emptied the batch
         kind = control_type(record.key)
         if kind is ControlType.ABORT:
             aborted = self._open.pop(header.producer_id, None)

@@ -1,9 +1,9 @@
-"""The small text files beside the segments, in Kafka's formats, written so that a crash leaves the old content or the
-new.
+"""The small text files beside the segments, in Kafka's formats; a crash leaves either the old content or the new.
 
-In the root of a data directory: `recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`, `replication-
-offset-checkpoint` (high watermarks), `cleaner-offset-checkpoint`, `meta.properties`, `.kafka_cleanshutdown`. In a
-partition: `partition.metadata` (`leader-epoch-checkpoint` is in `epochs`, which shares the line format).
+In the root of a data directory: `recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`,
+`replication-offset-checkpoint` (high watermarks), `cleaner-offset-checkpoint`, `meta.properties`,
+`.kafka_cleanshutdown`. In a partition: `partition.metadata` (`leader-epoch-checkpoint` is in `epochs`, which shares the
+line format).
 
 Rules: a missing file is empty; a damaged one raises `CheckpointError`, and the caller decides (offsets can be
 recomputed by scanning from 0, identities cannot).
@@ -23,7 +23,8 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
-# Ours, in a partition's directory: the checkpoints of the data directory speak of an older one of its name.
+# Ottla's own, in a partition's directory: the checkpoints of the data directory are about an older partition of the
+# same name.
 BEGUN_ANEW = "begun-anew"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -32,11 +33,11 @@ _VERSION = 0
 
 
 class CheckpointError(Exception):
-    """A checkpoint file cannot be understood."""
+    """A checkpoint file cannot be parsed."""
 
 
 def read_lines(directory: Directory, name: str) -> list[list[str]]:
-    """The fields of each line of a checkpoint: version, number of lines, then the lines."""
+    """Return the fields of each line of a checkpoint: version, number of lines, then the lines."""
     try:
         file = directory.open(name)
     except FileNotFoundError:
@@ -67,7 +68,7 @@ def write_lines(directory: Directory, name: str, lines: Iterable[str], *, sync: 
 
 
 def read_offsets(disk: Disk, name: str) -> dict[TopicPartition, int]:
-    """One of the offset checkpoints of a data directory."""
+    """Read one of the offset checkpoints of a data directory."""
     offsets = {}
     for fields in read_lines(Directory(disk, ""), name):
         try:
@@ -84,7 +85,7 @@ def write_offsets(disk: Disk, name: str, offsets: Mapping[TopicPartition, int]) 
 
 
 def read_partition_metadata(directory: Directory) -> bytes | None:
-    """The topic id a partition directory belongs to; None if the file is absent."""
+    """Return the topic id that a partition directory belongs to; None if the file is absent."""
     fields = _read_properties(directory, PARTITION_METADATA, separator=":")
     if fields is None:
         return None
@@ -102,9 +103,9 @@ def write_partition_metadata(directory: Directory, topic_id: bytes, *, sync: boo
 
 
 def read_meta_properties(disk: Disk) -> dict[str, str] | None:
-    """`meta.properties` (version, cluster.id, node.id, directory.id) of a data directory.
+    """Read `meta.properties` (version, cluster.id, node.id, directory.id) of a data directory.
 
-    None if it was never formatted.
+    None if the directory was never formatted.
     """
     return _read_properties(Directory(disk, ""), META_PROPERTIES, separator="=")
 
@@ -132,7 +133,7 @@ def _read_properties(directory: Directory, name: str, *, separator: str) -> dict
 
 
 def clean_shutdown_epoch(disk: Disk) -> int:
-    """The epoch that the broker had when it stopped in order; -1 if it did not, or did not say (KIP-966)."""
+    """Return the broker epoch of the last clean shutdown (KIP-966); -1 if there was none, or it is not known."""
     try:
         file = disk.open(CLEAN_SHUTDOWN)
     except FileNotFoundError:
@@ -147,7 +148,10 @@ def clean_shutdown_epoch(disk: Disk) -> int:
 
 
 def take_clean_shutdown(disk: Disk) -> bool:
-    """Whether the last stop was clean. The mark is removed at once: it must not vouch for the run that begins now."""
+    """Return whether the last stop was clean.
+
+    The file is removed at once: it must not count for the run that begins now.
+    """
     if not disk.exists(CLEAN_SHUTDOWN):
         return False
     disk.remove(CLEAN_SHUTDOWN)
@@ -156,6 +160,6 @@ def take_clean_shutdown(disk: Disk) -> bool:
 
 
 def write_clean_shutdown(disk: Disk, broker_epoch: int = -1) -> None:
-    """The very last write of a clean stop."""
+    """Write the clean shutdown file, the very last write of a clean stop."""
     text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     replace_file(Directory(disk, ""), CLEAN_SHUTDOWN, text.encode())

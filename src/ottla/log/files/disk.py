@@ -1,15 +1,16 @@
 """The disk as the log sees it: a narrow port, so that the same log runs on a real disk and on a simulated one.
 
 Rules:
-- Paths are '/'-joined strings relative to the root the disk was made for ("" is the root itself); partition
-  directories lie one level below it.
-- Every failure of the disk arrives as `StorageError`; only a missing file at `open` stays `FileNotFoundError`.
+- Paths are '/'-joined strings relative to the root the disk was made for ("" is the root itself); partition directories
+  lie one level below it.
+- Every failure of the disk is raised as `StorageError`; only a missing file at `open` stays `FileNotFoundError`.
 - A `File` is an identity, not a descriptor: opening a path twice gives the same File, it follows renames, and `close`
-  only gives the descriptor back.
-- On a disk that makes its writers wait (`Disk.slow`) a log's records may be appended now and written later, by a worker
+  only releases the descriptor.
+- On a disk that blocks its writers (`Disk.slow`) a log's records may be appended now and written later, by a worker
   (`append_later`, `write_waiting`). Until then they are read from memory, and never sent.
-- Who must not wait for the disk (`Disk.hurry`) gets `Cold` instead, has the range warmed in a thread, and tries again.
-- `Directory` pairs a disk with one (renamable) directory, so that nothing above ever holds a stale path.
+- A caller that must not wait for the disk (`Disk.hurry`) gets `Cold` instead, has the range warmed in a thread, and
+  tries again.
+- `Directory` pairs a disk with one (renamable) directory, so that no code above ever holds a stale path.
 """
 
 from __future__ import annotations
@@ -35,14 +36,17 @@ class StorageError(Exception):
 
 
 class DamagedError(StorageError):
-    """The disk gave, without complaint, something else than was written. Nothing was changed."""
+    """The disk returned, without an error, something else than was written. Nothing was changed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(EIO, message)
 
 
 class Cold(Exception):
-    """Whoever is in a hurry would have to wait for the disk: the range is not in memory. Nothing was changed."""
+    """A caller that must not wait would have to wait for the disk: the range is not in the page cache.
+
+    Nothing was changed.
+    """
 
     def __init__(self, file: File, position: int, size_bytes: int) -> None:
         super().__init__(file.path, position, size_bytes)
@@ -52,7 +56,7 @@ class Cold(Exception):
 
 
 class Sendable(Protocol):
-    """What `File.send` needs of a socket."""
+    """The part of a socket that `File.send` needs."""
 
     def fileno(self) -> int: ...
 
@@ -70,46 +74,51 @@ class File(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes in the file, kept exact by our own writes."""
+        """The number of bytes in the file, kept exact by our own writes."""
 
     def read(self, position: int, size_bytes: int) -> bytes:
-        """Up to `size_bytes` from `position`; short at the end of the file."""
+        """Return up to `size_bytes` from `position`; fewer at the end of the file."""
 
     def is_warm(self, position: int, size_bytes: int) -> bool:
-        """Whether a range can be read or sent without waiting for the disk, as far as that can be told."""
+        """Whether a range can be read or sent without waiting for the disk, as far as that can be determined."""
 
     def warm(self, position: int, size_bytes: int) -> None:
-        """Wait until a range, and what will be wanted next, is in memory; in a worker thread."""
+        """Load a range, and what will probably be read next, into the page cache; called in a worker thread."""
 
     def append(self, data: Buffer) -> None:
-        """All of `data` at the end, or StorageError and the file as it was. Not while anything waits."""
+        """Write all of `data` at the end, or raise StorageError and leave the file as it was.
+
+        Not while writes are pending.
+        """
 
     def append_later(self, data: Buffer) -> None:
-        """All of `data` at the end, as its readers see it; `write_waiting` puts it there."""
+        """Add all of `data` to the end as readers see it; `write_waiting` writes it to the file."""
 
     def write_waiting(self) -> None:
-        """Write what waits, in order; in a worker thread, while the loop appends more. StorageError: the rest waits on,
-        and is cut off by whoever hears of it."""
+        """Write pending data, in order; in a worker thread, while the loop appends more.
+
+        After a StorageError the rest stays pending; the caller that handles the error truncates it.
+        """
 
     @property
     def written(self) -> int:
-        """Where that ends which does not wait: `size`, as a rule."""
+        """The end of the data that is not pending; usually equal to `size`."""
 
     def write(self, position: int, data: Buffer) -> None: ...
 
     def write_again(self, position: int, size_bytes: int) -> None:
-        """What lies there now, in a worker thread: what is cut off meanwhile does not come back."""
+        """Write the content of a range again, in a worker thread; data truncated meanwhile is not restored."""
 
     def truncate(self, size_bytes: int) -> None: ...
 
     def sync(self) -> None:
-        """Force content to the platter; may be called from a worker thread while the loop appends."""
+        """Make the content durable; may be called from a worker thread while the loop appends."""
 
     def send(self, sock: Sendable, position: int, size_bytes: int) -> int:
-        """Hand a range to a non-blocking socket; BlockingIOError like `sock.send`."""
+        """Send a range to a non-blocking socket; raises BlockingIOError like `sock.send`."""
 
     def close(self) -> None:
-        """Give the descriptor back; the File stays usable."""
+        """Release the descriptor; the File stays usable."""
 
 
 class Disk(Protocol):
@@ -117,45 +126,45 @@ class Disk(Protocol):
 
     @property
     def slow(self) -> bool:
-        """Whether it makes its writers wait now: logs that can (`Log.may_wait`) let workers write."""
+        """Whether the disk blocks its writers now: logs that may wait (`Log.may_wait`) then let workers write."""
 
     def open(self, path: str, *, create: bool = False) -> File: ...
 
     def list(self, directory: str) -> list[str]:
-        """Sorted names; none if the directory is absent."""
+        """Return sorted names; none if the directory is absent."""
 
     def warming(self, path: str) -> Callable[[], None] | None:
-        """Work for a thread: it brings into memory what opening a directory's files reads. None: it is there."""
+        """Return a function for a thread that prefetches what opening a directory's files reads; None if not needed."""
 
     def exists(self, path: str) -> bool: ...
 
     def make_directory(self, path: str) -> None: ...
 
     def rename(self, old: str, new: str) -> None:
-        """Atomic, replaces; Files follow."""
+        """Rename a file or directory atomically, replacing an existing one; Files follow."""
 
     def remove(self, path: str) -> None:
-        """A file or an empty directory; missing is fine."""
+        """Remove a file or an empty directory; a missing one is no error."""
 
     def sync_directory(self, path: str) -> None: ...
 
     def sync_all(self) -> None:
-        """Everything written so far, contents and names; for thousands of files far quicker than one by one."""
+        """Sync everything written so far, contents and names; for thousands of files far quicker than one by one."""
 
     def keep_reserve(self) -> None:
-        """Hold some space back, if there is any, for the few bytes that a full disk must take to get emptier."""
+        """Reserve some space, if there is any, for the few writes by which data on a full disk can be deleted."""
 
     def hurry(self) -> None:
-        """From now on the reads of this thread raise `Cold` where they would wait; until `relax`, in the same call."""
+        """Let reads of this thread raise `Cold` instead of waiting, until `relax` in the same call."""
 
     def relax(self) -> None: ...
 
     def close(self) -> None:
-        """Give every descriptor back; the node has stopped."""
+        """Release all descriptors; the node has stopped."""
 
 
 class FileSlice:
-    """A range of a file on its way to a socket: `len()` is known now, the bytes are moved by the kernel later."""
+    """A range of a file to be sent to a socket: `len()` is known now, the kernel moves the bytes later."""
 
     __slots__ = ("file", "position", "size_bytes")
 
@@ -175,7 +184,7 @@ class FileSlice:
 
 
 class Directory:
-    """A directory of a disk; renaming it here keeps every later open by name right."""
+    """A directory of a disk; after a rename through this object its files are still found by name."""
 
     __slots__ = ("disk", "path")
 
@@ -212,7 +221,7 @@ class Directory:
 
 @contextmanager
 def in_a_hurry(directory: Directory) -> Iterator[None]:
-    """What is read meanwhile, of any file of that disk, raises `Cold` where it would have to be waited for."""
+    """Let all reads of files of that disk meanwhile raise `Cold` instead of waiting."""
     disk = directory.disk
     disk.hurry()
     try:

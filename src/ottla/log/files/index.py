@@ -3,10 +3,10 @@
 Rules:
 - Entries are appended to arrays in memory and written to the file in blocks, at the latest when the segment is rolled,
   flushed or closed. Nothing is lost by that: after an unclean stop every segment above the recovery point gets its
-  indexes rebuilt, and the recovery point only moves after the files below it were written and synced. It saves a
-  system call per 4 KiB of log.
+  indexes rebuilt, and the recovery point only moves after the files below it were written and synced. It saves a system
+  call per 4 KiB of log.
 - No mmap (Kafka's two maps per segment are what limits its partitions): lookups search the tail in memory, else `read`
-  one small block, which is remembered until the next lookup outside it or `forget`.
+  one small block, which is cached until the next lookup outside it or `forget`.
 - An offset entry holds the *last* offset of the batch that starts at its position; a time entry the largest timestamp
   so far and the last offset of the batch that carries it. Kafka's DumpLogSegments checks exactly that.
 - Files that a killed Kafka left behind are padded with zeros to segment.index.bytes; the padding is recognised and
@@ -26,7 +26,7 @@ from ottla.log.files.disk import Directory, File, StorageError
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
 
-# Entries kept in memory behind the written ones (for lookups near the end), and how many are gathered before a write.
+# Entries kept in memory after they were written (for lookups near the end), and how many are gathered before a write.
 _TAIL_KEPT = 128
 _TAIL_MAX = 512
 # Entries read at once when a lookup leaves the tail: 128 entries cover 512 KiB of log at the default interval.
@@ -38,7 +38,7 @@ _SWAP_BYTES = sys.byteorder == "little"
 
 
 class SparseIndex:
-    """What both have alike: a file of entries of one size, the last of which may still be in memory only."""
+    """The common part of both indexes: a file of entries of one size, the last of which may still be in memory only."""
 
     __slots__ = ("_directory", "_file", "_written", "base_offset", "name")
     entry_bytes: ClassVar[int]
@@ -48,10 +48,10 @@ class SparseIndex:
         self.name = name
         self.base_offset = base_offset
         self._file: File | None = None
-        self._written = 0  # how many entries the file holds
+        self._written = 0  # the number of entries in the file
 
     def load(self) -> bool:
-        """Take over an existing file; False if there is none or its size makes no sense."""
+        """Take over an existing file; False if there is none or its size is no multiple of an entry."""
         try:
             file = self._directory.open(self.name)
         except FileNotFoundError:
@@ -65,23 +65,23 @@ class SparseIndex:
         self._cut(0)
 
     def _cut(self, count: int) -> None:
-        """Drop all entries but the first ones."""
+        """Drop all entries but the first `count`."""
         raise NotImplementedError
 
     def write_out(self) -> None:
-        """Bring the file up to date (create it if absent, cut any padding)."""
+        """Write all entries to the file (create it if absent, cut any padding)."""
         raise NotImplementedError
 
     def _cut_file(self) -> None:
-        """Let the file end behind the entries that it holds."""
+        """Truncate the file to the entries that it holds."""
         file = self._file
         if file is not None and file.size != self._written * self.entry_bytes:
             file.truncate(self._written * self.entry_bytes)
 
     def _write_out_now(self) -> bool:
-        """Write out in the middle of an append. A full disk is no reason to fail it, a slow one none to wait.
+        """Write out in the middle of an append, which neither fails on a full disk nor waits for a slow one.
 
-        The batch is in the log, the entries stay in memory.
+        The batch is in the log already; the entries stay in memory.
         """
         if self._directory.disk.slow:
             return False
@@ -92,7 +92,7 @@ class SparseIndex:
         return True
 
     def file(self) -> File | None:
-        """The file if it was ever written or loaded; what a flush has to sync."""
+        """Return the file if it was ever written or loaded; a flush has to sync it."""
         return self._file
 
     def _opened(self, *, create: bool = False) -> File:
@@ -102,7 +102,7 @@ class SparseIndex:
 
 
 class OffsetIndex(SparseIndex):
-    """Where in the segment's file to start looking for an offset."""
+    """The position in the segment's file from which on to search for an offset."""
 
     __slots__ = (
         "_block_first",
@@ -118,7 +118,7 @@ class OffsetIndex(SparseIndex):
 
     def __init__(self, directory: Directory, name: str, base_offset: int) -> None:
         super().__init__(directory, name, base_offset)
-        self.count = 0  # entries in all
+        self.count = 0  # all entries
         self._tail_first = 0  # number of the first entry in memory
         self._offsets = array("I")
         self._positions = array("I")
@@ -141,7 +141,7 @@ class OffsetIndex(SparseIndex):
             self._tail_first += drop
 
     def lookup(self, offset: int) -> int:
-        """Position of the last entry at or below `offset`; 0 if there is none."""
+        """Return the position of the last entry at or below `offset`; 0 if there is none."""
         relative = offset - self.base_offset
         tail = self._offsets
         if tail and relative >= tail[0]:
@@ -156,7 +156,7 @@ class OffsetIndex(SparseIndex):
         return self._block_positions[at - 1] if at else 0
 
     def offset_behind(self, position: int) -> int | None:
-        """The offset of the first entry at or behind file position `position`; None if there is none."""
+        """Return the offset of the first entry at or behind file position `position`; None if there is none."""
         number = bisect_left(range(self.count), position, key=lambda number: self.entry(number)[1])
         return self.entry(number)[0] if number < self.count else None
 
@@ -168,7 +168,7 @@ class OffsetIndex(SparseIndex):
                 low = middle
             else:
                 high = middle
-        # One entry beyond the searched range, so that the next sequential lookup finds the block's end still inside.
+        # One entry beyond the searched range, so that the next sequential lookup still finds the block's end inside.
         data = self._opened().read(low * OFFSET_ENTRY_BYTES, (_BLOCK + 1) * OFFSET_ENTRY_BYTES)
         data = data[: (self._tail_first - low) * OFFSET_ENTRY_BYTES]
         values = array("I", data)
@@ -179,7 +179,7 @@ class OffsetIndex(SparseIndex):
         self._block_positions = values[1::2]
 
     def entry(self, number: int) -> tuple[int, int]:
-        """(offset, position) of one entry."""
+        """Return (offset, position) of one entry."""
         if number >= self._tail_first:
             at = number - self._tail_first
             return self.base_offset + self._offsets[at], self._positions[at]
@@ -224,7 +224,7 @@ class OffsetIndex(SparseIndex):
         return self._file is not None and self._file.size == self.count * OFFSET_ENTRY_BYTES
 
     def retire(self) -> None:
-        """The segment was rolled: everything is in the file, nothing stays in memory."""
+        """Write everything to the file and keep nothing in memory, because the segment was rolled."""
         self.write_out()
         del self._offsets[:], self._positions[:]
         self._tail_first = self.count
@@ -237,7 +237,7 @@ class OffsetIndex(SparseIndex):
 
 
 class TimeIndex(SparseIndex):
-    """Largest timestamp so far -> offset; consulted by ListOffsets and retention only, so it is kept simple."""
+    """Largest timestamp so far -> offset; used by ListOffsets and retention only, so it is kept simple."""
 
     __slots__ = ("_last", "_pending")
     entry_bytes = TIME_ENTRY_BYTES
@@ -252,7 +252,7 @@ class TimeIndex(SparseIndex):
         return self._written + len(self._pending) // TIME_ENTRY_BYTES
 
     def append(self, timestamp: int, offset: int) -> None:
-        """Note a new maximum; ignored when it is none (entries are strictly ascending)."""
+        """Add a new maximum; a timestamp that is not larger is ignored (entries are strictly ascending)."""
         if timestamp <= self.last()[0]:
             return
         self._pending += _TIME_ENTRY.pack(timestamp, offset - self.base_offset)
@@ -261,7 +261,7 @@ class TimeIndex(SparseIndex):
             self._write_out_now()
 
     def entry(self, number: int) -> tuple[int, int]:
-        """(timestamp, offset) of one entry."""
+        """Return (timestamp, offset) of one entry."""
         if number >= self._written:
             timestamp, relative = _TIME_ENTRY.unpack_from(self._pending, (number - self._written) * TIME_ENTRY_BYTES)
         else:
@@ -277,7 +277,7 @@ class TimeIndex(SparseIndex):
         return last
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
-        """The last entry whose timestamp is at or below `timestamp`."""
+        """Return the last entry whose timestamp is at or below `timestamp`."""
         behind = bisect_right(range(self.count), timestamp, key=lambda number: self.entry(number)[0])
         return self.entry(behind - 1) if behind else (-1, self.base_offset)
 
@@ -312,7 +312,7 @@ class TimeIndex(SparseIndex):
 
 
 def _without_padding(file: File, count: int, entry_bytes: int) -> int:
-    """How many leading entries are real: the padding of a killed Kafka is all zeros, no real entry is."""
+    """Return how many leading entries are real: the padding of a killed Kafka is all zeros, no real entry is."""
     if not count or any(file.read((count - 1) * entry_bytes, entry_bytes)):
         return count
     return bisect_left(range(count), True, key=lambda number: not any(file.read(number * entry_bytes, entry_bytes)))

@@ -1,8 +1,8 @@
 """Kafka's names for the files of a partition directory, and for the directories themselves.
 
-A segment's files carry its base offset as twenty digits. Suffixes behind that mark files in transition: `.cleaned`
-(compaction is writing it), `.swap` (complete, about to replace the originals), `.deleted` (out of the log, removed
-after file.delete.delay.ms). Of the kinds only `.seam` is not Kafka's, see `seams`.
+The names of a segment's files are its base offset as twenty digits. Suffixes behind that mark files in transition:
+`.cleaned` (compaction is writing it), `.swap` (complete, about to replace the originals), `.deleted` (out of the log,
+removed after file.delete.delay.ms). Of the kinds only `.seam` is not Kafka's, see `seams`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ CLEANED = ".cleaned"
 SWAP = ".swap"
 TEMPORARY = ".tmp"  # being written; removed when the partition is opened
 
-# Directory suffixes: a topic being deleted, a replica moving in from another log dir, a replica the cluster does not
-# know.
+# Directory suffixes: a partition being deleted, a replica moving in from another log directory, a replica that the
+# cluster does not know.
 DELETE_DIRECTORY = "-delete"
 FUTURE_DIRECTORY = "-future"
 STRAY_DIRECTORY = "-stray"
@@ -35,7 +35,7 @@ def file_name(base_offset: int, kind: str, suffix: str = "") -> str:
 
 
 def parse_name(name: str) -> tuple[int, str, str] | None:
-    """(offset, kind, suffix) of a segment's file, a snapshot or a seam; None for any other file."""
+    """Return (offset, kind, suffix) of a segment's file, a snapshot or a seam; None for any other file."""
     digits, dot, rest = name.partition(".")
     if len(digits) != _DIGITS or not digits.isascii() or not digits.isdigit() or not dot:
         return None
@@ -47,9 +47,9 @@ def parse_name(name: str) -> tuple[int, str, str] | None:
 
 
 def parse_directory(name: str) -> tuple[str, int] | None:
-    """(topic, partition) of a live partition directory.
+    """Return (topic, partition) of a live partition directory.
 
-    None for anything else, deleted, future and stray ones included.
+    None for any other directory, including deleted, future and stray ones.
     """
     topic, dash, index = name.rpartition("-")
     if not dash or not topic or not index.isascii() or not index.isdigit():

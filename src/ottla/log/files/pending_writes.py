@@ -1,7 +1,7 @@
-"""PendingPieces: what was appended to a file and is not in it yet, because the disk makes its writers wait.
+"""PendingPieces: data that was appended to a file but is not written yet, because the disk blocks its writers.
 
-The pieces lie behind each other, from where the file ends to where everybody takes it to end. A worker writes them in
-order, the loop adds more and cuts some off; whoever owns the file sees to it that they do not do so at the same time.
+The pieces lie one after the other, from the end of the file to the end that readers see. A worker writes them in order,
+the loop adds and truncates pieces; the owner of the file makes sure that the two do not do so at the same time.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class PendingPieces(list[Piece]):
     __slots__ = ()
 
     def add(self, position: int, data: Buffer) -> None:
-        """A copy of it: what a client sent is in its receive buffer, which is used again."""
+        """Add a copy of the data: a client's batch lies in its receive buffer, which is reused."""
         self.append(Piece(position, bytes(data)))
 
     def wrote(self, piece: Piece) -> None:
-        """The piece is in the file. If it was cut off meanwhile, it is not in this list any more."""
+        """Remove a piece that is in the file. If it was truncated meanwhile, it is not in this list any more."""
         if self and self[0] is piece:
             del self[0]
 
     def cut(self, size_bytes: int) -> None:
-        """The file ends there."""
+        """Truncate the pieces to a file size."""
         while self and self[-1].position >= size_bytes:
             self.pop()
         if self and self[-1].end > size_bytes:
@@ -42,7 +42,7 @@ class PendingPieces(list[Piece]):
             last.data = last.data[: size_bytes - last.position]
 
     def read(self, position: int, end: int) -> bytes:
-        """What of that range waits."""
+        """Return the part of a range that is pending."""
         return b"".join(
             piece.data[max(position - piece.position, 0) : end - piece.position]
             for piece in self

@@ -1,7 +1,7 @@
-"""Walking the batches of a segment file in large reads; used by recovery, lookups by time, truncation and compaction.
+"""Iterates over the batches of a segment file in large reads; for recovery, lookups by time, truncation and compaction.
 
-Rules: a scan never raises for damage, it ends: at the end of the range, at an incomplete batch, or where the bytes can
-be no batch. The caller compares where it ended with where it should have.
+Rules: a scan never raises for damage, it ends: at the end of the range, at an incomplete batch, or where the bytes
+cannot be a batch. The caller compares where it ended with where it should have.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ottla.records.batch import HEADER_BYTES, MAGIC, PREFIX_BYTES, BatchHeader, 
 
 # The smallest length field of formats v0 and v1, which Kafka 4 may still find in very old segments.
 _OLD_LENGTH_MIN = 14
-_OLD_CRC_BYTES = 4  # before the message it covers
+_OLD_CRC_BYTES = 4  # bytes of the CRC, which come before the message that it covers
 
 
 class ScannedBatch(NamedTuple):
-    """One batch.
+    """One batch: its position in the file and in the bytes just read.
 
-    Where it lies in the file, and where in the bytes just read (complete only if the scan reads whole batches).
+    The bytes are complete only if the scan reads whole batches.
     """
 
     position: int
@@ -36,9 +36,9 @@ class ScannedBatch(NamedTuple):
 
 
 def scan(file: File, start: int, end: int, *, whole: bool, read_bytes: int = SCAN_READ_BYTES) -> Iterator[ScannedBatch]:
-    """The batches between two positions. `whole`: `data` holds each batch completely.
+    """Yield the batches between two positions. With `whole`, `data` holds each batch completely.
 
-    Else only its header is sure to be there.
+    Otherwise only its header is certain to be there.
     """
     position = start
     data = memoryview(b"")
@@ -74,7 +74,7 @@ def is_sound(batch: ScannedBatch) -> bool:
 
 
 def find_batch(file: File, start: int, offset: int) -> int | None:
-    """Where, from position `start` on, the batch lies that begins with `offset`, whatever there is before it."""
+    """Return the position, from `start` on, of the batch that begins with `offset`, whatever bytes come before it."""
     wanted = offset.to_bytes(8, "big")
     position = start
     while file.size - position >= HEADER_BYTES:
@@ -95,9 +95,9 @@ def _read(file: File, position: int, size_bytes: int) -> memoryview:
 
 
 def _refuse_old_format(file: File, position: int, header: BatchHeader) -> None:
-    """Formats v0 and v1 are not damage: cutting them off would destroy good records of long ago.
+    """Raise if these are records of the formats v0 and v1: cutting them off as damage would destroy good old records.
 
-    A torn v2 batch can look like one, where zeros follow its length; only the CRC-32 of the old formats tells.
+    A torn v2 batch can look like one of them if zeros follow its length; only the CRC-32 of the old formats can tell.
     """
     if header.magic in (0, 1) and _OLD_LENGTH_MIN <= header.length <= file.size - position - PREFIX_BYTES:
         message = file.read(position + PREFIX_BYTES, header.length)

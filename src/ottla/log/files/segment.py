@@ -1,9 +1,9 @@
 """One segment: a `.log` file of record batches with its offset, time and transaction index.
 
 Rules:
-- Only the last segment of a log is appended to. `seal` ends that: the indexes are written, memory is given back.
-- The batches appended last are also remembered one by one (`_recent_*`), so that a reader near the end of the log
-  finds its position without touching the disk; everything older goes through the sparse index and one small read.
+- Only the last segment of a log is appended to. `seal` ends that: the indexes are written, memory is released.
+- The batches appended last are also remembered one by one (`_recent_*`), so that a reader near the end of the log finds
+  its position without touching the disk; older positions are found by the sparse index and one small read.
 - Timestamps: `max_timestamp` is the largest of any batch header so far, `max_timestamp_offset` the last offset of that
   batch.
 """
@@ -22,12 +22,12 @@ from ottla.log.files.txn_index import AbortedIndex
 from ottla.model.limits import INDEX_READ_BYTES, INT32_MAX, MIB
 from ottla.records.batch import HEADER_BYTES, PREFIX_BYTES
 
-# Kafka's default of segment.index.bytes.
+# The default of segment.index.bytes.
 INDEX_BYTES_MAX = 10 * MIB
 _RECENT_MAX = 256
 _RECENT_KEPT = 128
 
-# base offset, length, (leader epoch, magic, crc, attributes), last offset delta: all that finding a batch needs.
+# base offset, length, (leader epoch, magic, crc, attributes), last offset delta: all that is needed to find a batch.
 _FIND = Struct(">qi11xi")
 _find = _FIND.unpack_from
 
@@ -91,17 +91,17 @@ class Segment:
         """Take over existing index files; False if one is missing or damaged and must be rebuilt."""
         sound = self.offsets.load() & self.times.load() & self.aborted.load()
         if self.file.size == 0:
-            # Nothing to index; a log that was never written to has no index files either.
+            # There is nothing to index; a log that was never written to has no index files either.
             return self.offsets.count == 0 and self.times.count == 0
         if not sound:
             return False
         offset, position = self.offsets.last()
         timestamp, timestamp_offset = self.times.last()
-        # Every segment that was closed in order has at least one time entry, unless no record carries a time.
+        # Every segment that was closed cleanly has at least one time entry, unless no record has a timestamp.
         if position >= self.file.size or offset < self.base_offset or timestamp_offset < self.base_offset:
             return False
         self.max_timestamp, self.max_timestamp_offset = timestamp, timestamp_offset
-        self.recent_start = INT32_MAX + self.base_offset + 1  # nothing is remembered of what was written before
+        self.recent_start = INT32_MAX + self.base_offset + 1  # no earlier batches are remembered
         head = next(scan(self.file, 0, self.file.size, whole=False, read_bytes=HEADER_BYTES), None)
         self.first_timestamp = head.header.max_timestamp if head else -1
         return True
@@ -116,7 +116,7 @@ class Segment:
         self.note(position, size_bytes, last_offset, max_timestamp)
 
     def note(self, position: int, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
-        """Account for a batch that lies in the file: timestamps, indexes, the memory of recent batches."""
+        """Account for a batch that lies in the file: timestamps, indexes, the list of recent batches."""
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
@@ -138,9 +138,9 @@ class Segment:
             del recent[:-_RECENT_KEPT], self._recent_position[:-_RECENT_KEPT]
 
     def resume(self, next_offset: int) -> int:
-        """The segment is (again) the active one and ends at `next_offset`, which is returned.
+        """Make this segment the active one (again), ending at `next_offset`, which is returned.
 
-        Remember what comes now.
+        Batches appended from now on are remembered.
         """
         del self._recent_last[:], self._recent_position[:]
         self.recent_start = next_offset
@@ -149,16 +149,19 @@ class Segment:
         return next_offset
 
     def _indexes_full(self) -> bool:
-        """Kafka keeps one slot of the time index free for the entry written when the segment is rolled."""
+        """Whether an index is full.
+
+        Kafka keeps one slot of the time index free for the entry written when the segment is rolled.
+        """
         return (
             self.offsets.count >= self.index_bytes // OFFSET_ENTRY_BYTES
             or self.times.count >= self.index_bytes // TIME_ENTRY_BYTES - 1
         )
 
-    # --- finding
+    # --- searching
 
     def find(self, offset: int) -> tuple[int, int] | None:
-        """(position, size) of the first batch whose last offset is at or above `offset`; None if there is none here."""
+        """Return (position, size) of the first batch that ends at or above `offset`; None if there is none here."""
         size = self.file.size
         if offset >= self.recent_start:
             recent = self._recent_last
@@ -187,23 +190,23 @@ class Segment:
         return None
 
     def offset_behind(self, position: int) -> int | None:
-        """An offset that no batch which begins before file position `position` reaches; None: that of the end."""
+        """Return an offset above all batches that begin before a file position; None for the end of the segment."""
         recent = self._recent_position
         if recent and position > recent[0]:
             return self._recent_last[bisect_left(recent, position) - 1] + 1
         return self.offsets.offset_behind(position)
 
     def next_offset(self) -> int:
-        """One past the last record, found from the last index entry on."""
+        """Return one past the last offset, searched from the last index entry on."""
         return self.end(self.offsets.last()[1])[0]
 
     def ends_at(self, offset: int) -> bool:
-        """Whether the last record lies right before `offset`; what was appended last is known without a look."""
+        """Whether the last record lies right before `offset`; after an append this needs no read."""
         recent = self._recent_last
         return (recent[-1] + 1 if recent else self.next_offset()) == offset
 
     def end(self, start: int) -> tuple[int, int]:
-        """One past the last record, and where its batch ends in the file; looked for from position `start` on."""
+        """Return one past the last offset, and where its batch ends in the file; searched from position `start` on."""
         offset, end = self.base_offset, start
         for batch in scan(self.file, start, self.file.size, whole=False, read_bytes=INDEX_READ_BYTES):
             offset = batch.header.next_offset
@@ -213,7 +216,7 @@ class Segment:
     # --- changing
 
     def truncate(self, offset: int) -> int:
-        """Cut off every batch that holds an offset at or above `offset`; the bytes that went."""
+        """Remove every batch that holds an offset at or above `offset`; return the number of removed bytes."""
         found = self.find(offset)
         cut = self.file.size - found[0] if found is not None else 0
         if found is not None:
@@ -223,8 +226,8 @@ class Segment:
         self.aborted.truncate(offset)
         self.resume(self.next_offset())
         self.max_timestamp, self.max_timestamp_offset = self.times.last()
-        # The newest batches may not be in the time index yet: look at what lies behind the last entry of the other one,
-        # which is made at the same time (of times that do not grow there are no entries).
+        # The newest batches may not be in the time index yet: read those behind the last entry of the offset index,
+        # which is made at the same time (timestamps that do not grow have no entries).
         for batch in scan(self.file, self.offsets.last()[1], self.file.size, whole=False):
             if batch.header.max_timestamp > self.max_timestamp:
                 self.max_timestamp = batch.header.max_timestamp
@@ -232,7 +235,7 @@ class Segment:
         return cut
 
     def reset_indexes(self) -> None:
-        """Forget everything derived from the file; a scan that calls `note` for each batch rebuilds it."""
+        """Reset everything derived from the file; a scan that calls `note` for each batch rebuilds it."""
         self.offsets.reset()
         self.times.reset()
         self.aborted.reset()
@@ -242,7 +245,7 @@ class Segment:
         self._since_index_bytes = 0
 
     def write_indexes(self) -> None:
-        """Bring the index files up to date with the log file, the largest timestamp included."""
+        """Write complete index files, the entry of the largest timestamp included."""
         self.times.append(self.max_timestamp, self.max_timestamp_offset)
         self.offsets.write_out()
         self.times.write_out()
@@ -254,7 +257,7 @@ class Segment:
         return self.offsets.complete and self.times.complete and self.times.last()[0] >= self.max_timestamp
 
     def seal(self) -> None:
-        """No more appends: complete the indexes on disk, drop what is only useful while writing."""
+        """End the appends: complete the indexes on disk, and release what is only needed for appends."""
         self.write_indexes()
         self.offsets.retire()
         self.times.retire()
@@ -264,7 +267,7 @@ class Segment:
         self._recent_position = array("q")
 
     def files(self) -> list[File]:
-        """Every file of the segment that exists, for syncing."""
+        """Return every existing file of the segment, for syncing."""
         return [f for f in (self.file, self.offsets.file(), self.times.file(), self.aborted.file()) if f is not None]
 
     def rename(self, suffix: str) -> None:
@@ -290,7 +293,7 @@ class Segment:
             index.name = name
 
     def remove(self) -> None:
-        """Remove all files; the log file first, so that a crash never leaves a log without its offsets."""
+        """Remove all files; the log file first, so that a crash never leaves a log without its offset index."""
         for kind in SEGMENT_KINDS:
             self.directory.remove(file_name(self.base_offset, kind, self.suffix))
 

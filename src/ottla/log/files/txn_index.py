@@ -1,13 +1,13 @@
 """The transaction index of a segment (`.txnindex`): one entry per transaction whose abort marker lies in the segment.
 
 Entry (34 bytes, Kafka's version 0): version i16 | producer id i64 | first offset i64 | last offset i64 | last stable
-offset i64. The file exists only where a transaction was aborted.
+offset i64. The file exists only if a transaction was aborted.
 
 Rules:
 - Entries are in the order of their markers, so their last offsets ascend, and so do their last stable offsets.
-- A segment may hold millions of entries. Nobody reads them as a whole but compaction: a search by the marker's offset
-  is a bisection, and of each full block of entries two numbers are kept in memory once it was read (`AbortedBlock`),
-  by which the search for a transaction that was aborted much later passes over the block.
+- A segment may hold millions of entries. Only compaction reads all of them: a search by the marker's offset is a
+  bisection, and of each full block of entries two numbers are kept in memory once it was read (`AbortedBlock`), by
+  which the search for a transaction that was aborted much later can skip the block.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class AbortedTxn(NamedTuple):
 
 
 class AbortedBlock(NamedTuple):
-    """What a search needs to know of a block: no transaction in it began before, none behind it begins before."""
+    """A block's summary: its transactions begin from `first_offset` on, all later ones from `last_stable_offset` on."""
 
     first_offset: int
     last_stable_offset: int
@@ -51,12 +51,12 @@ class AbortedIndex:
         self.name = name
         self.count = 0
         self._file: File | None = None
-        # One number each of the blocks that were read so far, from the first one on without a gap.
+        # One number for each block that was read so far, from the first one on without a gap.
         self._firsts = array("q")
         self._stables = array("q")
 
     def load(self) -> bool:
-        """Take over an existing file; False if its size makes no sense (then the segment is scanned anew)."""
+        """Take over an existing file; False if its size is no multiple of an entry (the segment is then scanned)."""
         try:
             self._file = self._directory.open(self.name)
         except FileNotFoundError:
@@ -71,7 +71,7 @@ class AbortedIndex:
         self.count += 1
 
     def entries(self, first: int = 0, end: int | None = None) -> list[AbortedTxn]:
-        """The entries with the numbers from `first` to below `end`."""
+        """Return the entries with the numbers from `first` to below `end`."""
         end = self.count if end is None else min(end, self.count)
         if self._file is None or first >= end:
             return []
@@ -82,21 +82,21 @@ class AbortedIndex:
         return self.entries(number, number + 1)[0]
 
     def number_at(self, offset: int) -> int:
-        """The number of the first entry whose marker lies at or above `offset`; `count` if there is none."""
+        """Return the number of the first entry whose marker lies at or above `offset`; `count` if there is none."""
         return bisect_left(range(self.count), offset, key=lambda number: self.entry(number).last_offset)
 
     # --- blocks
 
     @property
     def known_blocks(self) -> int:
-        """So many of the first blocks can be asked for (`block`) without a read."""
+        """The number of blocks, from the first on, whose summary (`block`) needs no read."""
         return len(self._firsts)
 
     def block(self, number: int) -> AbortedBlock:
         return AbortedBlock(self._firsts[number], self._stables[number])
 
     def learn_block(self) -> None:
-        """Read the next block, which must be full, and remember what `block` tells of it."""
+        """Read the next block, which must be full, and keep its summary for `block`."""
         assert self._file is not None, "an entry has been written"
         size_bytes = BLOCK_ENTRIES * ENTRY_BYTES
         data = self._file.read(len(self._firsts) * size_bytes, size_bytes)

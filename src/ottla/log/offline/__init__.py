@@ -1,1 +1,1 @@
-"""Data directories read without a node: dump and verify."""
+"""Reads data directories without a running node: dump and verify."""

@@ -1,7 +1,7 @@
-"""What the records of internal topics say: keys, values and control records as `wire` messages, for people to look at.
+"""Decodes the records of internal topics for display: keys, values and control records as `wire` messages.
 
-Rules: nothing here is on the way of a request. Whatever cannot be decoded comes back as None, never as an exception:
-a dump must show the rest.
+Rules: no request uses this module. A record that cannot be decoded becomes None, never an exception: a dump must show
+the rest.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _CONTROL: dict[ControlType, type[Data]] = {
 
 
 class DecodedPayload(NamedTuple):
-    """What could be read; None where there is nothing, or nothing that is known."""
+    """A decoded key and value; each is None if it is absent or of an unknown type."""
 
     key: Data | None
     value: Data | None
 
 
 def decode_record(topic: str, record: Record) -> DecodedPayload | None:
-    """The record of an internal topic; None for all other topics."""
+    """Decode the record of an internal topic; None for all other topics."""
     if topic == CLUSTER_METADATA_TOPIC:
         return DecodedPayload(None, _metadata(record.value))
     modules = _KEYED.get(topic)
@@ -60,7 +60,7 @@ def decode_record(topic: str, record: Record) -> DecodedPayload | None:
 
 
 def decode_control(record: Record) -> tuple[ControlType, Data | None]:
-    """The kind of a control record, and its message."""
+    """Return the kind of a control record, and its message."""
     try:
         kind = control_type(record.key)
     except ApiError:
@@ -68,7 +68,7 @@ def decode_control(record: Record) -> tuple[ControlType, Data | None]:
     schema = _CONTROL.get(kind)
     if schema is control.EndTxnMarker:
         return kind, _versioned(schema, record.value)
-    # The quorum's messages carry their version as their own first field too; readers take it from there.
+    # The quorum's messages also have their version as their first field; it is read from there.
     if schema is None or record.value is None or len(record.value) < 2:
         return kind, None
     version = int.from_bytes(record.value[:2], "big")

@@ -1,9 +1,9 @@
-"""Reading any data directory offline, ours or a real Kafka's: what lies in which file, batch by batch, entry by entry.
+"""Reads any data directory offline, ours or a real Kafka's: the content of its files, batch by batch, entry by entry.
 
 Rules:
-- Nothing is written, created or repaired; files are only opened to be read, and given back.
-- Damage does not end a dump. A batch that is damaged inside is shown with its `problem`; where no batch can begin,
-  the rest of the file is one `Garbage`.
+- Nothing is written, created or repaired; files are only opened to be read, and closed.
+- Damage does not end a dump. A batch that is damaged inside is shown with its `problem`; where no batch can begin, the
+  rest of the file is one `Garbage`.
 - Everything is a generator: a segment of a gigabyte is read in pieces.
 """
 
@@ -42,15 +42,15 @@ _READ_ENTRIES = 16384
 
 
 class DumpedBatch(NamedTuple):
-    """One batch as it lies in a segment file."""
+    """One batch of a segment file."""
 
     position: int
     header: BatchHeader
     data: memoryview
-    problem: str | None  # why its bytes cannot be right, None if CRC and structure are
+    problem: str | None  # what is wrong with its CRC or structure, or None
 
     def records(self) -> Iterator[Record]:
-        """Raises `ApiError` where a record is malformed."""
+        """Decode the records. Raises `ApiError` if one is malformed."""
         return records(self.data)
 
 
@@ -80,12 +80,12 @@ class PartitionFiles(NamedTuple):
     txn_indexes: list[int]
     snapshots: list[int]
     seams: list[int]
-    leftovers: list[str]  # in transition: .deleted, .cleaned, .swap
+    leftovers: list[str]  # files in transition: .deleted, .cleaned, .swap
     others: list[str]
 
 
 def partition_directories(disk: Disk) -> list[str]:
-    """Directories that hold a log: partitions, and those on their way in or out."""
+    """Return the directories that hold a log: partitions, and those that are being deleted or moved."""
     return [name for name in disk.list("") if is_home(disk, name)]
 
 
@@ -111,13 +111,13 @@ def partition_files(directory: Directory) -> PartitionFiles:
 
 
 def batches(directory: Directory, base_offset: int) -> Iterator[DumpedBatch | Garbage]:
-    """Every batch of a segment, and what lies behind the last one if that is none."""
+    """Yield every batch of a segment, and the bytes behind the last one if they are no batch."""
     with opened(directory, file_name(base_offset, LOG)) as file:
         yield from batches_of(file)
 
 
 def batches_of(file: File) -> Iterator[DumpedBatch | Garbage]:
-    """The same for any file of batches, for instance a metadata snapshot (`*.checkpoint`)."""
+    """Yield the batches of any file of batches, for instance of a metadata snapshot (`*.checkpoint`)."""
     position, size_bytes = 0, file.size
     try:
         for found in scan(file, 0, size_bytes, whole=True):
@@ -140,13 +140,13 @@ def _problem(data: memoryview, header: BatchHeader) -> str | None:
 
 
 def offset_index(directory: Directory, base_offset: int) -> Iterator[OffsetEntry]:
-    """The entries of an offset index; zeros at the end are the padding of a Kafka that was killed."""
+    """Yield the entries of an offset index; zeros at its end are the padding of a killed Kafka."""
     for relative, position in _entries(directory, file_name(base_offset, OFFSET_INDEX), _OFFSET_ENTRY):
         yield OffsetEntry(base_offset + relative, position)
 
 
 def time_index(directory: Directory, base_offset: int) -> Iterator[TimeEntry]:
-    """The entries of a time index; zeros at the end are the padding of a Kafka that was killed."""
+    """Yield the entries of a time index; zeros at its end are the padding of a killed Kafka."""
     for timestamp, relative in _entries(directory, file_name(base_offset, TIME_INDEX), _TIME_ENTRY):
         yield TimeEntry(timestamp, base_offset + relative)
 
@@ -157,14 +157,14 @@ def _entries(directory: Directory, name: str, entry: Struct) -> Iterator[tuple[i
         zeros = 0
         for first in range(0, count, _READ_ENTRIES):
             data = file.read(first * entry.size, min(_READ_ENTRIES, count - first) * entry.size)
-            if data.count(0) == len(data):  # a killed Kafka leaves megabytes of this
+            if data.count(0) == len(data):  # a killed Kafka leaves megabytes of zeros
                 zeros += len(data) // entry.size
                 continue
             for fields in entry.iter_unpack(data[: len(data) - len(data) % entry.size]):
                 if not any(fields):
                     zeros += 1
                     continue
-                # Zeros with something behind them are no padding, but entries to be looked at.
+                # Zeros that are followed by other entries are no padding, but entries themselves.
                 for _ in range(zeros):
                     yield (0, 0)
                 zeros = 0
@@ -172,7 +172,7 @@ def _entries(directory: Directory, name: str, entry: Struct) -> Iterator[tuple[i
 
 
 def txn_index(directory: Directory, base_offset: int) -> list[AbortedTxn]:
-    """The aborted transactions of a segment; empty if it has no such index."""
+    """Return the aborted transactions of a segment; empty if it has no such index."""
     try:
         with opened(directory, file_name(base_offset, TXN_INDEX)) as file:
             data = read_all(file)
@@ -183,13 +183,13 @@ def txn_index(directory: Directory, base_offset: int) -> list[AbortedTxn]:
 
 
 def snapshot(directory: Directory, offset: int) -> list[SnapshotEntry]:
-    """What producers had written at `offset`. Raises `SnapshotError` if the file is damaged."""
+    """Return the producers' state at `offset`. Raises `SnapshotError` if the file is damaged."""
     with opened(directory, file_name(offset, SNAPSHOT)) as file:
         return decode_snapshot(read_all(file))
 
 
 def leader_epochs(directory: Directory) -> list[tuple[int, int]]:
-    """(epoch, first offset) of `leader-epoch-checkpoint`. Raises `CheckpointError` if it is damaged."""
+    """Return (epoch, first offset) pairs of `leader-epoch-checkpoint`. Raises `CheckpointError` if it is damaged."""
     try:
         return [(int(epoch), int(start)) for epoch, start in read_lines(directory, LEADER_EPOCHS)]
     except ValueError:

@@ -1,4 +1,4 @@
-"""What `verify` can find wrong in a data directory, as typed values for the CLI and tests."""
+"""The problems that `verify` can find in a data directory, as typed values for the CLI and tests."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 
 class Severity(IntEnum):
-    """NOTE: worth knowing. WARNING: opening the log mends it, or it only costs time. ERROR: data or answers are
-    wrong.
+    """How bad a finding is.
+
+    NOTE: worth knowing. WARNING: opening the log repairs it, or it only costs time. ERROR: data or answers are wrong.
     """
 
     NOTE = 0
@@ -18,10 +19,10 @@ class Severity(IntEnum):
 
 
 class FindingKind(StrEnum):
-    UNREADABLE = "unreadable"  # the disk refuses
+    UNREADABLE = "unreadable"  # the disk refuses to read it
     UNKNOWN_FILE = "unknown-file"
-    LEFTOVER = "leftover"  # .deleted, .cleaned, .swap: the next start settles it
-    MISSING = "missing"  # a file that should be there
+    LEFTOVER = "leftover"  # .deleted, .cleaned, .swap: the next start finishes or removes it
+    MISSING = "missing"  # a file that should exist
     DAMAGED_BATCH = "damaged-batch"
     DAMAGED_RECORD = "damaged-record"
     GARBAGE = "garbage"  # bytes that are no batch
@@ -42,7 +43,7 @@ class Finding(NamedTuple):
     severity: Severity
     kind: FindingKind
     path: str
-    position: int | None  # byte position in the file, where there is one
+    position: int | None  # byte position in the file, if there is one
     message: str
 
     def __str__(self) -> str:
@@ -52,7 +53,7 @@ class Finding(NamedTuple):
 
 @dataclass(slots=True)
 class VerifyTotals:
-    """How much was looked at."""
+    """How much was checked."""
 
     partitions: int = 0
     segments: int = 0

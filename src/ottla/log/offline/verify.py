@@ -1,9 +1,9 @@
-"""Checking a data directory offline, ours or a real Kafka's: every batch, every index, the small files.
+"""Checks a data directory offline, ours or a real Kafka's: every batch, every index, the small files.
 
 Rules:
-- Nothing is changed; see `dump`. What opening the log would mend is a WARNING, what it could not is an ERROR
+- Nothing is changed; see `dump`. A problem that opening the log would repair is a WARNING, any other is an ERROR
   (`findings`).
-- A running broker's directory may be looked at too, but its active segments change underneath and look torn.
+- A running broker's directory may be checked too, but its active segments change meanwhile and look torn.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _METADATA_SNAPSHOT = ".checkpoint"
 
 
 class HeldOffsets(NamedTuple):
-    """The offsets a partition directory holds: [start, end)."""
+    """The offsets that a partition directory holds: [start, end)."""
 
     start: int
     end: int
@@ -50,16 +50,19 @@ class HeldOffsets(NamedTuple):
 def verify(
     disk: Disk, *, deep: bool = True, partitions: list[str] | None = None, totals: VerifyTotals | None = None
 ) -> Iterator[Finding]:
-    """Check a whole data directory, or the named partition directories of it. `deep` looks into the batches as well."""
+    """Check a whole data directory, or the given partition directories.
+
+    `deep` also checks the records inside the batches.
+    """
     totals = VerifyTotals() if totals is None else totals
     unclean = not disk.exists(CLEAN_SHUTDOWN)
     ranges: dict[str, HeldOffsets] = {}
     starts = _log_starts(disk)
     for name in dump.partition_directories(disk) if partitions is None else partitions:
         if partitions is None and is_deleted_directory(name):
-            continue  # the next start removes it; its checkpoints have forgotten it already
+            continue  # the next start removes it; it is no longer in the checkpoints
         start = starts.get(TopicPartition(*found), 0) if (found := parse_directory(name)) else 0
-        # Nobody opens, and thereby recovers, what was set aside: it is as a crash left it.
+        # Stray directories are never opened, and thereby recovered: they are as a crash left them.
         torn = unclean or name.endswith(STRAY_DIRECTORY)
         check = PartitionCheck(Directory(disk, name), totals, unclean=torn, deep=deep, log_start_offset=start)
         yield from check.run()
@@ -70,7 +73,7 @@ def verify(
 
 
 class PartitionCheck:
-    """One partition directory. After `run`, `range` says which offsets it holds."""
+    """The check of one partition directory. After `run`, `range` says which offsets it holds."""
 
     def __init__(
         self, directory: Directory, totals: VerifyTotals, *, unclean: bool, deep: bool, log_start_offset: int = 0
@@ -109,7 +112,7 @@ class PartitionCheck:
             floor = segment.next_offset
             epochs += [entry for entry in segment.epochs if not epochs or entry[0] != epochs[-1][0]]
         self.range = HeldOffsets(files.segments[0] if files.segments else 0, floor)
-        # What its oldest snapshot holds lies below the start of the metadata log.
+        # The metadata log starts at its oldest snapshot, which covers the records below.
         held = [int(name.partition("-")[0]) for name in files.others if name.endswith(_METADATA_SNAPSHOT)]
         yield from self._epochs(epochs, max(self._log_start_offset, min(held, default=0)))
         yield from self._snapshots(files.snapshots)
@@ -147,10 +150,10 @@ class PartitionCheck:
         starts = dict(known)
         ends = [offset for _, offset in seen[1:]] + [self.range.end]
         for (epoch, begin), end in zip(seen, ends, strict=False):
-            # Epochs are forgotten below the log start, although its segment may hold older records still.
+            # Epochs below the log start are dropped, although its segment may still hold older records.
             offset = max(begin, log_start_offset)
             if offset < end and (epoch not in starts or starts[epoch] > offset):
-                # A log start that a follower took over reaches the epochs before it reaches its own checkpoint.
+                # When a follower adopts a log start, it changes the epochs before its own checkpoint.
                 is_older = bool(known) and offset < known[0][1]
                 severity = Severity.WARNING if self._unclean or is_older else Severity.ERROR
                 message = f"offset {offset} is of epoch {epoch}, which {_where(starts.get(epoch))}"
@@ -168,7 +171,7 @@ class PartitionCheck:
                 yield Finding(Severity.WARNING, FindingKind.SNAPSHOT, path, None, str(error))
                 continue
             if offset > self.range.end:
-                # The last one of a clean stop tells where the log ended.
+                # The last snapshot of a clean stop tells where the log ended.
                 severity = Severity.WARNING if self._unclean else Severity.ERROR
                 message = f"a snapshot behind the end of the log at {self.range.end}"
                 yield Finding(severity, FindingKind.SNAPSHOT, path, None, message)
@@ -191,7 +194,7 @@ def _where(start: int | None) -> str:
 
 
 def _batch_file(directory: Directory, name: str) -> Iterator[Finding]:
-    """A snapshot of the metadata log: nothing but batches."""
+    """Check a snapshot of the metadata log, which has only batches."""
     path = f"{directory.path}/{name}"
     with dump.opened(directory, name) as file:
         for found in dump.batches_of(file):
@@ -232,7 +235,7 @@ def _checkpoints(disk: Disk, ranges: dict[str, HeldOffsets]) -> Iterator[Finding
             if held is None:
                 yield Finding(Severity.NOTE, FindingKind.CHECKPOINT, name, None, f"{title} is not in this directory")
             elif offset > held.end:
-                # A log start behind the end makes the whole log unreadable; the others are simply recomputed.
+                # A log start above the end makes the whole log unreadable; the other checkpoints are simply recomputed.
                 severity = Severity.ERROR if name == LOG_STARTS else Severity.WARNING
                 message = f"{title}: {offset} lies behind the end of the log at {held.end}"
                 yield Finding(severity, FindingKind.CHECKPOINT, name, None, message)

@@ -1,7 +1,7 @@
-"""Checking one segment: its batches, and the three indexes against them, in one walk through the file.
+"""Checks one segment: its batches, and the three indexes against them, in one pass through the file.
 
-The indexes are read beside the batches, entry by entry, so that a segment of any size takes a little memory only.
-What makes an entry wrong is that a lookup would begin too late and miss records:
+The indexes are read along with the batches, entry by entry, so that a segment of any size takes only a little memory.
+An entry is wrong if a lookup would begin too late and miss records:
 
 - an offset entry must point at the first byte of a batch, and no batch before that may reach the entry's offset;
 - a time entry must not be exceeded by any batch before the one that holds its offset.
@@ -25,7 +25,10 @@ from ottla.records.record import frames, payload
 
 
 class SegmentCheck:
-    """One segment. After `run`: `next_offset` is one past its last record, `epochs` the first offset of each epoch."""
+    """The check of one segment.
+
+    After `run`: `next_offset` is one past its last offset, `epochs` the first offset of each epoch.
+    """
 
     def __init__(
         self,
@@ -38,7 +41,10 @@ class SegmentCheck:
         mendable: bool,
         deep: bool,
     ) -> None:
-        """Offsets must lie in [floor, ceiling). `mendable`: the last one after an unclean stop."""
+        """Offsets must lie in [floor, ceiling).
+
+        `mendable` is for the last segment after an unclean stop: recovery repairs it.
+        """
         self._directory = directory
         self._base_offset = base_offset
         self._totals = totals
@@ -140,7 +146,7 @@ class SegmentCheck:
 
 
 class _OffsetWalk:
-    """The offset index, entry by entry as the batches go by."""
+    """Checks the offset index, entry by entry, as the batches are read."""
 
     def __init__(self, directory: Directory, base_offset: int) -> None:
         name = file_name(base_offset, OFFSET_INDEX)
@@ -150,7 +156,7 @@ class _OffsetWalk:
         self._number = -1
         self._last = dump.OffsetEntry(-1, -1)
         self._entry = next(self._entries, None)
-        self._before = base_offset - 1  # last offset of the batch before
+        self._before = base_offset - 1  # the last offset of the batch before
         self._batches = 0
 
     def batch(self, position: int, header: BatchHeader) -> Iterator[Finding]:
@@ -185,7 +191,7 @@ class _OffsetWalk:
 
 
 class _TimeWalk:
-    """The time index, entry by entry as the batches go by."""
+    """Checks the time index, entry by entry, as the batches are read."""
 
     def __init__(self, directory: Directory, base_offset: int) -> None:
         name = file_name(base_offset, TIME_INDEX)
@@ -195,7 +201,7 @@ class _TimeWalk:
         self._number = 0
         self._last: dump.TimeEntry | None = None
         self._entry = next(self._entries, None)
-        self._newest = -1  # of all batches before
+        self._newest = -1  # the largest timestamp of all batches before
         self._batches = 0
 
     def batch(self, position: int, header: BatchHeader) -> Iterator[Finding]:

@@ -1,1 +1,1 @@
-"""What a partition knows of its idempotent and transactional producers."""
+"""The state of a partition's idempotent and transactional producers."""

@@ -1,14 +1,16 @@
-"""Marks: what producers were at some offsets near the end of a log, so that a cut need not read all of it again.
+"""Marks: the producers' states at some offsets near the end of a log, so that a truncation need not read all of it
+again.
 
-A mark says nothing when it is set. When a producer writes for the first time after it, what the producer was until then
-is kept with it (`ProducerBefore`). Going back to a mark undoes that, from the newest mark to this one; what lies behind
-the mark and before the cut is then read again. Marks are set often enough that this is little (see `LogState.mark`).
+A mark is empty when it is set. When a producer writes for the first time after it, the producer's state before that
+write is kept with the mark (`ProducerBefore`). Going back to a mark restores these states, from the newest mark to this
+one; the batches between the mark and the truncation are then read again. Marks are set often enough that these are few
+(see `LogState.mark`).
 
 Rules:
-- Marks are in ascending order of their offsets. The first one of all has no offset: nobody can go back to it.
-- A producer that writes when the index of the segment has `due` entries sets a new mark first. So no batch of a
-  producer that counts for a mark lies behind the entry before that.
-- The oldest marks are forgotten when there are too many of them, or of what they keep.
+- Marks are in ascending order of their offsets. The very first one has no offset: it cannot be restored.
+- A producer that writes when the index of the segment has `due` entries sets a new mark first. So all batches that
+  belong to a mark lie at or before index entry number `due - 1`.
+- The oldest marks are forgotten when there are too many of them, or of the states they keep.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class Marks:
         self._marks = [self.newest]
 
     def clear(self) -> None:
-        """Everything begins anew."""
+        """Forget all marks."""
         self.newest = ProducersMark(INT64_MAX, 0)
         self._marks = [self.newest]
 
@@ -40,7 +42,7 @@ class Marks:
             kept -= len(self._marks.pop(0).before)
 
     def keep(self, state: ProducerEntry) -> None:
-        """The producer is about to change."""
+        """Keep the state of a producer that is about to change."""
         state.kept_at = self.newest
         before = ProducerBefore(
             state.epoch,
@@ -50,27 +52,28 @@ class Marks:
             state.written_at,
             tuple(state.batches),
         )
-        # It may have been known at the mark, have changed, and have been forgotten since: the first word counts.
+        # The producer may have been known at the mark, have changed, and have been forgotten since: the first state
+        # counts.
         self.newest.before.setdefault(state.producer_id, before)
 
     def keep_unknown(self, state: ProducerEntry) -> None:
-        """The producer is a new one."""
+        """Note that a producer was not known at the newest mark."""
         state.kept_at = self.newest
         self.newest.before.setdefault(state.producer_id, None)
 
     def forget_below(self, offset: int) -> None:
-        """What lies below was changed: nobody can go back to before it."""
+        """Forget marks below `offset`, because the log below it was changed."""
         self._marks = [mark for mark in self._marks if mark.offset >= offset or mark is self.newest]
 
     def find(self, offset: int, oldest: int) -> ProducersMark | None:
-        """The newest mark at or below `offset`, if it is not below `oldest`."""
+        """Return the newest mark at or below `offset`, if it is not below `oldest`."""
         for mark in reversed(self._marks):
             if mark.offset <= offset:
                 return mark if mark.offset >= oldest else None
         return None
 
     def take_back(self, mark: ProducersMark) -> Iterator[tuple[ProducerId, ProducerBefore | None]]:
-        """(producer id, what it was) of all that changed since `mark`, the oldest last; it is the newest mark then."""
+        """Yield (producer id, state then) of producers that changed since `mark`, oldest last; drop the newer marks."""
         while True:
             last = self._marks[-1]
             yield from last.before.items()

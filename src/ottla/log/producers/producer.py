@@ -1,4 +1,4 @@
-"""One producer id in one partition: its last batches, its open transaction, and what it was at the newest mark."""
+"""One producer id in one partition: its last batches, its open transaction, and its state at the newest mark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class WrittenBatch(NamedTuple):
 
 
 class ProducerBefore(NamedTuple):
-    """A producer as it was at a mark (see `marks`)."""
+    """The state of a producer at a mark (see `marks`)."""
 
     epoch: ProducerEpoch
     coordinator_epoch: int
@@ -30,14 +30,14 @@ class ProducerBefore(NamedTuple):
 
 
 class ProducersMark:
-    """A place in the log to which the producers can be taken back: what those were that wrote since."""
+    """An offset to which the producers can be taken back: the former states of the producers that wrote since."""
 
     __slots__ = ("before", "due", "offset")
 
     def __init__(self, offset: int, due: int) -> None:
         self.offset = offset
         self.due = due
-        self.before: dict[ProducerId, ProducerBefore | None] = {}  # by producer id; None: nobody knew it
+        self.before: dict[ProducerId, ProducerBefore | None] = {}  # None: the producer was unknown
 
 
 class ProducerEntry:
@@ -62,7 +62,7 @@ class ProducerEntry:
         self.txn_first_offset = -1  # -1: no open transaction
         self.written_at = -1  # the offset of its last batch or marker
         self.batches: list[WrittenBatch] = []
-        self.kept_at: ProducersMark | None = None  # the newest mark that has what it was before
+        self.kept_at: ProducersMark | None = None  # the newest mark that has the state before it
 
     @property
     def last_sequence(self) -> int:

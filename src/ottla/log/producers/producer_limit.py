@@ -1,16 +1,17 @@
-"""Crowd: how many producers a partition remembers, and whom it forgets when they become too many.
+"""Crowd: how many producers a partition remembers, and which it forgets when there are too many.
 
-Kafka forgets by time only. Here there is a bound as well, and a flood of new producer ids must not push out those that
-may still send a batch again, which would then be appended twice.
+Kafka forgets by time only. Here there is a bound as well, and a flood of new producer ids must not evict producers that
+may still retry a batch, which would then be appended twice.
 
 Rules:
-- The order is that of the log. Timestamps do not count: they are the producers' own.
-- Whoever wrote within the last minutes (`limits.REMEMBERED_MINUTES`, longer than a producer tries) is never forgotten
-  in favour of a producer that nobody knows. Where all are such, the new one is refused, and tries again.
-- What is in the log is believed (replication, recovery, coordinators): nobody is refused. Those who wrote last stay, as
-  many of them as the leader has at most. So nobody is forgotten there whom the leader had to keep.
+- Producers are ordered by the offsets of their last batches. Timestamps do not count: they are the producers' own.
+- A producer that wrote within the last minutes (`limits.REMEMBERED_MINUTES`, longer than a producer retries) is never
+  forgotten in favour of an unknown producer. If all are such, the new producer is refused with a retriable error.
+- Batches that are in the log already (replication, recovery) or come from coordinators are never refused. The producers
+  that wrote last stay, as many of them as the leader has at most. So a follower keeps all producers that the leader has
+  to keep.
 - A producer with an open transaction is never forgotten.
-- A log that was just opened does not know when its producers wrote: all of them have, lately.
+- A log that was just opened does not know when its producers wrote: all count as recent.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ottla.model.ids import ProducerId
 
 
 class Remembered(Protocol):
-    """A producer, as seen from here."""
+    """The part of a producer's state that is needed here."""
 
     producer_id: ProducerId
     txn_first_offset: int
@@ -35,21 +36,22 @@ class Crowd:
     __slots__ = ("_ends", "_full")
 
     def __init__(self) -> None:
-        self._ends: deque[int] = deque(maxlen=limits.REMEMBERED_MINUTES)  # of the log, the oldest first
-        self._full = False  # nobody could be forgotten, and no minute has passed since
+        # end offsets of the log, one per minute, the oldest first
+        self._ends: deque[int] = deque(maxlen=limits.REMEMBERED_MINUTES)
+        self._full = False  # no producer could be forgotten, and no minute has passed since
 
     def minute(self, next_offset: int) -> None:
-        """A minute has passed; the log ends here now."""
+        """Note that a minute has passed and the log now ends at `next_offset`."""
         self._ends.append(next_offset)
         self._full = False
 
     def begin_anew(self) -> None:
-        """The producers, or the end of the log, are others."""
+        """Begin anew, because the producers, or the end of the log, have changed."""
         self._ends.clear()
         self._full = False
 
     def silent(self, producers: Iterable[Remembered]) -> list[ProducerId]:
-        """Ids of some that wrote long ago, the most silent ones; none if there are none."""
+        """Return ids of producers that wrote longest ago, but not within the last minutes; maybe none."""
         if self._full or len(self._ends) < limits.REMEMBERED_MINUTES:
             return []
         found = _oldest(producers, limits.PRODUCERS_FORGOTTEN_AT_ONCE, self._ends[0])
@@ -57,12 +59,15 @@ class Crowd:
         return found
 
     def beyond(self, producers: Iterable[Remembered]) -> list[ProducerId]:
-        """Ids of those who are more than may be, the most silent ones."""
+        """Return ids of the producers that wrote longest ago, to get below the bound."""
         return _oldest(producers, limits.PRODUCERS_FORGOTTEN_AT_ONCE, limits.INT64_MAX)
 
 
 def _oldest(producers: Iterable[Remembered], count: int, below: int) -> list[ProducerId]:
-    """Those without a transaction that wrote last below an offset. Offsets alone are sorted: it runs on the loop."""
+    """Return the `count` oldest producers without a transaction whose last batch lies below an offset.
+
+    Only offsets are sorted, because this runs on the loop.
+    """
     idle = [each for each in producers if each.txn_first_offset < 0 and each.written_at < below]
     if len(idle) > count:
         last = sorted([each.written_at for each in idle])[count - 1]

@@ -1,16 +1,16 @@
-"""What each idempotent or transactional producer wrote last to this partition (KIP-98): the sequence check,
+"""The last batches of each idempotent or transactional producer in this partition (KIP-98): the sequence check,
 duplicates, open transactions.
 
 Rules (Kafka's, per batch with a producer id):
 - Same epoch and same sequence range as one of the last five batches: a duplicate, answered with the original offsets.
 - A lower epoch is refused (INVALID_PRODUCER_EPOCH). A higher epoch must begin with sequence 0.
 - Within an epoch the first sequence must follow the last (2^31-1 is followed by 0), else OUT_OF_ORDER_SEQUENCE_NUMBER.
-- A producer nobody remembers (expired, or its records are gone) may begin with any sequence: Kafka no longer answers
+- An unknown producer (expired, or its records are deleted) may begin with any sequence: Kafka no longer answers
   UNKNOWN_PRODUCER_ID there.
 - A non-transactional batch within an open transaction is refused (INVALID_TXN_STATE).
-- A producer that nobody knows is told to try again (NOT_ENOUGH_REPLICAS) while there are too many
+- While there are too many producers, an unknown one gets a retriable error, NOT_ENOUGH_REPLICAS
   (`log/producers/producer_limit.py`).
-- Sequences are checked for clients only; coordinators are checked for the epoch; what a leader replicated is believed.
+- Sequences are checked for clients only; for coordinators the epoch is checked; replicated batches are not checked.
 
 `check` never changes anything; `update` is called after the batch is in the log. `first_unstable_offset` is the
 earliest record whose transaction is undecided, or decided by a marker above the high watermark.
@@ -45,7 +45,7 @@ _new = tuple.__new__
 
 
 class Origin(IntEnum):
-    """Who appends: how much is checked depends on it."""
+    """The source of an append; the checks depend on it."""
 
     CLIENT = 0
     COORDINATOR = 1
@@ -55,7 +55,7 @@ class Origin(IntEnum):
 class CompletedTxn(NamedTuple):
     producer_id: ProducerId
     first_offset: int
-    last_offset: int  # that of the marker
+    last_offset: int  # the offset of the marker
     aborted: bool
 
 
@@ -81,14 +81,14 @@ class Producers:
         return self._states.get(producer_id)
 
     def has_transaction(self, producer_id: ProducerId, epoch: ProducerEpoch) -> bool:
-        """Whether the producer's present transaction has records here."""
+        """Whether the producer's current transaction has records here."""
         state = self._states.get(producer_id)
         return state is not None and state.txn_first_offset >= 0 and state.epoch == epoch
 
     # --- checking
 
     def check(self, header: BatchHeader, offset: int, origin: Origin) -> WrittenBatch | None:
-        """Refuse a data batch that does not follow; returns the original if it is a duplicate."""
+        """Refuse a data batch that does not follow the last one; return the original if it is a duplicate."""
         state = self._states.get(header.producer_id)
         if state is None or origin == Origin.REPLICATION:
             if origin == Origin.CLIENT:
@@ -121,7 +121,7 @@ class Producers:
         return None
 
     def turned_away(self, header: BatchHeader) -> None:
-        """A batch may come again later; until then none behind it may be a new producer's first."""
+        """Note that a new producer's batch was refused; until it is retried no later one may be the first."""
         if header.producer_id not in self._states:
             self._turned_away.note(header.producer_id, header.producer_epoch, header.base_sequence)
 
@@ -135,7 +135,7 @@ class Producers:
             )
 
     def check_first(self, header: BatchHeader, offset: int) -> None:
-        """A transaction whose partitions the broker adds begins with sequence 0 here (KIP-890)."""
+        """Refuse a first batch with a sequence above 0 in a transaction whose partitions the broker adds (KIP-890)."""
         state = self._states.get(header.producer_id)
         if header.base_sequence and (state is None or not state.batches):
             raise ApiError(
@@ -177,7 +177,7 @@ class Producers:
         return None
 
     def _check_restart(self, state: ProducerEntry, header: BatchHeader, offset: int) -> None:
-        """A batch of another epoch than the last, or the first one after a transaction's end or an empty snapshot."""
+        """Check a batch of a new epoch, or the first one after a transaction's end or an empty snapshot."""
         epoch = header.producer_epoch
         if epoch < state.epoch:
             self._refuse_epoch(header.producer_id, epoch, state.epoch, offset, "<", -1)
@@ -212,7 +212,7 @@ class Producers:
     # --- changing
 
     def update(self, header: BatchHeader, base_offset: int, max_timestamp: int) -> None:
-        """A data batch is in the log at `base_offset`."""
+        """Account for a data batch that is in the log at `base_offset`."""
         producer_id = header.producer_id
         state = self._states.get(producer_id)
         if state is None:
@@ -238,7 +238,7 @@ class Producers:
     def end_transaction(
         self, header: BatchHeader, marker: EndTxnMarker, offset: int, timestamp: int
     ) -> CompletedTxn | None:
-        """A marker is in the log at `offset`; None if the producer had written nothing in the transaction."""
+        """Account for a marker that is in the log at `offset`; return None if its transaction had no records."""
         state = self._states.get(header.producer_id)
         if state is None:
             state = self._begin(header)
@@ -267,14 +267,14 @@ class Producers:
         return state
 
     def completion(self, header: BatchHeader, marker: EndTxnMarker, offset: int) -> CompletedTxn | None:
-        """What `end_transaction` is going to say."""
+        """Return what `end_transaction` will return for this marker."""
         state = self._states.get(header.producer_id)
         if state is None or state.txn_first_offset < 0:
             return None
         return CompletedTxn(header.producer_id, state.txn_first_offset, offset, not marker.commit)
 
     def _make_room(self, header: BatchHeader) -> None:
-        """For a client's producer that nobody knows, or refuse it."""
+        """Forget silent producers to make room for a client's unknown producer, or refuse the batch."""
         silent = self._crowd.silent(self)
         self._forget(silent)
         if not silent:
@@ -290,12 +290,12 @@ class Producers:
             del self._states[producer_id]
 
     def minute(self, next_offset: int) -> None:
-        """Called about once a minute, with where the log ends now."""
+        """Advance the clock; called about once a minute, with the end offset of the log."""
         self._crowd.minute(next_offset)
         self._turned_away.minute()
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that wrote nothing for so long; how many."""
+        """Forget producers that wrote nothing for `expiration_ms`; return how many."""
         gone = [s.producer_id for s in self._states.values() if _expired(s, now_ms, expiration_ms)]
         self._forget(gone)
         return len(gone)
@@ -318,15 +318,15 @@ class Producers:
         return min(ongoing, unreplicated)
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
-        """What the last stable offset becomes once `completed` counts.
+        """Return the last stable offset once `completed` counts.
 
-        The next open transaction, or past the marker.
+        It is the start of the next open transaction, or the offset after the marker.
         """
         others = (first for first in self._ongoing if first != completed.first_offset)
         return next(others, completed.last_offset + 1)
 
     def replicated(self, high_watermark: int) -> None:
-        """Markers below the high watermark count."""
+        """Drop transactions whose markers lie below the high watermark."""
         if self._unreplicated:
             done = [first for first, marker in self._unreplicated.items() if marker < high_watermark]
             for first in done:
@@ -335,20 +335,20 @@ class Producers:
     # --- marks
 
     def set_mark(self, offset: int, due: int) -> None:
-        """What is known now is what batches below `offset` did; `go_back` can come back to it."""
+        """Set a mark at `offset`, to which `go_back` can return; all batches below it have been accounted for."""
         self._marks.set(offset, due)
 
     def forget_marks_below(self, offset: int) -> None:
         self._marks.forget_below(offset)
 
     def has_mark(self, offset: int, oldest: int) -> bool:
-        """Whether `go_back` can."""
+        """Whether `go_back` would find a mark."""
         return self._marks.find(offset, oldest) is not None
 
     def go_back(self, offset: int, oldest: int) -> ProducersMark | None:
-        """Take back what batches did from the newest mark on that lies at or below `offset`; that mark.
+        """Undo the effects of batches since the newest mark at or below `offset`; return that mark.
 
-        None, and nothing changed, if there is none at or above `oldest`.
+        Returns None, and changes nothing, if there is none at or above `oldest`.
         """
         mark = self._marks.find(offset, oldest)
         if mark is None:
@@ -374,7 +374,7 @@ class Producers:
         return [state.snapshot() for state in self._states.values()]
 
     def restore(self, entries: Iterable[SnapshotEntry], now_ms: int, expiration_ms: int) -> None:
-        """Begin anew from a snapshot."""
+        """Replace all state by that of a snapshot."""
         self.clear()
         for entry in entries:
             state = ProducerEntry(entry.producer_id, entry.epoch)
@@ -398,7 +398,7 @@ class Producers:
 
     @property
     def incomplete(self) -> bool:
-        """Whether a producer that wrote lately had batches that are not known here any more."""
+        """Whether a producer that wrote recently had earlier batches that are not known here."""
         last_ms = max((state.last_timestamp for state in self), default=0)
         return any(
             0 < len(state.batches) < BATCHES_PER_PRODUCER
@@ -408,7 +408,7 @@ class Producers:
         )
 
     def recall(self, header: BatchHeader) -> None:
-        """An earlier data batch of the log: known again if the oldest that is known follows it."""
+        """Add an earlier data batch from the log, if the oldest known batch of its producer follows it."""
         state = self._states.get(header.producer_id)
         if state is None or state.epoch != header.producer_epoch or not 0 < len(state.batches) < BATCHES_PER_PRODUCER:
             return

@@ -1,14 +1,15 @@
-"""The last batches of producers, read back from the end of a log.
+"""Reads the last batches of producers back from the end of a log.
 
-Kafka's snapshot holds the last batch of each producer only. One that has five requests under way when its leader
-restarts in order would be refused what it repeats, because it is no longer known as a duplicate; and a client that then
-takes a new producer id writes it a second time. So after a snapshot was loaded the headers before it are looked at,
-from the index entry nearest to the end backwards in growing steps, until every producer has its batches again.
+Kafka's snapshot holds only the last batch of each producer. If the leader restarts while a producer has five requests
+in flight, the producer's retries would be refused, because they are no longer recognised as duplicates; and a client
+that then takes a new producer id writes the records a second time. So after a snapshot was loaded the headers before it
+are read, from the index entry nearest to the end backwards in growing steps, until every producer has its batches
+again.
 
 Rules:
-- Only what joins a remembered batch without a gap, in the same epoch, is believed.
-- Bounded by the number of headers: a start must not get slow by this, and who is not found is no worse off than with
-  Kafka.
+- A batch counts only if it precedes a remembered batch without a gap, in the same epoch.
+- The number of headers is bounded, so that a start does not get slow; a producer that is not completed is no worse off
+  than with Kafka.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _GROWTH = 4
 
 
 def recall(producers: Producers, segments: list[Segment], end_offset: int) -> None:
-    """`producers` were read from a snapshot at `end_offset`: complete them with what lies before it."""
+    """Complete the `producers`, restored from a snapshot at `end_offset`, with the batches before it."""
     step, left = _FIRST_STEP_OFFSETS, RECALL_BATCHES_MAX
     for segment in reversed(segments):
         start = end_offset
@@ -40,7 +41,7 @@ def recall(producers: Producers, segments: list[Segment], end_offset: int) -> No
 
 
 def _headers(segment: Segment, start: int, end_offset: int) -> list[BatchHeader]:
-    """Of the producers' batches, from the index entry before `start` on."""
+    """Return the headers of producers' data batches, from the index entry before `start` on."""
     position = segment.offsets.lookup(start)
     found: list[BatchHeader] = []
     for batch in scan(segment.file, position, segment.size_bytes, whole=False, read_bytes=INDEX_READ_BYTES):

@@ -1,4 +1,4 @@
-"""What producers did, from the headers of batches that are believed: nothing is checked, nothing is rebuilt."""
+"""Replays producers' state from the headers of trusted batches: nothing is checked, nothing is rebuilt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ottla.records.control import read_marker
 
 
 def replay(producers: Producers, segments: Iterable[Segment], start: int, end: int) -> None:
-    """Feed the producers with what the segments hold in [start, end)."""
+    """Apply the batches of the segments in [start, end) to the producers."""
     for segment in segments:
         found = segment.find(start) if start < end else None
         if found is not None and _replay_from(producers, segment, found[0], start, end):
@@ -20,7 +20,7 @@ def replay(producers: Producers, segments: Iterable[Segment], start: int, end: i
 
 
 def replay_closed(producers: Producers, segments: Sequence[Segment], start: int, end: int) -> None:
-    """The same without a look at an index, which belongs to the event loop: a worker thread may do this."""
+    """Like `replay`, without using an index, which belongs to the event loop: a worker thread may call this."""
     following = [*(segment.base_offset for segment in segments[1:]), end]
     for segment, next_base in zip(segments, following, strict=True):
         if next_base > start and _replay_from(producers, segment, 0, start, end):
@@ -28,7 +28,7 @@ def replay_closed(producers: Producers, segments: Sequence[Segment], start: int,
 
 
 def _replay_from(producers: Producers, segment: Segment, position: int, start: int, end: int) -> bool:
-    """True at the first batch that does not lie below `end` as a whole."""
+    """Apply batches; return True at the first batch that does not lie below `end` as a whole."""
     for batch in scan(segment.file, position, segment.size_bytes, whole=False):
         if batch.header.last_offset >= end:
             return True

@@ -1,12 +1,11 @@
-"""The `.snapshot` file: what every producer last wrote, as of the offset in the file's name (Kafka's ProducerSnapshot,
-version 1).
+"""The `.snapshot` file (Kafka's ProducerSnapshot, version 1): every producer's state at the offset in its name.
 
     version i16 | crc u32 | count i32 | (producer id i64 | epoch i16 | last sequence i32 | last offset i64 | offset
     delta i32
     | timestamp i64 | coordinator epoch i32 | first offset of the open transaction i64, -1 if none)*
 
-The CRC-32C covers everything behind it. Of the five batches remembered per producer only the last one is kept, as
-Kafka does.
+The CRC-32C covers everything behind it. Of the five batches remembered per producer only the last one is stored, as in
+Kafka.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class SnapshotEntry(NamedTuple):
 
 class Newest(NamedTuple):
     sound: tuple[int, list[SnapshotEntry]] | None
-    damaged: list[int]  # the offsets of those that had to be passed over
+    damaged: list[int]  # the offsets of damaged snapshots that were skipped
 
 
 def encode_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
@@ -82,7 +81,7 @@ class Snapshots:
         self.offsets = sorted(found[0] for found in parsed if found is not None and found[1:] == (SNAPSHOT, ""))
 
     def write(self, offset: int, entries: Iterable[SnapshotEntry]) -> None:
-        """Write one; on StorageError no half file stays behind."""
+        """Write a snapshot; on StorageError no incomplete file is left behind."""
         name = file_name(offset, SNAPSHOT)
         data = encode_snapshot(entries)
         file = self._directory.open(name, create=True)
@@ -98,13 +97,16 @@ class Snapshots:
             insort(self.offsets, offset)
 
     def take_newest(self, end_offset: int) -> tuple[int, list[SnapshotEntry]] | None:
-        """The newest sound snapshot at or below `end_offset`; damaged ones are removed on the way."""
+        """Return the newest sound snapshot at or below `end_offset`; remove damaged ones."""
         found = self.newest(end_offset)
         self.discard(found.damaged)
         return found.sound
 
     def newest(self, end_offset: int) -> Newest:
-        """The same, and which ones are damaged. Changes nothing, and may run in a worker thread."""
+        """Like `take_newest`, but list damaged ones instead of removing them.
+
+        Changes nothing, and may run in a worker thread.
+        """
         damaged: list[int] = []
         for offset in self.offsets[::-1]:
             if offset > end_offset:
@@ -121,13 +123,13 @@ class Snapshots:
         return Newest(None, damaged)
 
     def discard(self, damaged: Iterable[int]) -> None:
-        """Remove those that are still there."""
+        """Remove the given snapshots that still exist."""
         for offset in damaged:
             if offset in self.offsets:
                 self._remove(offset)
 
     def keep(self, base_offsets: Iterable[int], end_offset: int) -> None:
-        """Removes those that belong to no segment, but for one at the very end."""
+        """Remove snapshots that belong to no segment, except one at the end of the log."""
         bases = dict.fromkeys(base_offsets)
         for offset in list(self.offsets):
             if offset not in bases and offset != end_offset:
@@ -139,7 +141,7 @@ class Snapshots:
             self._remove(offset)
 
     def mark_deleted(self, offset: int) -> None:
-        """The segment at `offset` is out of the log; its snapshot waits with it for removal."""
+        """Rename the snapshot of a segment that left the log; it is removed together with the segment."""
         if offset in self.offsets:
             self.offsets.remove(offset)
             self._directory.rename(file_name(offset, SNAPSHOT), file_name(offset, SNAPSHOT, DELETED))

@@ -1,8 +1,8 @@
-"""Turned away: producers that nobody knows here, and what they were told to send again.
+"""TurnedAway: unknown producers whose batches were refused, and the sequences that they were told to retry.
 
-Until the batch that was refused comes again none behind it may be the producer's first, or the order would be lost. A
-producer does not try for ever, and a flood of them must not make the others be forgotten for good: the notes of some
-minutes are kept, in two generations, each of them bounded.
+Until the refused batch is retried no later batch may be the producer's first, or the order would be lost. A producer
+does not retry for ever, and a flood of producers must not displace other notes for good: the notes of some minutes are
+kept, in two generations, each of them bounded.
 """
 
 from ottla.model import limits
@@ -26,19 +26,19 @@ class TurnedAway:
             self._now[producer] = min(sequence, self._now.get(producer, sequence), self._then.get(producer, sequence))
 
     def lowest(self, producer_id: ProducerId, epoch: ProducerEpoch) -> int | None:
-        """The lowest sequence that this producer was told to send again."""
+        """Return the lowest sequence that this producer was told to retry, or None."""
         producer = (producer_id, epoch)
         found = self._now.get(producer)
         return self._then.get(producer) if found is None else found
 
     def forget(self, producer_id: ProducerId, epoch: ProducerEpoch) -> None:
-        """It is known from now on."""
+        """Forget a producer that is known from now on."""
         if self._now or self._then:
             self._now.pop((producer_id, epoch), None)
             self._then.pop((producer_id, epoch), None)
 
     def minute(self) -> None:
-        """A minute has passed."""
+        """Note that a minute has passed."""
         self._minutes += 1
         if self._minutes >= limits.REMEMBERED_MINUTES:
             self._minutes = 0

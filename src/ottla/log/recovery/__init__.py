@@ -1,1 +1,1 @@
-"""Opening a partition directory after a crash, and what proves that none happened."""
+"""Opening a partition directory after a crash, and the check that a clean stop really was one."""

@@ -1,16 +1,15 @@
-"""Whether a log that was closed in order is still what was closed. Looked at when it is opened, before anything is
-changed.
+"""Checks, when a log is opened and before anything is changed, whether a log that was closed cleanly is unchanged.
 
-A scan takes what can be no batch for the end of the log; after a crash that is right, and the rest is cut off. After a
-clean stop everything was acknowledged and synced, so damage there is a loss of records, and nothing may go on as if
-they had never been written: DamagedError. Kafka refuses to start where a length is too small, and goes on without the
-records where it is too large.
+A scan takes bytes that cannot be a batch for the end of the log; after a crash that is right, and the rest is
+truncated. After a clean stop everything was acknowledged and synced, so damage there is a loss of records, and the node
+must not go on as if they had never been written: DamagedError. Kafka refuses to start if a length is too small, and
+goes on without the records if it is too large.
 
 Rules:
-- The witness is the producer snapshot that a clean stop leaves at the end of the log: it bears that offset in its name.
-- Bytes behind that end (a write that failed and could not be undone) are no loss: recovery cuts them off.
-- Next to nothing is read for it: what lies behind the last entry of the last index, as each start does anyway. Only
-  segments whose indexes must be rebuilt are walked through.
+- The evidence is the producer snapshot that a clean stop leaves at the end of the log: its name has that offset.
+- Bytes behind that end (of a failed write that could not be undone) are no loss: recovery truncates them.
+- Next to nothing is read for the check: the part behind the last index entry, which every start reads anyway. Only
+  segments whose indexes must be rebuilt are read completely.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from ottla.model.limits import INT64_MAX
 
 
 def look(segments: Sequence[Segment], first: int, snapshots: Snapshots, spare_below: int) -> tuple[int, int]:
-    """The number of the first segment that must be scanned, from `first` on backwards, and where the log ends.
+    """Return the first segment that must be scanned, `first` or an earlier one, and the end offset of the log.
 
-    Damage below `spare_below` is none of this module's business (see `recover`).
+    Damage below `spare_below` is ignored here (see `recover`).
     """
     last = segments[-1]
     for segment in segments[first:-1]:
@@ -50,7 +49,7 @@ def look(segments: Sequence[Segment], first: int, snapshots: Snapshots, spare_be
 
 
 def _vouched(last: Segment, end: int, snapshots: Snapshots) -> bool:
-    """Whether the log was closed at `end`, and the batch before it is as long as it says."""
+    """Whether a snapshot proves that the log was closed at `end`, and the batch before `end` is sound."""
     closed = snapshots.take_newest(end)
     if closed is None or closed[0] != end:
         return False

@@ -1,10 +1,9 @@
-"""What a process that ended in the middle of something leaves in a partition directory, and what becomes of it.
+"""Files that an interrupted operation leaves in a partition directory, and how they are settled.
 
-- `.deleted` and `.tmp`: was on its way out, or never complete. Removed, if the rest of its name is a partition's.
+- `.deleted` and `.tmp`: was being removed, or never complete. Removed, if the rest of its name is a partition file's.
 - `.cleaned`: compaction was still writing it. Removed; the originals are untouched.
-- `.swap`: compaction was complete. It takes the place of the originals, unless others of its group are still
-  `.cleaned`.
-- An index without its log file: a removal did not get to it. Removed.
+- `.swap`: compaction was complete. It replaces the originals, unless others of its group are still `.cleaned`.
+- An index without its log file: a removal was interrupted. Removed.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from ottla.log.recovery.ownership import is_partition_file
 from ottla.log.recovery.seams import Seams
 from ottla.model.limits import INT64_MAX
 
-# What marks a directory as a deleted partition's: `topic-0.0123abcd-delete`. No live one can end so.
+# The form of a deleted partition's directory name: `topic-0.0123abcd-delete`. No live one can end like that.
 _DELETED_DIRECTORY = re.compile(rf"\S+-\d+\.\S+{DELETE_DIRECTORY}")
 _UNFINISHED = (DELETED, CLEANED, SWAP, TEMPORARY)
 
 
 def settle(directory: Directory, config: LogConfig, now_ms: int) -> list[str]:
-    """Finish or undo what was going on when the process ended; the names that are left."""
+    """Finish or undo the operations that were interrupted; return the remaining file names."""
     names = directory.list()
     if any(name.endswith(_UNFINISHED) for name in names):
         _finish(directory, config, now_ms, names)
@@ -60,7 +59,7 @@ def _finish(directory: Directory, config: LogConfig, now_ms: int, names: list[st
         if suffix in (DELETED, CLEANED):
             directory.remove(name)
         elif suffix == SWAP and cleaned and base >= min(cleaned):
-            # Part of a group whose other files never got that far: the originals are still there.
+            # The swap belongs to a group whose other files were not renamed yet: the originals still exist.
             directory.remove(name)
         elif suffix == SWAP:
             swaps.setdefault(base, []).append(kind)
@@ -68,7 +67,7 @@ def _finish(directory: Directory, config: LogConfig, now_ms: int, names: list[st
         if LOG in kinds:
             _finish_swap(directory, config, now_ms, base, originals)
             continue
-        # The log file is in place already, its indexes follow.
+        # The log file is in place already; its indexes follow.
         for kind in kinds:
             directory.rename(file_name(base, kind, SWAP), file_name(base, kind))
     for name in names:
@@ -85,7 +84,7 @@ def _finish_swap(directory: Directory, config: LogConfig, now_ms: int, base: int
         if base <= original < next_offset:
             for kind in (*SEGMENT_KINDS, SNAPSHOT) if original != base else SEGMENT_KINDS:
                 directory.remove(file_name(original, kind))
-    # Between the segments that are left now gaps may lie.
+    # Gaps may lie between the remaining segments.
     left = [original for original in originals if original > base and original >= next_offset]
     seams = Seams(directory)
     seams.discover(directory.list())
@@ -94,5 +93,5 @@ def _finish_swap(directory: Directory, config: LogConfig, now_ms: int, base: int
 
 
 def is_deleted_directory(name: str) -> bool:
-    """Whether it is a partition's whose removal was waiting for its delay when the process ended."""
+    """Whether this is the directory of a deleted partition that had not been removed yet when the process ended."""
     return _DELETED_DIRECTORY.fullmatch(name) is not None

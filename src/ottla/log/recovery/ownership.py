@@ -1,9 +1,9 @@
-"""What in a data directory is provably ours: by the names of files that nobody but Kafka and Ottla writes.
+"""Which entries of a data directory are provably ours: by names of files that only Kafka and Ottla write.
 
 Rules:
-- A directory is a partition's if a file of a partition lies in it. Its name alone, `photos-2024`, proves nothing.
-- An empty directory whose name bears the unique id of a deletion or a move is what an interrupted one left.
-- Whatever is not ours is neither renamed nor removed, wherever it lies.
+- A directory is a partition's if it contains a partition's file. Its name alone, `photos-2024`, proves nothing.
+- An empty directory whose name has the unique id of a deletion or a move was left by an interrupted one.
+- Entries that are not ours are neither renamed nor removed, wherever they lie.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ def is_partition_file(name: str) -> bool:
 
 
 def is_root_file(name: str) -> bool:
-    """Whether it is one of the files beside the partitions."""
+    """Whether this is the name of a file beside the partitions, in the root of a data directory."""
     return name.removesuffix(TEMPORARY) in _IN_ROOT
 
 
 def is_partition(home: Directory) -> bool:
-    """Whether a partition's files lie there, or nothing but what an interrupted removal or move leaves."""
+    """Whether a directory holds a partition's files, or is empty as an interrupted removal or move leaves it."""
     try:
         names = home.list()
-    except StorageError:  # a file, or nothing that we may look into
+    except StorageError:  # it is a file, or a directory that we may not read
         return False
     if not names:
         return _UNIQUE.fullmatch(home.path) is not None
@@ -63,16 +63,16 @@ def is_partition(home: Directory) -> bool:
 
 
 def foreign_entries(disk: Disk, others: tuple[str, ...]) -> list[str]:
-    """What lies in the root of a data directory and is not ours; `others` are names that the caller knows."""
+    """Return entries in the root of a data directory that are not ours; `others` are names that the caller knows."""
     return [name for name in disk.list("") if not (name in others or is_root_file(name) or is_home(disk, name))]
 
 
 def is_trace_of_use(disk: Disk, name: str) -> bool:
-    """Whether only a node that has used this data directory can have left an entry of its root: formatting does not."""
+    """Whether this entry of the root shows that a node has used the data directory, and not only formatted it."""
     return is_home(disk, name) or (is_root_file(name) and not name.startswith(checkpoint.META_PROPERTIES))
 
 
 def is_home(disk: Disk, name: str) -> bool:
-    """Whether an entry of the root is the directory of a partition, or of one on its way in or out."""
+    """Whether an entry of the root is the directory of a partition, also of one that is being deleted or moved."""
     plain = name.rpartition(".")[0] if name.endswith(_ON_THEIR_WAY) else name
     return parse_directory(plain) is not None and is_partition(Directory(disk, name))

@@ -1,23 +1,24 @@
-"""Bringing a partition directory back to a known state when it is opened.
+"""Recovers a partition directory when it is opened.
 
-After a clean stop nothing is scanned: indexes are taken as they are, the producers come from the snapshot at the end
-of the log (and a few headers, see `recall`), if the log still ends where it was closed (`witness`). After a crash, in
-this order:
+After a clean stop nothing is scanned: indexes are used as they are, the producers come from the snapshot at the end of
+the log (and a few headers, see `recall`), if the log still ends where it was closed (`clean_close_check`). After a
+crash, in this order:
 
-1. Leftovers: `.deleted` and `.cleaned` files go; complete `.swap` segments replace the originals they were compacted
-   from.
-2. Segments that end at or below the recovery point are believed (they were synced with their indexes before it moved).
+1. Leftovers: `.deleted` and `.cleaned` files are removed; complete `.swap` segments replace the originals they were
+   compacted from.
+2. Segments that end at or below the recovery point are trusted (they were synced with their indexes before it moved).
 3. The others are scanned: every batch above the recovery point must be whole, in order and have the right CRC. The
-   first that is not ends the log; what lies behind it is cut off. Offsets that are missing are no damage, except where
-   it is known that they were there (`seams`, and logs that are dense by nature). Indexes, leader epochs, producers and
+   first batch that is not ends the log; everything behind it is truncated. Missing offsets are no damage, except where
+   they are known to have existed (`seams`, and logs that are dense by nature). Indexes, leader epochs, producers and
    the transaction index are rebuilt on the way.
-4. Producers begin with the newest sound snapshot at or below the first scanned segment, and everything from there on
-   is replayed.
+4. Producers begin with the newest sound snapshot at or below the first scanned segment, and all batches from there on
+   are replayed.
 
-A log may have something that makes its beginning superfluous, as the metadata's has snapshots: damage below
-`spare_below` does not end it. What lies there is left as it is, and everything is checked as if nothing were synced.
+The beginning of a log may be superfluous, as that of the metadata log is because of its snapshots: damage below
+`spare_below` does not end such a log. The damaged part is left as it is, and everything is checked as if nothing were
+synced.
 
-The only thing this module decides is what is true; `Log` then goes on from the `Recovered` it gets.
+This module only determines the valid content; `Log` continues with the `Recovered` that it returns.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from ottla.records.control import read_marker
 
 Progress = Callable[[int, int], None]
 
-# Progress is told after so many bytes; a scan reads a few hundred MB per second.
+# Progress is reported after this many bytes; a scan reads a few hundred MB per second.
 _PROGRESS_BYTES = 64 * MIB
 
 
@@ -74,18 +75,18 @@ def recover(
     bases = sorted(found[0] for found in map(parse_name, names) if found is not None and found[1:] == (LOG, ""))
     snapshots.discover(names)
     seams.discover(names)
-    # After a loss of power an empty or missing checkpoint says nothing: then the epochs come from the batches, too.
+    # After a loss of power an empty or missing checkpoint proves nothing: then the epochs come from the batches, too.
     epochs_sound = epochs.load() and (clean or bool(epochs.entries))
     interval, index_bytes = config.index_interval_bytes, config.index_bytes
     segments = [
         Segment(directory, base, interval_bytes=interval, index_bytes=index_bytes, now_ms=now_ms) for base in bases
     ]
     sound = [segment.load() for segment in segments]
-    # The first segment that must be scanned; all behind it are scanned as well, so that the replay sees them in order.
+    # The first segment that must be scanned; all later ones are scanned as well, so that the replay sees them in order.
     first = next((i for i, ok in enumerate(sound) if not ok), len(segments))
     if not clean:
-        # A segment that begins at the recovery point proves nothing about the one before: rolling after a sync writes
-        # the old segment's indexes, and only the next sync makes them last.
+        # A segment that begins at the recovery point proves nothing about the one before: a roll after a sync writes
+        # the old segment's indexes, and only the next sync makes them durable.
         first = min(first, max(sum(base < recovery_point for base in bases) - 1, 0))
     if not epochs_sound:
         first = 0
@@ -97,7 +98,7 @@ def recover(
     )
     result = recovery.run(segments, first, end, clean=clean, now_ms=now_ms)
     snapshots.keep((segment.base_offset for segment in result.segments), result.next_offset)
-    # What was scanned, but for the last segment, has yet to be synced as a whole.
+    # The scanned segments, except for the last, have not been synced as a whole yet.
     seams.keep([segment.base_offset for segment in result.segments[result.scanned_from + 1 :]])
     return result
 
@@ -130,7 +131,7 @@ class _Recovery:
         self._total_bytes = 0
 
     def run(self, segments: list[Segment], first: int, end: int | None, *, clean: bool, now_ms: int) -> Recovered:
-        """`end`: where the log ends, if that is known."""
+        """Recover the segments. `end` is where the log ends, if that is known."""
         if first < len(segments):
             scan_from = segments[first].base_offset
         elif end is None:
@@ -142,8 +143,7 @@ class _Recovery:
             self._producers.restore(snapshot[1], now_ms, self._config.producer_expiration_ms)
             recall(self._producers, segments[:first], snapshot[0])
         self._total_bytes = sum(segment.size_bytes for segment in segments[first:])
-        # A clean log without any snapshot was never written to by a producer that needs one (Kafka reads it the same
-        # way).
+        # A clean log without any snapshot has no producer that needs one (Kafka reads it the same way).
         if snapshot is not None or not clean:
             replay(self._producers, segments[:first], snapshot[0] if snapshot else 0, scan_from)
         next_offset, cut_bytes = scan_from, 0
@@ -178,10 +178,10 @@ class _Recovery:
         return Recovered(segments, next_offset, first, cut_bytes)
 
     def _set_indexes_aside(self, segments: list[Segment], first: int) -> list[Segment]:
-        """Segments below the recovery point that are rebuilt all the same, because an index is damaged.
+        """Return segments below the recovery point that are rebuilt all the same, because an index is damaged.
 
-        The next start would believe their indexes; so these are built under another name and get their own back when
-        they are on disk. Without that, losing power now could leave half an index that nobody doubts.
+        The next start would trust their indexes; so these are built under another name and renamed when they are on
+        disk. Otherwise a loss of power now could leave half an index that is trusted.
         """
         pairs = zip(segments[first:], segments[first + 1 :], strict=False)
         believed = [segment for segment, following in pairs if following.base_offset < self._recovery_point]
@@ -200,7 +200,7 @@ class _Recovery:
         return self._config.dense or segment.base_offset in self._seams
 
     def _rebuild(self, segment: Segment, following: int | None) -> tuple[int, int]:
-        """Scan one segment, cut it at the first bad batch, rebuild what is derived: (next offset, bytes cut)."""
+        """Scan one segment, cut it at the first bad batch, rebuild derived data; return (next offset, bytes cut)."""
         if segment.base_offset not in self._snapshots.offsets and segment.base_offset > 0:
             self._snapshots.write(segment.base_offset, self._producers.snapshot())
         segment.reset_indexes()
@@ -216,7 +216,7 @@ class _Recovery:
         return next_offset, size - end
 
     def _pass_by(self, segment: Segment, next_offset: int, end: int, following: int | None) -> tuple[int, int]:
-        """Go on behind the damage at `end`, where that begins which is needed."""
+        """Continue behind the damage at `end`, with the first batch that is needed."""
         needed = self._spare_below
         if following is not None and following <= needed:
             return following, segment.size_bytes
@@ -227,10 +227,10 @@ class _Recovery:
             raise DamagedError(
                 f"{segment.file.path} is damaged at offset {next_offset}, and what was at {needed} is not found"
             )
-        return next_offset, end  # it never got that far
+        return next_offset, end  # the log never got that far
 
     def _scan(self, segment: Segment, next_offset: int, end: int, following: int | None) -> tuple[int, int]:
-        """From position `end` on, where `next_offset` should be: what is behind the last batch that is sound."""
+        """Scan from position `end`, where `next_offset` should be; return where the last sound batch ends."""
         before = self._done_bytes
         for batch in scan(segment.file, end, segment.size_bytes, whole=True):
             header = batch.header
@@ -250,13 +250,13 @@ class _Recovery:
         return next_offset, end
 
     def _is_out_of_place(self, batch: ScannedBatch, next_offset: int, segment: Segment, following: int | None) -> bool:
-        """Whether the base offset, which the CRC does not cover, cannot be what was written."""
+        """Whether the base offset, which the CRC does not cover, cannot be the one that was written."""
         header = batch.header
         if header.base_offset < next_offset or header.last_offset - segment.base_offset > INT32_MAX:
             return True
         if header.base_offset == next_offset or header.base_offset < self._believed_below:
             return False
-        # A gap. What lies behind it tells whether it was always there: offsets ascend.
+        # A gap. The batch behind it tells whether it was always there: offsets ascend.
         if self._config.dense or (following is not None and header.last_offset >= following):
             return True
         behind = batch.at + header.size_bytes
@@ -288,14 +288,14 @@ class _Recovery:
 
 
 def _make_last(segments: list[Segment]) -> None:
-    """What was cut off must not come back after the next loss of power, between records written since."""
+    """Sync the truncation, lest truncated bytes come back between newer records after a loss of power."""
     if segments:
         segments[-1].file.sync()
         segments[-1].directory.sync()
 
 
 def _drop(segments: list[Segment], first: int) -> int:
-    """Remove the segments behind the end of the log; their bytes."""
+    """Remove the segments behind the end of the log; return their bytes."""
     dropped = sum(segment.size_bytes for segment in segments[first:])
     for segment in reversed(segments[first:]):
         segment.remove()

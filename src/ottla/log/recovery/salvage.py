@@ -1,7 +1,7 @@
-"""Salvage: a log that is damaged where it is not needed any more begins behind the damage.
+"""Salvage: a log that is damaged in a part that is not needed any more is made to begin behind the damage.
 
-Whole segments below can be deleted. The one that holds the damage and what is needed, too, is replaced by a copy of
-its end: lookups go from the beginning of a file, and so does every recovery.
+Whole segments below can be deleted. The segment that holds both the damage and needed records is replaced by a copy of
+its end, because lookups and recovery read a file from its beginning.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from ottla.log.log import Log
 
 
 def split(log: Log, offset: int, now_ms: int) -> bool:
-    """Let the log begin with the batch at `offset`, which is its log start; False if that is not found.
+    """Make the log begin with the batch at `offset`, which is its log start; False if that batch is not found.
 
-    After a crash in between both files are there, and recovery passes the damage by, to the newer.
+    After a crash in between both files exist, and recovery skips the damage and continues with the newer one.
     """
     old = log.segments[0]
     if old.base_offset >= offset:
@@ -35,10 +35,10 @@ def split(log: Log, offset: int, now_ms: int) -> bool:
 
 
 def _copy(log: Log, old: Segment, offset: int, position: int, now_ms: int) -> Segment | None:
-    """What lies from `position` on, as a segment of its own, on disk; None if that is damaged as well."""
+    """Copy the part from `position` on to a segment of its own, synced; None if it is damaged as well."""
     interval = log.config.index_interval_bytes
     new = Segment(log.directory, offset, interval_bytes=interval, now_ms=now_ms, suffix=CLEANED)
-    new.file.truncate(0)  # an attempt that failed may have left something
+    new.file.truncate(0)  # a failed attempt may have left something
     for batch in scan(old.file, position, old.size_bytes, whole=True):
         header = batch.header
         new.append(batch.view(), header.size_bytes, header.last_offset, header.max_timestamp)

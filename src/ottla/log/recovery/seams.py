@@ -1,17 +1,17 @@
-"""Seams: where one segment ends and the next begins, while the first is not known to be on disk.
+"""Seams: the offsets between two segments, noted while the first segment is not known to be on disk.
 
-A loss of power may take the end of a segment and spare the one behind it. What is left then looks like a log that
-compaction has thinned out, and a gap is no damage: compaction leaves them, followers copy them, and what a topic's
-policy is now says nothing about the time they were made. Only a note of then tells the two apart. It is an empty file,
-`<base offset>.seam`, made when a segment is rolled, before the next one exists, and removed when the segment is on disk
-as a whole. While it is there the segment before it must end at that offset.
+A loss of power may destroy the end of a segment and spare the next segment. The rest then looks like a compacted log,
+and a gap is no damage: compaction leaves gaps, followers copy them, and a topic's present policy does not say when they
+were made. Only a note made at the time tells the two apart. It is an empty file, `<base offset>.seam`, created when a
+segment is rolled, before the next one exists, and removed when the segment is on disk as a whole. While the file
+exists, the segment before it must end at that offset.
 
 Rules:
-- A seam is made only where the last record of a segment lies right before the offset.
-- It goes before compaction takes anything out of the segment in front of it.
-- A segment that leaves the log takes the seams at both of its ends with it.
-- File systems journal names in order: whoever has the new segment has the seam. Where it is missing a gap counts as
-  one that somebody made on purpose, as with Kafka (which passes these files by).
+- A seam is made only if the last record of a segment lies right before the offset.
+- It is removed before compaction removes anything from the segment in front of it.
+- When a segment leaves the log, the seams at both of its ends are removed.
+- File systems journal names in order: if the new segment exists, so does the seam. Without a seam a gap counts as made
+  on purpose, as with Kafka (which ignores these files).
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Seams:
         return at < len(self.offsets) and self.offsets[at] == offset
 
     def keep(self, offsets: Container[int]) -> None:
-        """Remove all others."""
+        """Remove all seams but the given ones."""
         for offset in [each for each in self.offsets if each not in offsets]:
             self._remove(offset)
 
     def remove_range(self, start: int, end: int) -> None:
-        """Remove those in [start, end)."""
+        """Remove the seams in [start, end)."""
         for offset in self.offsets[bisect_left(self.offsets, start) : bisect_left(self.offsets, end)]:
             self._remove(offset)
 
