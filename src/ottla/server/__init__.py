@@ -1,1 +1,1 @@
-"""The shell: sockets, files, clocks, threads; one handler per API."""
+"""The server process: sockets, files, clocks, threads, and one handler per API."""

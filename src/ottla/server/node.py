@@ -1,9 +1,9 @@
-"""Node: a broker, a controller or both in one process, its rooms (`rooms.py`) started and stopped in order.
+"""Node: a broker, a controller or both in one process; starts and stops its rooms (`rooms.py`) in order.
 
-Start: data directories, the metadata journal, its place in the quorum, the partitions (recovered if the last stop was
-not clean), then the listeners; only then is the node ready. A node that is the only voter has decided everything it
-needs by itself when `start` returns; any other one waits for the quorum, and a broker registers with the active
-controller. Stop goes the other way round and ends with the mark of a clean stop.
+A start opens the data directories, the metadata journal, the quorum, the partitions (recovered if the last stop was not
+clean), then the listeners; only then is the node ready. A node that is the only voter has decided everything it needs
+by itself when `start` returns; any other node waits for the quorum, and a broker registers with the active controller.
+A stop does the reverse and ends with writing the clean-shutdown marker.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ class Node:
         on_recovery: Watch | None = None,
         intercept: Intercept | None = None,
     ) -> None:
-        """`values` are server properties by Kafka's names; what is not given has its default. `intercept` is a test's
-        way to put itself before the handlers."""
+        """`values` are server properties with Kafka's names; missing ones have their defaults. `intercept` lets a test
+        answer in place of the handlers.
+        """
         self.values = dict(values)
         self.ports = ports
         self._on_recovery = on_recovery
@@ -64,17 +65,17 @@ class Node:
         self.addresses: list[tuple[str, int]] = []
         self._client_listeners = 0
         self._stop_requested: asyncio.Event | None = None
-        self.storage_lost = False  # why it asked for its own stop
+        self.storage_lost = False  # whether the node stops because all data directories failed
         self._is_recovering = False
-        self._loaded = False  # whether partitions were opened, so that closing them is what makes the stop clean
+        self._loaded = False  # whether partitions were loaded, so that a clean stop has to close them
         self._locks: dict[str, Callable[[], None]] = {}
-        self._sockets: dict[ListenerAddress, Any] = {}  # bound, but nobody is let in yet
+        self._sockets: dict[ListenerAddress, Any] = {}  # bound sockets, which may not accept connections yet
         self._listeners: dict[ListenerAddress, Listener] = {}
         self._stop_watching: Callable[[], None] | None = None
         self._stages = Stages()
 
     async def start(self) -> None:
-        """Returns when clients may connect. A start that fails leaves everything as it was."""
+        """Return when clients may connect. A start that fails is undone."""
         try:
             await self._stages.run(self._start())
         except BaseException:
@@ -82,10 +83,10 @@ class Node:
             raise
 
     async def stop(self) -> None:
-        """A clean stop: nothing is accepted any more, everything is on disk."""
+        """Stop cleanly: no connection is accepted any more, and everything is on disk."""
         await self._stages.undo()
 
-    # --- the start, from top to bottom; a stop undoes it from the bottom to the top
+    # --- the stages of the start in order; a stop undoes them in reverse order
 
     def _start(self) -> Iterator[Stage]:
         yield Stage("look for files of somebody else", self._check_vacant)
@@ -103,7 +104,7 @@ class Node:
         yield from self._start_alone() if is_alone else self._start_with_others()
 
     def _start_alone(self) -> Iterator[Stage]:
-        """All of it in one turn of the loop."""
+        """Yield the stages of a sole node; all are done in one turn of the loop."""
         quorum = self.member.quorum
         yield Stage("lead the quorum and register", self.member.start_alone, quorum.stop)
         yield Stage("take on the settings of the metadata", self._follow_configs)
@@ -118,7 +119,9 @@ class Node:
         yield Stage("decide", self.member.controller.begin_to_serve)
 
     def _start_with_others(self) -> Iterator[Stage]:
-        """The quorum forms through the controllers' listeners, so those come first."""
+        """Yield the stages of a node of a cluster: controller listeners come first, because the quorum forms through
+        them.
+        """
         names = controller_names(self.configs.broker)
         theirs = [address for address in self._addresses if address.name in names]
         ours = [address for address in self._addresses if address.name not in names]
@@ -130,7 +133,7 @@ class Node:
         yield Stage("take part in the quorum", self.member.quorum.start, self.member.quorum.stop)
         yield Stage("decide when it leads", self._begin_to_decide)
         yield Stage("take on the settings of the metadata", self._follow_configs)
-        if not self.is_broker:  # a broker waits until it is registered, and not for ever
+        if not self.is_broker:  # a broker waits for its registration instead, with a timeout
             yield Stage("wait for a leader of the quorum", self._until_led)
         if self.is_controller:
             yield Stage("register the controller", self._register_controller)
@@ -138,7 +141,7 @@ class Node:
             yield Stage("begin the life of a broker", self._begin_lifecycle)
             yield Stage("send heartbeats", undo=self.lifecycle.stop)
             yield Stage("register the broker", self.lifecycle.register)
-            # Now everything is known that was decided before, so what has no place in the metadata has none at all.
+            # The metadata is up to date now, so partition directories without a topic in it are really stray.
             yield Stage("take on the settings of the metadata", self._follow_configs)
             yield Stage("load the partitions", self._load_partitions)
             yield Stage("recover logs in a worker", self._recover)
@@ -152,7 +155,7 @@ class Node:
             yield Stage("unfence the broker", self.lifecycle.unfence, self.lifecycle.leave)
 
     def _start_to_run(self) -> Iterator[Stage]:
-        """Everything that goes on by itself."""
+        """Yield the stages that start background work."""
         yield Stage("watch the event loop", self._watch, self._unwatch)
         yield Stage("upkeep of the storage", self.storage.start, self.storage.upkeep.stop)
         yield Stage("other upkeep", self._begin_jobs, lambda: self._jobs.stop())
@@ -169,7 +172,7 @@ class Node:
         check_vacant(Configs(self.values).log_dirs(), self.ports.disk)
 
     async def _find_cluster(self) -> None:
-        """A fresh node that joins others is of their cluster."""
+        """Take the cluster id of the other nodes if this is a fresh node that joins them."""
         from ottla.server.quorum.joining import cluster_to_join
 
         cluster_id = await cluster_to_join(Configs(self.values), self.ports.disk)
@@ -227,9 +230,9 @@ class Node:
         if self._loaded:
             for directory in self.directories:
                 directory.broker_epoch = broker.epoch if broker is not None else NOT_CLEAN
-            self.storage.close()  # ends with the mark of a clean stop, which vouches for the metadata too
+            self.storage.close()  # also writes the clean-shutdown marker, which covers the metadata, too
             return
-        for directory in self.directories:  # nothing was touched: what was closed cleanly still is
+        for directory in self.directories:  # no partition was loaded: a clean directory still is clean
             if directory.clean:
                 directory.mark_clean()
 
@@ -260,13 +263,15 @@ class Node:
         self._loaded = True
 
     async def _recover(self) -> None:
-        """In a worker, which must be alone with the partitions: they hear what changes meanwhile afterwards."""
+        """Recover logs in a worker, which must have the partitions for itself: changes of the metadata meanwhile are
+        held back.
+        """
         loaded = self.metadata.state
         self.metadata.changes.hold()
         self._is_recovering = True
         await self.runtime.in_worker(self._recover_logs)
         self._is_recovering = False
-        if self.metadata.state is not loaded:  # a snapshot took its place
+        if self.metadata.state is not loaded:  # a snapshot replaced the state
             self.metadata.changes.drop_held()
             self._follow_configs()
             in_one_go(self.storage.changes.loading(self.metadata.state))
@@ -302,7 +307,7 @@ class Node:
             self.rooms.new_context,
             controller=controller,
         )
-        # Those for clients come first: they are what is told to people.
+        # Client listeners come first, because their addresses are shown to users.
         self.addresses.insert(len(self.addresses) if controller else self._client_listeners, listener.address)
         self._client_listeners += not controller
 
@@ -316,7 +321,7 @@ class Node:
             self._stop_watching()
 
     def _begin_jobs(self) -> None:
-        """What is done by the clock, beside the upkeep of the storage."""
+        """Start periodic jobs, besides those of the storage."""
         jobs, loop = self._jobs, self.runtime.loop
         if self.rooms.fetches is not None:
             jobs.every("spark readers", TIDY_MS, self.rooms.fetches.spark_readers.commit)
@@ -324,7 +329,7 @@ class Node:
         jobs.every("metadata", METADATA_MS, lambda: self.member.snapshots.upkeep(self.runtime.now_ms()))
 
     def _follow_metadata(self) -> None:
-        """Who hears of changes of the cluster, in this order."""
+        """Subscribe the rooms to changes of the metadata, in this order."""
         rooms = self.rooms
         assert rooms.replication is not None, "it is a broker"
         for follow in (
@@ -342,7 +347,7 @@ class Node:
     # --- running
 
     def _follow_configs(self) -> None:
-        """Settings come from the state that there is now."""
+        """Take settings from the current state of the metadata."""
         self.configs.follow(self.metadata.state)
         self.connections.configure(self.configs.broker)
 
@@ -351,7 +356,7 @@ class Node:
         self.connections.configure(self.configs.broker)
 
     def _reloaded(self) -> Steps:
-        """A snapshot took the place of the state: everybody looks at all of it."""
+        """Let all rooms follow the whole state, because a snapshot replaced it."""
         if self._is_recovering:
             return  # `_recover` does it afterwards
         state = self.metadata.state
@@ -372,12 +377,12 @@ class Node:
             self.request_stop()
 
     def request_stop(self) -> None:
-        """Makes `stopped` shut the node down; from the node's own loop."""
+        """Make `stopped` shut the node down; must be called on the node's own loop."""
         if self._stop_requested is not None:
             self._stop_requested.set()
 
     async def stopped(self) -> None:
-        """Waits for `request_stop`, then stops."""
+        """Wait for `request_stop`, then stop."""
         assert self._stop_requested is not None, "the node was not started"
         await self._stop_requested.wait()
         await self.stop()

@@ -1,7 +1,7 @@
-"""A node as a process: it runs until it is told to stop.
+"""A node as a process, which runs until it is told to stop.
 
-A broker of a cluster whose disks have all failed is of no use to anybody; Kafka's ends itself. Here it leaves the
-cluster, waits until a disk works again (somebody made room), and comes back as after any other crash.
+A broker of a cluster whose disks have all failed is useless; Kafka's process exits. Here it leaves the cluster, waits
+until a disk is writable again (an operator made room), and starts again as after any other crash.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def run(values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery: Watch | None = None) -> None:
-    """Runs a node until SIGTERM or SIGINT; returns after a clean stop."""
+    """Run a node until SIGTERM or SIGINT; return after a clean stop."""
 
     async def serve() -> None:
         raise_descriptor_limit()
@@ -44,16 +44,16 @@ def run(values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery
 async def _loses_its_disks(
     values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery: Watch | None
 ) -> bool:
-    """One life of the node, and whether that is how it ended."""
+    """Run the node once; return whether it stopped because all of its disks failed."""
     node = Node(values, system_ports(values), on_recovery)
-    # A node may wait for others for as long as they are not there: it can be told to stop meanwhile.
+    # A start may wait for other nodes without limit: it must be possible to stop it meanwhile.
     starting = asyncio.create_task(node.start())
     told = False
 
     def end() -> None:
         nonlocal told
         told = True
-        # A signal that came during the start may be heard only after it: cancelling would then stop nothing.
+        # A signal during the start may be handled only after it: cancelling would have no effect then.
         if not starting.cancel():
             node.request_stop()
 
@@ -63,8 +63,8 @@ async def _loses_its_disks(
     except asyncio.CancelledError:
         if told:
             return False
-        raise  # nobody asked for that: a node must not end as if all were well
-    # What a start leaves behind lives as long as the node: no collection needs to look at it again.
+        raise  # cancelled without a signal: the process must not exit as if all were well
+    # Objects made by the start live as long as the node: garbage collections need not visit them.
     gc.freeze()
     on_ready(node)
     await node.stopped()
@@ -72,7 +72,7 @@ async def _loses_its_disks(
 
 
 async def _becomes_writable(values: Mapping[str, str]) -> bool:
-    """Until somebody made room, or told the process to stop."""
+    """Wait until a disk is writable again (True), or the process is told to stop (False)."""
     told = asyncio.Event()
     _on_signals(told.set)
     paths = Configs(values).log_dirs()
@@ -96,7 +96,7 @@ def _back(_: Node) -> None:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's where it can be had."""
+    """Return uvloop's factory if uvloop is installed."""
     try:
         import uvloop
     except ImportError:

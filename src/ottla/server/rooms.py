@@ -1,6 +1,6 @@
-"""Rooms: everything a node consists of, built bottom to top: each room is given the ones below it.
+"""Rooms: all parts of a node, built bottom to top: each room is given the ones below it.
 
-Nothing is sent, and no client let in, before `Node` starts the rooms stage by stage.
+Nothing is sent, and no connection is accepted, before `Node` starts the rooms stage by stage.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ottla.server.coordinators.all_coordinators import AllCoordinators
     from ottla.server.dead_letters.dead_letters import DeadLetters
 
-# Imported when they are first needed.
+# A module that is imported when it is first needed.
 _COORDINATORS = "ottla.server.coordinators.all_coordinators"
 
 
@@ -52,7 +52,7 @@ class Rooms:
         connections_max: int,
         directory_lost: Callable[[DataDirectory], None],
     ) -> None:
-        """Reads the metadata journal; `directory_lost` is told of a data directory that went offline."""
+        """Read the metadata journal; `directory_lost` is called with a data directory that went offline."""
         self.runtime = runtime
         self.configs = configs
         memory = RequestMemory.of(configs.broker)
@@ -94,7 +94,7 @@ class Rooms:
         self._facades = self._for_handlers()
 
     def stages(self) -> Iterator[Stage]:
-        """How the rooms are closed, the last one first. The storage and the journal are not among them."""
+        """Yield the stages that close the rooms, the last one first. The storage and the journal are not among them."""
         replication = self.replication
         yield Stage("connections to other nodes", undo=self.peers.close)
         yield Stage("tasks in the background", undo=self.runtime.tasks.close)
@@ -125,7 +125,7 @@ class Rooms:
         )
 
     def _fetches(self, replication: Replication) -> Fetches:
-        """How clients and other brokers read the partitions of this one."""
+        """Return the room in which clients and other brokers read the partitions of this node."""
         commits = OutsideCommits(lambda: self.coordinators.all.groups, self.peer_requests, lambda: self.metadata.state)
         return Fetches(
             self.runtime,
@@ -140,10 +140,12 @@ class Rooms:
         assert self.replication is not None, "it is a broker"
         self.replication.consider(partition)
 
-    # --- what is made when it is first needed
+    # --- parts that are made when they are first needed
 
     def _load(self, module: str) -> Future[Any] | None:
-        """A worker imports what will soon be needed here, which takes a tenth of a second. None: it is there."""
+        """Have a worker import a module that will be needed soon, which takes a tenth of a second; None if it is
+        imported already.
+        """
         if self.runtime.executor is None or module in sys.modules:
             return None
         return self.runtime.executor.submit(import_module, module)

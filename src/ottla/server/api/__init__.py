@@ -1,1 +1,1 @@
-"""What all handlers use: the context of a request, dispatch, and the pieces that several APIs share."""
+"""The parts that all handlers use: the context of a request, dispatch, and code that several APIs share."""

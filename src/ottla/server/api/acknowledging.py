@@ -1,6 +1,6 @@
-"""When a produce is acknowledged: once its records are committed, or on disk, or written, as acks and settings want.
+"""When a produce is acknowledged: once its records are committed, or synced, or written, as acks and settings demand.
 
-A partition that is not led here any more answers NOT_LEADER_OR_FOLLOWER to all produces that wait, and names the leader
+A partition that is not led here any more answers NOT_LEADER_OR_FOLLOWER to all waiting produces, and names the leader
 (KIP-951).
 """
 
@@ -27,16 +27,16 @@ class Pending(NamedTuple):
     """A partition whose answer waits."""
 
     partition: Partition | Destination
-    cuts: int  # how often its end had been cut off
-    end: int  # what its high watermark must reach, or, without `all_replicas`, what counts here (`own_end`)
+    cuts: int  # how often the log had been truncated at the append
+    end: int  # the offset that its high watermark must reach, or, without `all_replicas`, `own_end`
     answer: PartitionResponse
     all_replicas: bool
 
 
 def wait_for_placed(placed: tuple[Placed, ...], acks: int, pending: list[Pending], answer: PartitionResponse) -> None:
-    """Records that went to a dead-letter topic are acknowledged like those that did not."""
+    """Make the answer wait for records that went to a dead-letter topic, as for the others."""
     for target, cuts, end in placed:
-        is_waited_for = acks == ACKS_ALL or target.waits_for_disk  # with acks=0 the connection is held
+        is_waited_for = acks == ACKS_ALL or target.waits_for_disk  # with acks=0 this holds the connection
         if is_waited_for and (target.high_watermark < end or target.cuts != cuts):
             pending.append(Pending(target, cuts, end, answer, acks == ACKS_ALL))
 
@@ -44,7 +44,7 @@ def wait_for_placed(placed: tuple[Placed, ...], acks: int, pending: list[Pending
 def when_durable(
     response: ProduceResponse, pending: list[Pending], timeout_ms: int, version: int, context: Context
 ) -> Later[ProduceResponse]:
-    """The response once every pending partition is settled: acknowledged, failed, or out of time."""
+    """Return the response once every pending partition is settled: acknowledged, failed, or timed out."""
     later: Later[ProduceResponse] = Later()
 
     def settle(changed: Partition | None) -> bool:
@@ -67,7 +67,7 @@ def when_durable(
 
 
 def _outcome(entry: Pending, context: Context) -> ErrorCode | None:
-    """NONE when the records are acknowledged, an error when they never will be, None before."""
+    """Return NONE if the records are acknowledged, an error if they never will be, and None while that is open."""
     partition = entry.partition
     if not isinstance(partition, Partition):
         stored = ErrorCode.NONE if partition.high_watermark >= entry.end else None
@@ -76,7 +76,7 @@ def _outcome(entry: Pending, context: Context) -> ErrorCode | None:
         known = leader_of(context, partition.topic, partition.index) is not None
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if partition.cuts != entry.cuts:
-        # A failed write or sync, or another leader, took the record back: another one may be at its offset by now.
+        # A failed write or sync, or another leader, truncated the record: another one may be at its offset by now.
         taken = partition.is_leader and partition.epoch_start < entry.end
         return ErrorCode.KAFKA_STORAGE_ERROR if taken else ErrorCode.NOT_LEADER_OR_FOLLOWER
     if entry.all_replicas:
@@ -85,7 +85,7 @@ def _outcome(entry: Pending, context: Context) -> ErrorCode | None:
 
 
 def name_produce_leaders(response: ProduceResponse, version: int, context: Context) -> None:
-    """Says who leads the partitions that are not led here."""
+    """Name the leaders of the partitions that are not led here."""
     if version >= _FIRST_VERSION_WITH_LEADER:
         by_id = version >= _FIRST_VERSION_BY_ID
         name_leaders(

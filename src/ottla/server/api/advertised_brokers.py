@@ -1,4 +1,4 @@
-"""The brokers as a client may know them: who is there, and the address that works for this client."""
+"""The brokers as a client sees them: which are available, and their addresses on the client's listener."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NONE = -1
 
 
 def listed_brokers(context: Context, *, fenced: bool = False) -> list[tuple[Broker, str, int]]:
-    """(broker, host, port) of every broker a client of this connection's listener can reach."""
+    """Return (broker, host, port) of every broker that a client of this connection's listener can reach."""
     listener = context.connection.listener
     brokers = context.member.metadata.state.brokers
     found = []
@@ -26,7 +26,7 @@ def listed_brokers(context: Context, *, fenced: bool = False) -> list[tuple[Brok
 
 
 def some_broker(context: Context) -> int:
-    """Any broker that is alive: all of them pass on what is the controller's business. -1: there is none."""
+    """Return any unfenced broker: each of them forwards requests to the controller. -1 if there is none."""
     alive = [broker.id for broker in context.member.metadata.state.brokers.values() if not broker.fenced]
     return context.runtime.rng.choice(alive) if alive else _NONE
 
@@ -35,7 +35,7 @@ class ListenerView(NamedTuple):
     """The brokers as clients of one listener see them."""
 
     alive: frozenset[int]
-    reachable: frozenset[int]  # alive, and with that listener
+    reachable: frozenset[int]  # alive, and with an endpoint on that listener
     brokers: dict[int, Broker]
 
     @classmethod
@@ -49,7 +49,7 @@ class ListenerView(NamedTuple):
         return cls(alive, reachable, brokers)
 
     def offline(self, state: PartitionState) -> list[int]:
-        """The replicas that cannot be read now: their broker is not there, or their directory is not."""
+        """Return the replicas that cannot be read now: their broker or their directory is offline."""
         if not state.directories:
             return [id for id in state.replicas if id not in self.reachable]
         return [

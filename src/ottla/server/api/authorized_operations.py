@@ -1,6 +1,6 @@
-"""Authorized operations: the bit sets that Metadata and its relatives report per resource.
+"""Authorized operations: the bit sets that Metadata and the describe APIs report per resource.
 
-Bit n stands for Kafka's ACL operation n. Without an authorizer everything that makes sense for the resource is allowed.
+Bit n stands for Kafka's ACL operation n. Without an authorizer, every operation on the resource is allowed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Changes of settings: what a broker judges itself, and what the active controller decides, here or elsewhere.
+"""Changes of settings: decided partly by this broker, partly by the active controller, here or on another node.
 
 Log levels belong to the process that was asked, and the settings of one broker have to be sent to that broker: so these
-requests are not forwarded as they came. What is left of them goes to the controller; the answers keep the order of the
-questions.
+requests are not forwarded as a whole. This broker decides its own part and sends the rest to the controller; the
+answers keep the order of the request.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def alter(
     *,
     log_levels: bool,
 ) -> Answer[ResponseT]:
-    """Change what is asked; `command_of` and `request_of` say how the controller is asked for a part of it.
+    """Make the changes; `command_of` and `request_of` build the controller's command or request for a part of them.
 
-    `log_levels`: whether this kind of request may set them.
+    `log_levels` says whether this kind of request may set log levels.
     """
     times = Counter(resource for resource, _ in asked)
     judged = [
@@ -78,7 +78,7 @@ def _alter_levels(item: Asked, times: int, validate_only: bool, context: Context
 
 
 def _refuse(item: Asked, times: int, context: Context) -> Altered | None:
-    """The refusal, if this node need not ask the controller for it."""
+    """Return the refusal if this node can refuse the item without the controller."""
     resource, alterations = item
     if resource.type != ResourceType.BROKER or not resource.name or context.connection.controller:
         return None
@@ -108,7 +108,7 @@ async def _unless_lost(
 
 
 async def _ask(context: Context, request: Request, rest: list[Asked], complete: Callable[[list[Altered]], Any]) -> Any:
-    """What the active controller decides, or that none answered in time."""
+    """Return the outcomes that the active controller decided, or timeouts if none answered in time."""
     try:
         answer = await context.member.link.ask(request, errors=_errors)
     except ClientError:

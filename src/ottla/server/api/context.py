@@ -1,7 +1,7 @@
-"""What a handler may touch: the façades of the node's rooms, and the facts of the connection it answers.
+"""The context of a request: the façades of the node's rooms, and facts of the connection it came by.
 
-`Facades` exists once per node; a `Context` once per connection. `request_version` and `client_id` belong to the
-request being handled and are overwritten by the next one: a handler whose answer waits reads them before it returns.
+`Facades` exists once per node; a `Context` once per connection. `request_version` and `client_id` belong to the request
+being handled and are overwritten by the next one: a handler whose answer waits reads them before it returns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ottla.server.schemas.contracts import Contracts
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.storage import Storage
 
-if TYPE_CHECKING:  # imported when they are first needed
+if TYPE_CHECKING:  # these modules are imported when they are first needed
     from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
     from ottla.server.groups.groups import Groups
     from ottla.server.shares.shares import Shares
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # imported when they are first needed
 
 @dataclass(slots=True, frozen=True)
 class Facades:
-    """The rooms of a node that handlers enter, built by `server/rooms.py`."""
+    """The façades of a node's rooms that handlers use, built by `server/rooms.py`."""
 
     runtime: Runtime
     configs: Configs
@@ -38,28 +38,28 @@ class Facades:
     member: QuorumMember
     coordinators: CoordinatorsOnDemand
     contracts: Contracts
-    advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
-    replication: Replication | None  # None where there are no partitions
-    fetches: Fetches | None  # likewise
+    advertised: Callable[[str], tuple[str, int] | None]  # listener name → its advertised address, if one is configured
+    replication: Replication | None  # None if this node is no broker
+    fetches: Fetches | None  # None if this node is no broker
 
 
 class Peer(NamedTuple):
-    """Who is at the other end of a connection, and which door they came through."""
+    """The client at the other end of a connection, and the listener that accepted it."""
 
     listener: str
     local_address: tuple[str, int]
     remote_address: tuple[str, int]
-    controller: bool = False  # a listener of controllers, not of brokers
+    controller: bool = False  # whether it is a listener of controllers, not of brokers
 
 
 class ClientConnection(Protocol):
-    """The connection of a client, as its requests see it."""
+    """The connection of a client, as far as its requests use it."""
 
     def go_on(self) -> None:
-        """The request that kept its turn is done with: the next one may be handled."""
+        """Handle the next request, because the one that kept its turn is done."""
 
     def has_left(self) -> bool:
-        """Whether the client is gone."""
+        """Return whether the client has disconnected."""
 
 
 class Context:
@@ -84,7 +84,7 @@ class Context:
     )
 
     def __init__(self, facades: Facades, connection: Peer, client: ClientConnection | None = None) -> None:
-        """`client` is None for a request that came by no connection of its own."""
+        """`client` is None for a request without a client connection."""
         self.facades = facades
         self.runtime = facades.runtime
         self.configs = facades.configs
@@ -96,15 +96,15 @@ class Context:
         self.cluster_id = facades.member.metadata.cluster_id
         self.connection = connection
         self.client = client
-        self.holds = 0  # why the connection does not go on to the next request; almost always none
-        self.turns_kept = 0  # how many of these are requests, or parts of one, that are yet to be carried out
-        self.is_nudged = False  # whether a fetch that waits is ended by the next one (a follower's session)
+        self.holds = 0  # the number of reasons to delay the next request; almost always 0
+        self.turns_kept = 0  # how many of the holds are requests, or parts of one, that are not carried out yet
+        self.is_nudged = False  # whether the next fetch ends a waiting one (in a follower's session)
         self.request_version = 0
         self.client_id = ""
-        self.when_closed: dict[Hashable, Callable[[], None]] = {}  # what to do when the connection is gone
+        self.when_closed: dict[Hashable, Callable[[], None]] = {}  # callbacks for when the connection is closed
 
     def hold(self) -> None:
-        """The request stays where it is, in the receive buffer, and those behind it wait until `let_go`.
+        """Keep the request in the receive buffer, and delay the requests behind it, until `let_go`.
 
         A request that cannot be carried out at once keeps its turn in this way (`turns.keep_turn`), and one whose
         records wait for a slow disk is counted as memory until they are written (`unwritten_records.py`).
@@ -117,7 +117,7 @@ class Context:
             self.client.go_on()
 
     def has_left(self) -> bool:
-        """Whether nobody is there for an answer any more: asked by long work that only the client wants."""
+        """Return whether the client has disconnected, for long work that only this client needs."""
         return self.client is not None and self.client.has_left()
 
     @property
@@ -144,9 +144,11 @@ class Context:
 
     @property
     def settings(self) -> Config:
-        """The broker's settings as they are now, dynamic changes included."""
+        """The broker's current settings, dynamic changes included."""
         return self.configs.broker
 
     def advertised(self, listener: str) -> tuple[str, int]:
-        """The address to tell a client of `listener`: what the operator set, else the address it dialled itself."""
+        """Return the address of this node for a client of `listener`: as configured, else the address that the client
+        connected to.
+        """
         return self.facades.advertised(listener) or self.connection.local_address

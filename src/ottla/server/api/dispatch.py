@@ -1,12 +1,12 @@
-"""From (API key, version) to a handler, and from what it returns to bytes: the only table of served APIs.
+"""Dispatch: from (API key, version) to a handler, and from its answer to bytes; the only table of served APIs.
 
 `@handles` is the one registration; `make docs` derives the table `server/api/api_table.py` from it, so that a node can
-say what it serves without importing all handlers: each is imported by the first request of its kind. A `Route` binds
-everything one (key, version) needs, made on first use, so that a request costs one dictionary look-up.
+tell which APIs it serves without importing all handlers: each is imported by the first request of its kind. A `Route`
+has everything that one (key, version) needs, made on first use, so that a request costs one dictionary look-up.
 
-Clients and controllers come in by different listeners, which serve different APIs; some are served by both. What
-changes the cluster is `forwarded`: a node that is not the active controller passes the request on to the one that is
-(see `server/api/forwarding.py`), so its handler only ever runs where the decision is made.
+Clients and controllers use different listeners, which serve different APIs; some are served by both. Requests that
+change the cluster are `forwarded`: a node that is not the active controller forwards them to it (see
+`server/api/forwarding.py`), so their handlers only run on the active controller.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RequestT = TypeVar("RequestT", bound=Request)
 ResponseT = TypeVar("ResponseT", bound=Response)
 Listeners = Literal["broker", "controller", "both"]
 
-# The folders of the handlers that ask coordinators.
+# The folders of the handlers that use coordinators.
 _COORDINATED = ("groups.", "txns.", "shares.")
 
 
@@ -49,22 +49,23 @@ class Served(NamedTuple):
     request: type[Request]
     on: Listeners = "broker"
     forwarded: bool = False
-    few: bool = False  # elements, always
-    refusing: Refusing[Any] | None = None  # where the active controller decides
+    few: bool = False  # whether a valid request always has few elements
+    refusing: Refusing[Any] | None = None  # set if the active controller decides
 
     def decide(self, request: Any, context: Context) -> Answer[Any]:
-        """The handler's answer for those who can ask another node: the response, or `NotController`."""
+        """Return the handler's answer for a caller that can ask another node: the response, or `NotController`."""
         return self.handler(request, context) if self.refusing is None else self.refusing.decide(request, context)
 
     def refused(self, request: Any, context: Context, error: ApiError) -> Answer[Any]:
-        """The response that says that all of the request was refused with `error`. The quorum's own APIs have no such
-        response: theirs says what this node knows."""
+        """Return the response that refuses the whole request with `error`. The quorum's own APIs have no such response:
+        they answer with this node's view.
+        """
         if self.refusing is None:
             return self.handler(request, context)
         return self.refusing.refused(request, context, error)
 
 
-ENDPOINTS: dict[int, Served] = {}  # of the handlers that were imported
+ENDPOINTS: dict[int, Served] = {}  # the APIs whose handlers are imported
 _NOT_SERVED = (0, -1)
 _routes: dict[int, Route] = {}
 _controller_routes: dict[int, Route] = {}
@@ -109,14 +110,14 @@ def handles(
     refuse: Callable[[Any, ApiError], Any] | None = None,
     check: Callable[[Any, Context], None] | None = None,
 ) -> Callable[[Handler], Handler]:
-    """Registers a handler; `versions` narrows what the message declares (its unstable last version is never served).
+    """Register a handler; `versions` narrows the versions of the message (an unstable last version is never served).
 
-    - `on`: which listeners serve it;
+    - `on`: the kinds of listeners that serve it;
     - `forwarded`: the active controller handles it;
     - `portions`: a request with very many items is handled some at a time;
     - `few`: a request with very many elements has no meaning and closes the connection;
-    - `refuse`: what the response looks like where the active controller refuses all of the request (`api/refusals.py`);
-      `check` refuses it before it is divided into portions.
+    - `refuse`: builds the response if the active controller refuses the whole request (`api/refusals.py`); `check` may
+      refuse it before it is divided into portions.
     """
     low, high = request.versions
     if request.latest_unstable:
@@ -141,13 +142,13 @@ def handles(
 
 
 def load_handlers() -> None:
-    """Imports every module of `server/handlers`, for those who want them all; each registers itself."""
+    """Import every module of `server/handlers`; each registers itself."""
     for key in (*SERVED, *SERVED_TO_CONTROLLERS):
         load_handler(key)
 
 
 def load_handler(key: int) -> None:
-    """Imports the handler of an API that is served, and the coordinators with the first handler that asks them."""
+    """Import the handler of a served API, and the coordinators with the first handler that uses them."""
     module = api.module_of(key)
     importlib.import_module(f"ottla.server.handlers.{module}")
     if module.startswith(_COORDINATED):
@@ -155,12 +156,12 @@ def load_handler(key: int) -> None:
 
 
 def is_unloaded(key: int) -> bool:
-    """Whether the API is served, and nobody has asked for it yet."""
+    """Return whether the API is served and its handler is not imported yet."""
     return key not in ENDPOINTS and (key in SERVED or key in SERVED_TO_CONTROLLERS)
 
 
 class Route:
-    """All that is needed to decode one request version, handle it, and encode the answer."""
+    """Everything needed to decode one request version, handle it, and encode the answer."""
 
     __slots__ = (
         "decode",
@@ -184,24 +185,24 @@ class Route:
         self.header_version = header.response_header_version(endpoint.key, version)
 
     def reply(self, response: Response, correlation_id: int) -> list[Any]:
-        """The frame of a response, as byte strings with file slices between them."""
+        """Return the frame of a response, as byte strings with file slices between them."""
         return framed(response, self.encode, self.header_version, correlation_id)
 
     def decode_in_steps(self, frame: memoryview, position: int) -> Generator[None, None, Request]:
-        """The request of a frame for which `decode` raised Crowded."""
+        """Decode the request of a frame for which `decode` raised Crowded."""
         if self.endpoint.few:
             raise WireError(f"{self.endpoint.name} never has more than {ELEMENTS_AT_ONCE_MAX} elements")
         request, _ = yield from compile.step_decoder(self.endpoint.request, self.version)(frame, position)
         return request
 
     def reply_in_steps(self, response: Response, correlation_id: int) -> Generator[None, None, list[Any]]:
-        """`reply` for a large one."""
+        """Do the same as `reply` in steps, for a large response."""
         encode = compile.step_encoder(api.response_class(self.endpoint.key), self.version)
         return framed_in_steps(response, encode, self.header_version, correlation_id)
 
 
 def route(key: int, version: int) -> Route | None:
-    """The route of a (key, version) that is served to clients, or None."""
+    """Return the route of a (key, version) that is served to clients, or None."""
     found = _routes.get(key << 16 | version)
     if found is None:
         found = _find(key, version, SERVED)
@@ -211,7 +212,7 @@ def route(key: int, version: int) -> Route | None:
 
 
 def controller_route(key: int, version: int) -> Route | None:
-    """The route of a (key, version) that is served on the controllers' own listeners, or None."""
+    """Return the route of a (key, version) that is served on controller listeners, or None."""
     found = _controller_routes.get(key << 16 | version)
     if found is None:
         found = _find(key, version, SERVED_TO_CONTROLLERS)
@@ -230,7 +231,7 @@ def _find(key: int, version: int, served: Mapping[int, tuple[int, int]]) -> Rout
 
 
 def unserved(key: int, version: int, served: Callable[[int, int], Route | None]) -> tuple[Route, ApiVersionsResponse]:
-    """KIP-511: an ApiVersions we do not know is answered in version 0, with the versions we do know of it."""
+    """Answer an unknown version of ApiVersions in version 0, with the versions that are served of it (KIP-511)."""
     if key != ApiVersionsRequest.key:
         raise Disconnect(f"API key {key} version {version} is not served")
     route = served(key, 0)

@@ -1,4 +1,4 @@
-"""Dispatcher: where the requests of a listener go: which routes there are, and who stands before the handlers."""
+"""Dispatcher: how the requests of one listener are dispatched: its routes, forwarding, and a test's interception."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ottla.server.api.dispatch import Route, Served
 from ottla.server.api.forwarding import Forwarding
 from ottla.wire.message import Request
 
-# Stands between the connections and the handlers of a node under test: answers in their place, or calls them.
+# Called by connections of a node under test in place of the handlers: answers by itself, or calls the handler.
 Intercept: TypeAlias = Callable[[Served, Any, Context], Any]
 
 
 class Dispatcher(NamedTuple):
-    route: Callable[[int, int], Route | None]  # of an API key and a version; None: not served here
-    forwarding: Forwarding | None  # the way to the active controller; None where requests are never passed on
+    route: Callable[[int, int], Route | None]  # by API key and version; None: not served here
+    forwarding: Forwarding | None  # to the active controller; None if requests are never forwarded
     intercept: Intercept | None = None
 
 
@@ -28,9 +28,9 @@ def intercepted(
     frame: memoryview,
     context: Context,
 ) -> Any:
-    """The answer of a test that stands before the handler, and before the way to another node's."""
+    """Return the answer of a test's `intercept`, which may call the handler or the forwarding in its place."""
     endpoint = route.endpoint
     if route.forwarded and forwarding is not None:
-        kept = memoryview(bytes(frame))  # the handler may be called later
+        kept = memoryview(bytes(frame))  # copied because the handler may be called later
         endpoint = endpoint._replace(handler=lambda asked, context: forwarding.handle(route, asked, kept, context))
     return intercept(endpoint, request, context)

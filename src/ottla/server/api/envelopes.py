@@ -1,6 +1,6 @@
-"""Envelopes: a request in the form in which a broker forwards it to the active controller (KIP-590).
+"""Envelopes: the requests in which a broker forwards a client's request to the active controller (KIP-590).
 
-When no controller answers in time, the client is told REQUEST_TIMED_OUT in the response of the request's own kind.
+If no controller answers in time, the client gets REQUEST_TIMED_OUT in the response of its own request's kind.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_VERSION = 0  # of the principal's form
+_VERSION = 0  # the version of the principal's encoding
 _ANONYMOUS = _VERSION.to_bytes(2, "big") + compile.encode(
     DefaultPrincipalData(type="User", name="ANONYMOUS", token_authenticated=False), _VERSION
 )
@@ -45,16 +45,16 @@ async def forward(
     context: Context,
     version: int,
 ) -> Any:
-    """The answer of the active controller, wherever that comes to be, within the time that the client gave."""
+    """Return the answer of the active controller, on whichever node it is, within the client's timeout."""
     wanted_ms = getattr(request, "timeout_ms", limits.CONTROLLER_ANSWER_MS)
-    # A client that gave no time at all is answered all the same if the controller is there.
+    # A timeout of 0 is raised a little, so that the request succeeds if the controller is available.
     timeout_ms = min(max(wanted_ms, limits.CONTROLLER_RETRY_MS * 10), limits.CONTROLLER_ANSWER_MS)
     envelope = EnvelopeRequest(
         request_data=frame,
         request_principal=_ANONYMOUS,
         client_host_address=_packed(context.connection.remote_address[0]),
     )
-    # The context of the connection has gone on to other requests.
+    # A context of its own: that of the connection may already serve other requests.
     own = Context(context.facades, context.connection)
     own.client_id, own.request_version = context.client_id, version
     name = route.endpoint.name
@@ -63,8 +63,8 @@ async def forward(
         return await outcome_of(route.endpoint.decide(request, own))
 
     async def there(address: Address, left_ms: int) -> Any:
-        # A request that times out ends its connection, and with it the requests of other clients: where the client
-        # gave less time than that, the answer is only not waited for.
+        # A request that times out closes its connection, and with it the requests of other clients: if the client's
+        # timeout is shorter, this only stops waiting for the answer.
         asking = peers.ask(
             address, envelope, timeout_ms=limits.CONTROLLER_ANSWER_MS, purpose="forwarding", patient=False
         )

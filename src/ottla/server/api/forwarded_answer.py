@@ -1,4 +1,4 @@
-"""An answer that another node has given, on its way to the client (`forwarding.py`)."""
+"""An answer of another node, to be passed on to the client (`forwarding.py`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Forwarded:
-    """An answer as the controller wrote it, header included."""
+    """An answer as the controller encoded it, header included."""
 
     __slots__ = ("data",)
 
@@ -14,5 +14,5 @@ class Forwarded:
         self.data = data
 
     def parts(self) -> list[Any]:
-        """The frame of it."""
+        """Return its frame."""
         return [len(self.data).to_bytes(4, "big") + self.data]

@@ -1,9 +1,9 @@
 """Forwarding: requests that only the active controller may handle (KIP-590).
 
-Where this node is the active controller they go to their handlers like all others. Else the bytes of the request go to
-the node that is, as they came, and the bytes of its answer come back as they are, with the same correlation id. The
-client does not notice that a node was asked that no longer is the controller: the next one is found within the time
-that the client gave.
+If this node is the active controller, its handlers get them like all others. Otherwise the bytes of the request are
+sent to the active controller unchanged, and the bytes of its answer come back unchanged, with the same correlation id.
+The client does not notice if the first node asked is no longer the controller: the next one is found within the
+client's timeout.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Forwarding:
         self._peers = peers
 
     def handle(self, route: Route, request: Request, frame: memoryview, context: Context) -> Answer[Any]:
-        """The answer of the active controller, here or elsewhere."""
+        """Return the answer of the active controller, here or on another node."""
         version = context.request_version
         if not context.member.controller.active:
             return self._forward(route, request, bytes(frame), context, version)
@@ -42,13 +42,15 @@ class Forwarding:
     async def _unless_lost(
         self, answer: Later[Any] | Any, route: Route, request: Request, frame: bytes, context: Context, version: int
     ) -> Any:
-        """The answer, unless this node ceased to be the controller before it was committed."""
+        """Return the answer, or forward the request if this node stopped being the controller before it was
+        committed.
+        """
         outcome = await answer
         if not isinstance(outcome, NotController):
             return outcome
         return await self._forward(route, request, frame, context, version)
 
     async def _forward(self, route: Route, request: Request, frame: bytes, context: Context, version: int) -> Any:
-        from ottla.server.api.envelopes import forward  # a node that is alone never needs it
+        from ottla.server.api.envelopes import forward  # a single node never needs it
 
         return await forward(self._link, self._peers, route, request, frame, context, version)

@@ -1,4 +1,4 @@
-"""What the handlers that describe groups of one kind have in common: many groups, each with an answer of its own."""
+"""The common part of handlers that describe groups of one kind: many groups, each with its own answer."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class DescribeRequest(Protocol):
 class DescribeForm(NamedTuple):
     """How groups of one kind are described."""
 
-    response: Callable[..., Any]  # of `groups`
+    response: Callable[..., Any]  # takes `groups`
     group: Callable[..., Any]
-    require_protocol: Callable[[Context], None]  # raises ApiError where there are no groups of this kind
-    command: Callable[[str], Any]  # asks the group's coordinator to describe it
-    fields: Callable[[Any, Context], Mapping[str, object]]  # of a described group, but for those that all kinds have
-    blank: Mapping[str, object]  # the same where there is an error instead of a group
+    require_protocol: Callable[[Context], None]  # raises ApiError if this kind of group is not enabled
+    command: Callable[[str], Any]  # the command to the group's coordinator
+    fields: Callable[[Any, Context], Mapping[str, object]]  # the fields of a described group, except those of all kinds
+    blank: Mapping[str, object]  # these fields if there is an error instead of a group
 
 
 def describe_groups(request: DescribeRequest, context: Context, form: DescribeForm) -> Answer[Any]:
-    """Each group's coordinator describes it; what it says, or why it does not, is the group's answer."""
+    """Have each group described by its coordinator; the description or the error is the group's answer."""
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
 
     def answer(group_id: str, value: Any) -> Any:
@@ -74,7 +74,7 @@ def _ask(group_id: str, context: Context, form: DescribeForm) -> Later[Any]:
 def named_partitions(
     assigned: Mapping[bytes, Collection[int]], context: Context, topic_partitions: Callable[..., TopicT]
 ) -> list[TopicT]:
-    """An assignment by topic ids, with the topics' names. Topics that are deleted have none and are left out."""
+    """Return an assignment by topic ids with the topics' names. Deleted topics have none and are left out."""
     topics = context.member.metadata.state.topic_by_id
     return [
         topic_partitions(topic_id=each, topic_name=topics[each].name, partitions=sorted(assigned[each]))

@@ -1,4 +1,4 @@
-"""Where partitions end, whoever leads them."""
+"""The high watermarks of partitions, on whichever node their leaders are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONSUMER = -1
 
 
 def high_watermarks(context: Context, partitions: Iterable[TopicPartition]) -> Later[Ends]:
-    """The high watermarks; those that cannot be had now are left out."""
+    """Return the high watermarks; those that are not available now are left out."""
     here: Ends = {}
     elsewhere: dict[int, list[TopicPartition]] = {}
     for where in partitions:

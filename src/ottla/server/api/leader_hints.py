@@ -1,5 +1,5 @@
-"""Who leads a partition, for a client that asked the wrong node (KIP-951): told with the error, so that it need not ask
-for the metadata first.
+"""The leader of a partition for a client that asked the wrong node (KIP-951): sent with the error, so that the client
+need not fetch the metadata first.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ottla.server.api.context import Context
 
 
 def leader_of(context: Context, topic: str | bytes, index: int) -> Leader | None:
-    """By the topic's name or id, as this node knows it."""
+    """Return the leader by the topic's name or id, as this node knows it."""
     return leadership.leader_of(context.member.metadata.state, topic, index)
 
 
 def reachable(context: Context, ids: set[int]) -> list[tuple[Broker, str, int]]:
-    """(broker, host, port) of those brokers that a client of this connection can reach."""
+    """Return (broker, host, port) of those brokers that a client of this connection can reach."""
     return [entry for entry in listed_brokers(context) if entry[0].id in ids]
 
 
 def name_share_leaders(response: Any, context: Context) -> None:
-    """Says in the response to a ShareFetch or ShareAcknowledge who leads the partitions that are not led here."""
+    """Name the leaders of partitions that are not led here in the response to a ShareFetch or ShareAcknowledge."""
     name_leaders(
         response,
         context,
@@ -40,8 +40,10 @@ def name_share_leaders(response: Any, context: Context) -> None:
 
 
 def name_leaders(response: Any, context: Context, refused: Iterable[tuple[str | bytes, int, Any]]) -> None:
-    """Says in each partition's answer who leads it, and in the response where these leaders are. `refused` are the
-    partitions that are not led here: (topic's name or id, partition, answer)."""
+    """Set the leader in each partition's answer, and the addresses of these leaders in the response.
+
+    `refused` are the partitions that are not led here: (topic's name or id, partition, answer).
+    """
     leaders: set[int] = set()
     for topic, index, answer in refused:
         leader = leader_of(context, topic, index)

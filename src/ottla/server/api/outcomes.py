@@ -1,4 +1,4 @@
-"""The outcome of a handler's answer, for those who wait for it themselves instead of giving it to a connection."""
+"""The outcome of a handler's answer, for callers that await it instead of passing it to a connection."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _HERE = ("127.0.0.1", 0)
 
 
 async def outcome_of(answer: Answer[Any]) -> Any:
-    """The response, `NotController` or FAILED."""
+    """Return the response, `NotController` or FAILED."""
     found: Any = await answer if isinstance(answer, Awaitable) else answer
     return found.response if isinstance(found, Large) else found
 
 
 async def handle_as_controller(facades: Facades, request: Request) -> Any:
-    """The response to a request that this node makes to itself as the active controller, or `NotController`."""
+    """Handle a request of this node to itself as the active controller; return the response or `NotController`."""
     key = type(request).key
     version = SERVED_TO_CONTROLLERS[key][1]
     route = dispatch.controller_route(key, version)

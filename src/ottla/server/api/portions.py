@@ -1,12 +1,13 @@
-"""Portions: a request of very many items is handled as several requests of some, one after the other.
+"""Portions: a request with very many items is handled as several smaller requests, one after the other.
 
-Most APIs say the same of each of their items (topics, partitions, groups, resources) and what they say of one does not
-depend on the others. How many a client names is its own affair; how long the loop is held up by them is not. Such a
-request is divided, its portions are handled with the others' work in between, and their answers are put together again.
-Nothing else of the connection is handled meanwhile, so that requests keep their order (see `Sliced`). What changes
-something is handled wholly even if the client leaves after the first portion, as Kafka does with a request that it has
-read; what only reads is given up. The one difference: whoever names an item twice in a request that is divided may be
-told what becomes of it twice.
+Most APIs treat each of their items (topics, partitions, groups, resources) alike, and the answer for one does not
+depend on the others. A client may name any number of items, but they must not block the loop for long. So such a
+request is divided, its portions are handled with other work in between, and their answers are merged again.
+
+No later request of the connection is handled meanwhile, so that requests keep their order (see `Sliced`). A request
+that changes something is handled completely even if the client disconnects after the first portion, as Kafka does with
+a request that it has read; one that only reads is given up. The one difference: an item that is named twice in a
+divided request may be answered twice.
 """
 
 from __future__ import annotations
@@ -31,21 +32,21 @@ def _one(_: Any) -> int:
 
 
 class Portions(NamedTuple):
-    """Where the independent items of a request are, and where their answers: "topics", or, of items in items,
-    "topics.partitions". Where versions differ in it, the first of several lists that has something counts.
+    """The paths of the independent items in the request, and of their answers: "topics", or, for items within items,
+    "topics.partitions". If versions differ, several paths are given and the first one with items is used.
     """
 
     of: str | tuple[str, ...]
     into: str | tuple[str, ...]
-    items: int  # handled at once, by their weight
+    items: int  # the total weight of the items in one portion
     weigh: Callable[[Any], int] = _one
-    changes: bool = True  # False: it only reads
+    changes: bool = True  # False: the request only reads
 
 
 def in_portions(
     portions: Portions, handler: Callable[[RequestT, Context], Answer[ResponseT]]
 ) -> Callable[[RequestT, Context], Answer[ResponseT]]:
-    """The handler, for requests of any size."""
+    """Wrap a handler so that it can handle requests of any size."""
     of = portions.of if isinstance(portions.of, tuple) else (portions.of,)
     into = portions.into if isinstance(portions.into, tuple) else (portions.into,)
     paths = [(asked.split("."), told.split(".")) for asked, told in zip(of, into, strict=True)]
@@ -90,7 +91,8 @@ async def _handle_all(
             answer = await answer
         if isinstance(answer, Large):
             answer = answer.response
-        if answer is FAILED or isinstance(answer, ApiError) or getattr(answer, "error_code", False):  # of all its items
+        # an error of the whole request
+        if answer is FAILED or isinstance(answer, ApiError) or getattr(answer, "error_code", False):
             return answer
         assert isinstance(answer, Response), "what else could it be"
         if whole is None:
@@ -101,7 +103,7 @@ async def _handle_all(
 
 
 def divided(found: Sequence[Any], path: list[str], portions: Portions) -> Iterator[tuple[list[Any], int]]:
-    """Lists of items that are handled at once, each with its weight."""
+    """Yield lists of items that are handled at once, each with its weight."""
     some: list[Any] = []
     total = 0
     for each in found:
@@ -116,7 +118,7 @@ def divided(found: Sequence[Any], path: list[str], portions: Portions) -> Iterat
 
 
 def _parts(each: Any, path: list[str], portions: Portions) -> Iterator[tuple[Any, int]]:
-    """An item, or, if it has too many of its own, parts of it."""
+    """Yield an item, or parts of it if it has too many items of its own."""
     if not path:
         yield each, portions.weigh(each)
         return
@@ -136,7 +138,7 @@ def _with(whole: S, name: str, value: list[Any]) -> S:
 
 
 def put_together(had: list[Any], more: list[Any], path: list[str]) -> None:
-    """Puts what is answered to the next portion behind what was answered before."""
+    """Append the answers of the next portion to those of the ones before."""
     if path and had and more and _is_same(had[-1], more[0], path[0]):
         put_together(getattr(had[-1], path[0]), getattr(more[0], path[0]), path[1:])
         more = more[1:]
@@ -144,6 +146,6 @@ def put_together(had: list[Any], more: list[Any], path: list[str]) -> None:
 
 
 def _is_same(one: Any, other: Any, inner: str) -> bool:
-    """Whether both tell of parts of the same item."""
+    """Return whether both are parts of the same item."""
     names = [field.name for field in fields(type(one)) if field.name != inner]
     return all(getattr(one, name) == getattr(other, name) for name in names)

@@ -1,15 +1,16 @@
 """The batches of a produce that must be looked into before they are appended (`log/look.py`).
 
 Short looks are taken at once (`first_look`). For the others the request keeps its turn on the connection, which is
-held: one batch after the other is looked into by a worker (`server/storage/batch_looks.py`) and appended as soon as
-that is done. The request's other batches are in their logs by then; what follows on the connection waits, as it does
-with Kafka.
+held: a worker looks into one batch after the other (`server/storage/batch_looks.py`), and each is appended as soon as
+its look is done. The request's other batches are in their logs by then; later requests of the connection wait, as with
+Kafka.
 
-Things may change during the look, so the batch is then checked like any other (is the partition there, is it led here,
-is it the next of its producer). If its topic has other settings by now, it is looked into again. A transactional batch
-has to be admitted by the gate again, so that no marker comes between the coordinator's answer and the append.
+The state may change during the look, so the batch is then checked like any other (does the partition exist, is it led
+here, is the batch the next of its producer). If its topic has other settings by now, it is looked into again. A
+transactional batch has to be admitted by the gate again, so that no marker comes between the coordinator's answer and
+the append.
 
-What the batches of one request unpack to is bounded, and how many records they have. A batch that is too large by
+The decompressed size and the number of records of all batches of one request are bounded. A batch that is too large by
 itself is refused (MESSAGE_TOO_LARGE); one that is too large only together with the others has to be sent again.
 """
 
@@ -41,30 +42,30 @@ T = TypeVar("T")
 
 
 class LookNeeded(NamedTuple):
-    """A batch that is to be looked into."""
+    """A batch that has to be looked into."""
 
     partition: Partition
     header: BatchHeader
     topic: TopicData
     data: TopicData.PartitionProduceData
     answers: list[PartitionResponse]
-    at: int  # where its answer belongs
+    at: int  # the index of its answer in `answers`
 
 
 class Produce(Protocol):
     """The produce whose batches are looked into."""
 
     def admit(self, topic: TopicData) -> Later[Verdict]:
-        """Whether the transactional batch may be appended."""
+        """Return whether the transactional batch may be appended."""
 
     def append(self, topic: TopicData, verdict: Verdict, look: Look, again: list[LookNeeded]) -> PartitionResponse:
-        """Append the batch with what was found in it. If it needs another look it is put into `again`."""
+        """Append the batch with the findings of its look. If it needs another look, put it into `again`."""
 
 
 def first_look(
     partition: Partition, records: memoryview, header: BatchHeader, context: Context
 ) -> tuple[bool, Look | None]:
-    """Whether the batch can be appended (or refused) now, and what was found in it, if that matters."""
+    """Return whether the batch can be appended (or refused) now, and the findings of its look, if it needed one."""
     where = partition.log
     config, now_ms = where.config, context.runtime.now_ms()
     if (
@@ -84,9 +85,9 @@ def first_look(
 
 
 def name_dated(error: ApiError, partition: Partition, records: memoryview, now_ms: int, context: Context) -> ApiError:
-    """The refusal of a batch that is dated too far ahead, with the records that are, if there are few in it.
+    """Return the refusal of a batch with timestamps too far in the future; for a small batch, with the faulty records.
 
-    The header has decided; this is to tell it as Kafka does.
+    The header is enough to refuse the batch; the records are named because Kafka does so.
     """
     header = read_header(records)
     if len(records) > limits.DATED_BYTES_MAX:
@@ -98,7 +99,9 @@ def name_dated(error: ApiError, partition: Partition, records: memoryview, now_m
 
 
 class ProduceLooks:
-    """Has the batches of one request looked into, one after the other. `done` when the last is appended or refused."""
+    """Has the batches of one request looked into, one after the other. `done` is set when the last is appended or
+    refused.
+    """
 
     def __init__(self, waiting: list[LookNeeded], context: Context, produce: Produce) -> None:
         self.done: Later[None] = Later()
@@ -169,14 +172,14 @@ class ProduceLooks:
     def _settle(self, each: LookNeeded, alone: TopicData, look: Look, verdict: Verdict) -> None:
         again: list[LookNeeded] = []
         each.answers[each.at] = self._produce.append(alone, verdict, look, again)
-        if again:  # its topic has other settings by now
+        if again:  # the topic has other settings by now
             self._waiting[0] = again[0]._replace(answers=each.answers, at=each.at)
         else:
             self._waiting.popleft()
         self._next()
 
     def _surely(self, step: Callable[[T], None]) -> Callable[[T], None]:
-        """The step; if it fails, the produce fails, and the client does not wait for an answer for ever."""
+        """Wrap a step: if it raises, the produce fails, so that the client does not wait for an answer for ever."""
 
         def attempt(value: T) -> None:
             if value is FAILED:

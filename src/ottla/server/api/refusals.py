@@ -1,14 +1,13 @@
-"""Refusals: what the active controller refuses as a whole, made into a response of the request's own kind.
+"""Refusals: errors of the active controller for a whole request, converted to a response of the request's own kind.
 
-A handler that asks the active controller answers with its response, or with the ApiError that refused the request.
-Beside the handler `@handles(…, refuse=…)` declares what that error looks like in the response. Two outcomes are treated
-differently:
+A handler that asks the active controller returns its response, or the ApiError that refused the request. `@handles(…,
+refuse=…)` declares how to build a response from that error. There are two methods for callers:
 
-- `decide` is for those who can ask another node: an outcome of `NotController` stays as it is, so that the request can
-  be sent to the node that is the controller now. Every other error is a response already.
-- `answer` is for a client that asked this node itself as a controller: it is told NOT_CONTROLLER, too.
+- `decide` is for callers that can ask another node: `NotController` is returned as it is, so that the request can be
+  sent to the current controller. Every other error is converted to a response.
+- `answer` is for a client that asked this node as a controller: NOT_CONTROLLER is converted to a response, too.
 
-A request of very many items is refused in portions, as it would have been handled.
+A request with very many items is refused in portions, as it would have been handled.
 """
 
 from __future__ import annotations
@@ -29,7 +28,8 @@ Handler = Callable[[Any, Context], Answer[Any]]
 
 class Refusing(Generic[RequestT]):
     """A handler that asks the active controller. `check` looks at a whole request before it is divided into portions
-    and raises the ApiError that refuses it."""
+    and raises the ApiError that refuses it.
+    """
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Refusing(Generic[RequestT]):
         self._divided = self._handle if portions is None else in_portions(portions, self._handle)
 
     def decide(self, request: RequestT, context: Context) -> Answer[Any]:
-        """The response, or `NotController`."""
+        """Return the response, or `NotController`."""
         if self._check is not None:
             try:
                 self._check(request, context)
@@ -54,7 +54,7 @@ class Refusing(Generic[RequestT]):
         return self._divided(request, context)
 
     def answer(self, request: RequestT, context: Context) -> Answer[Any]:
-        """The response."""
+        """Return the response."""
         decided = self.decide(request, context)
         if isinstance(decided, NotController):
             return self.refused(request, context, decided)
@@ -63,7 +63,7 @@ class Refusing(Generic[RequestT]):
         return _mapped(decided, lambda outcome: self._refused_by_role(request, outcome))
 
     def refused(self, request: RequestT, context: Context, error: ApiError) -> Answer[Any]:
-        """The response that says that all of the request was refused."""
+        """Return the response that refuses the whole request."""
 
         def refuse(some: RequestT, _: Context) -> Response:
             return self._refuse(some, error)
@@ -94,7 +94,7 @@ class Refusing(Generic[RequestT]):
 
 
 def _mapped(answer: Any, convert: Callable[[Any], Any]) -> Any:
-    """An answer with `convert` applied to its outcome, whenever that is there."""
+    """Return an answer with `convert` applied to its outcome, now or when that is known."""
     if answer is None or isinstance(answer, Response | Large):
         return answer
     if isinstance(answer, Later):

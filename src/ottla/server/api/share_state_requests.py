@@ -1,5 +1,5 @@
-"""What the APIs of the share coordinator have in common: a request names share partitions of one group, topic by topic,
-and each of them is asked about on its own, because each may have another coordinator.
+"""The common part of the share coordinator's APIs: a request names share partitions of one group, topic by topic, and
+each of them is a separate command, because each may have another coordinator.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ STATE_PORTIONS = Portions("topics.partitions", "results.partitions", limits.ITEM
 
 
 def _nothing_more(_: Any) -> dict[str, object]:
-    """Of a reply that only says that it is done."""
+    """Return no fields for a reply that only reports success."""
     return {}
 
 
 class StateForm(NamedTuple):
     """How one of these APIs asks the coordinator, and how it answers."""
 
-    response: Callable[..., Any]  # of `results`
+    response: Callable[..., Any]  # takes `results`
     topic: Callable[..., Any]
     partition: Callable[..., Any]
-    command: Callable[[str, bytes, Any], Any]  # of the group's id, a topic's id, and a partition of the request
-    fields: Callable[[Any], Mapping[str, object]] = _nothing_more  # of the reply, but for those that all APIs have
-    blank: Any = None  # the reply whose fields are told with an error
-    needs_partitions: bool = True  # whether a request with an empty topic is answered with nothing
+    command: Callable[[str, bytes, Any], Any]  # takes the group id, a topic id, and a partition of the request
+    fields: Callable[[Any], Mapping[str, object]] = _nothing_more  # the fields of the reply, except those of all APIs
+    blank: Any = None  # the reply whose fields are used with an error
+    needs_partitions: bool = True  # whether a request with a topic without partitions gets an empty answer
 
 
 def ask_share_coordinators(request: Any, context: Context, form: StateForm) -> Answer[Any]:
-    """Asks the share coordinators here. As with Kafka, the answer is empty if the request names no group, and, but for
-    one API, if it names no topic or one without partitions."""
+    """Ask the share coordinators of this node. As with Kafka, the answer is empty if the request names no group, and,
+    except for one API, if it names no topic or a topic without partitions.
+    """
     if not request.group_id or (form.needs_partitions and not _names_partitions(request.topics)):
         return form.response(results=[])
     coordinators = context.shares.coordinators
@@ -78,7 +79,7 @@ def ask_each(
     respond: Callable[[int, Any], ResultT],
     refuse: Callable[[int, ApiError], ResultT],
 ) -> Later[dict[bytes, list[ResultT]]]:
-    """The answers for all of them, by topic; each is made of the partition's number and the reply."""
+    """Submit all commands and return their answers by topic; each is made of the partition's number and the reply."""
 
     def answer(named: TopicIdPartition) -> Later[ResultT]:
         _, partition = named

@@ -1,8 +1,8 @@
-"""Requests that keep their turn: they cannot be carried out at once, but have to be before the next ones are handled.
+"""Requests that keep their turn: they cannot be carried out at once, but have to be before later requests are handled.
 
 The connection is held meanwhile (`Context.hold`), so the request stays in the receive buffer: nothing is copied, its
-memory counts as that of a request, and no later request overtakes it. It is carried out even if its connection is gone
-by then; that is what Kafka does, and with acks=0 clients rely on it.
+memory counts as request memory, and no later request overtakes it. It is carried out even if its connection is closed
+by then; Kafka does the same, and with acks=0 clients rely on it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def keep_turn(context: Context, awaited: Later[T], carry_out: Callable[[T], Answer[Any]]) -> Later[Any]:
-    """The answer that `carry_out` gives to what is `awaited`, once that is there."""
+    """Return the answer of `carry_out`, which is called with the value of `awaited` once that is set."""
     later: Later[Any] = Later()
     context.hold()
     context.turns_kept += 1

@@ -1,4 +1,4 @@
-"""Records that wait for a slow disk: the connection they came by is held until they are written (see `late_writes`)."""
+"""Records that wait for a slow disk: their connection is held until they are written (see `late_writes`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ottla.server.loop.later import Later
 
 
 def held_until_written(context: Context, appended: Sequence[tuple[Partition, int]]) -> None:
-    """Holds the connection until its records, which end at these offsets, are written or given up."""
+    """Hold the connection until its records, which end at these offsets, are written or truncated."""
     waiting = [(partition, partition.cuts, end) for partition, end in appended]
 
     def settle(changed: object) -> bool:

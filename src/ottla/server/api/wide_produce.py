@@ -1,7 +1,7 @@
-"""Produces to very many partitions, in portions: each is handled like a request of its own, with others in between.
+"""Produces to very many partitions, in portions: each is handled like a request of its own, with other work in between.
 
 The request keeps its turn on its connection until the last portion is appended, so batches of one connection stay in
-order. What portions wait for afterwards (other replicas, a disk) they wait for together.
+order. Afterwards all portions wait together for other replicas or a disk.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_wide(topic_data: list[TopicData]) -> bool:
 
 
 def without_duplicates(topic_data: list[TopicData]) -> Generator[None, None, list[TopicData]]:
-    """As Kafka does, of several batches for one partition only the last is taken, and answered once."""
+    """Keep only the last of several batches for one partition, which is answered once, as Kafka does."""
     last: dict[tuple[str, bytes, int], tuple[TopicData, TopicData.PartitionProduceData]] = {}
     count = 0
     for topic in topic_data:
@@ -59,7 +59,7 @@ def without_duplicates(topic_data: list[TopicData]) -> Generator[None, None, lis
 
 
 def produce_in_portions(request: ProduceRequest, context: Context, produce: Produce) -> Later[Any]:
-    """What `produce`, called with one portion after the other, answers to all of them."""
+    """Call `produce` with one portion after the other and return the merged answer."""
     portions = _Wide(request, context, produce)
     later = keep_turn(context, portions.appended, portions.answer)
     portions.begin()
@@ -77,7 +77,7 @@ class _Wide:
         self._portions = self._divided()
 
     def _divided(self) -> Generator[list[TopicData] | None, None, None]:
-        """The portions; None is a pause."""
+        """Yield the portions; None is a pause."""
         steps = without_duplicates(self._request.topic_data)
         while True:
             try:
@@ -104,7 +104,9 @@ class _Wide:
                 awaited.then(lambda _: self._context.runtime.slices.soon(self.begin))
 
     def _append(self, some: list[TopicData]) -> Later[None] | None:
-        """None when the portion is appended; otherwise it is on its way (it keeps the request's turn, too)."""
+        """Append a portion; return None when that is done, or a `Later` if the portion itself keeps the turn and is
+        appended later.
+        """
         part = copy.copy(self._request)
         part.topic_data = some
         answered: Later[Any] = Later()

@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67): a broker gets a block of producer ids of its own."""
+"""AllocateProducerIds (key 67): allocate a block of producer ids to a broker."""
 
 from __future__ import annotations
 

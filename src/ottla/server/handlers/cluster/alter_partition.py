@@ -1,4 +1,4 @@
-"""AlterPartition (key 56): a leader says which replicas are in sync with it.
+"""AlterPartition (key 56): a partition's leader proposes another set of in-sync replicas.
 
 v2 without broker epochs   v3 with them (KIP-903)
 """

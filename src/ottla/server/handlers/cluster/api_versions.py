@@ -15,14 +15,14 @@ from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
-# What Kafka accepts as a client's name and version; versions 0 to 2 do not carry them.
+# The client names and versions that Kafka accepts; request versions 0 to 2 do not have them.
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 FIRST_VERSION_WITH_SOFTWARE = ApiVersionsRequest.since("client_software_name")
 # Older clients cannot read a feature whose lowest level is 0.
 _FIRST_VERSION_WITH_LEVEL_0 = 4
 PRODUCE = 0
-# Kafka serves Produce from version 3 but says 0, because librdkafka before 2.11 takes a higher minimum for an old
-# broker that knows no compression (KAFKA-18659). A client that really sends an older version is disconnected.
+# Kafka serves Produce from version 3 but reports 0, because librdkafka before 2.11 takes a higher minimum for a sign of
+# an old broker without compression (KAFKA-18659). A client that really sends an older version is disconnected.
 TOLD_MINIMUM = {PRODUCE: 0}
 
 
@@ -42,7 +42,7 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in SUPPORTED_FEATURES.items()
-            # Before version 4 a minimum of 0 could not be told: such features are left out.
+            # Responses before version 4 cannot have a minimum of 0: such features are left out.
             if low > 0 or context.request_version >= _FIRST_VERSION_WITH_LEVEL_0
         ],
         finalized_features_epoch=context.member.metadata.features_epoch,
@@ -54,7 +54,7 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
 
 
 def _finalized(context: Context) -> Mapping[str, int]:
-    """The features of the cluster, and that of the quorum, which has its own records; 0 there means without."""
+    """Return the features of the cluster, and that of the quorum, which has its own records; level 0 is left out."""
     features = context.member.metadata.state.features
     level = context.member.quorum.kraft_version
     return {**features, KRAFT_VERSION: level} if level else features

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (key 73): a broker says in which directory it keeps which replica (KIP-858)."""
+"""AssignReplicasToDirs (key 73): a broker reports in which directory each replica lies (KIP-858)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BrokerHeartbeat (key 63): a broker lives, and asks to be unfenced, fenced, or to stop."""
+"""BrokerHeartbeat (key 63): a broker reports that it is alive, and asks to be fenced, unfenced or shut down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BrokerRegistration (key 62): a broker that starts gets its epoch."""
+"""BrokerRegistration (key 62): register a starting broker and give it its broker epoch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def broker_registration(request: BrokerRegistrationRequest, context: Context) ->
         rack=request.rack,
         fenced=True,
         directories=tuple(request.log_dirs),
-        cordoned=None,  # its first heartbeat says
+        cordoned=None,  # reported with its first heartbeat
     )
     return context.member.controller.ask(
         RegisterBroker(broker, request.previous_broker_epoch),

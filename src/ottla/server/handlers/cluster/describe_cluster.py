@@ -1,6 +1,6 @@
-"""DescribeCluster (key 60): the brokers, and who is asked about the cluster.
+"""DescribeCluster (key 60): the cluster id, the brokers or controllers, and the controller id.
 
-v1 the endpoint type: brokers (1) or controllers (2)   v2 fenced brokers on wish
+v1 the endpoint type: brokers (1) or controllers (2)   v2 fenced brokers if asked for
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _brokers(context: Context, fenced: bool) -> list[DescribeClusterResponse.Bro
 
 
 def _controllers(context: Context) -> list[DescribeClusterResponse.Broker]:
-    """Those that have the listener by which the question came."""
+    """Return the controllers that have the listener by which the request came."""
     listener = context.connection.listener
     return [
         DescribeClusterResponse.Broker(broker_id=controller.id, host=end.host, port=end.port, rack=None)

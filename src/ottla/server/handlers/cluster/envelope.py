@@ -1,7 +1,7 @@
-"""Envelope (key 58): a broker passes a client's request on, because the active controller may be here (KIP-590).
+"""Envelope (key 58): a broker forwards a client's request to the active controller (KIP-590).
 
-Requests of many clients come over one connection: whatever is wrong with one of them is said to the broker, which
-closes the connection of the client that sent it, and no other.
+Requests of many clients come over one connection: an error of one request is reported to the broker, which closes the
+connection of the client that sent it, and no other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _HEAD = Struct(">hhih")  # key, version, correlation id, length of the client id
 _LENGTH_BYTES = 4
-# The broker that forwarded the request finds the active controller.
+# The broker that forwarded the request then looks for the active controller.
 _NOT_CONTROLLER = EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
 
 
@@ -61,7 +61,7 @@ def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeRespo
 async def _crowded(
     route: dispatch.Route, frame: memoryview, position: int, inner: Context, correlation_id: int
 ) -> EnvelopeResponse:
-    """A request of very many elements: its bytes are a copy, so they stay."""
+    """Decode and serve a request with very many elements in slices; its bytes are a copy, so they stay valid."""
     try:
         asked = await inner.runtime.slices.finish(route.decode_in_steps(frame, position))
     except WireError as error:
@@ -116,6 +116,6 @@ def _sealed(parts: Iterable[Any]) -> EnvelopeResponse:
 
 
 def _client(request: EnvelopeRequest, forwarder: Peer) -> Peer:
-    """The client behind the broker; where it comes in is of no importance here."""
+    """Return the client behind the broker; the listener it uses does not matter here."""
     address = str(ipaddress.ip_address(bytes(request.client_host_address)))
     return Peer(forwarder.listener, forwarder.local_address, (address, 0), controller=True)

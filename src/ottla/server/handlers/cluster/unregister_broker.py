@@ -1,4 +1,4 @@
-"""UnregisterBroker (key 64): the cluster forgets a broker that will not come back."""
+"""UnregisterBroker (key 64): remove the registration of a broker that will not come back."""
 
 from __future__ import annotations
 

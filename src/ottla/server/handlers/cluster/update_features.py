@@ -1,6 +1,6 @@
-"""UpdateFeatures (key 57): finalise features at other levels.
+"""UpdateFeatures (key 57): change the finalized levels of features.
 
-v1 upgrade types and validate-only instead of allow_downgrade   v2 one answer for all (it always was all or nothing)
+v1 upgrade types and validate-only instead of allow_downgrade   v2 one error for the whole request
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def update_features(request: UpdateFeaturesRequest, context: Context) -> Decided
             made.set(reply)
         elif reply is None:
             made.set(good)
-        else:  # the quorum's own feature: it has its own records
+        else:  # kraft.version, the quorum's own feature: it has its own records
             context.member.quorum.upgrade(reply).then(upgraded)
 
     def upgraded(answer: UpdateFeaturesResponse) -> None:

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (key 69): state, members and assignments of consumer groups (KIP-848).
 
-v1 the kind of each member
+v1 the type of each member
 """
 
 from __future__ import annotations

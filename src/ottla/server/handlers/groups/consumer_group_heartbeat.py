@@ -1,4 +1,5 @@
-"""ConsumerGroupHeartbeat (key 68): a member of a consumer group (KIP-848) joins, stays, leaves, learns what it owns.
+"""ConsumerGroupHeartbeat (key 68): a member of a consumer group (KIP-848) joins, stays or leaves, and gets its
+assignment.
 
 v1 regular expressions; the member chooses its own id (KIP-1082)
 """

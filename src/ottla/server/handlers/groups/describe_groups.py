@@ -1,6 +1,6 @@
 """DescribeGroups (key 15): state, members and assignments of classic groups.
 
-v3 authorized_operations   v4 group_instance_id   v6 GROUP_ID_NOT_FOUND, where older ones show a dead group (KIP-1043)
+v3 authorized_operations   v4 group_instance_id   v6 GROUP_ID_NOT_FOUND instead of a dead group (KIP-1043)
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def _without_group(group_id: str, error: ApiError, operations: int, version: int
 
 
 def _member(member: ClassicMember, protocol: str, state: ClassicState) -> Member:
-    """What members said is shown only while it holds; what they have, until they are given something else."""
+    """Return a member. Its metadata is shown only while the group is stable; its assignment until it gets
+    another one.
+    """
     stable = state is ClassicState.STABLE
     return Member(
         member_id=member.member_id,

@@ -1,4 +1,4 @@
-"""FindCoordinator (key 10): which node coordinates a group, a transactional id, or a group's share of a partition.
+"""FindCoordinator (key 10): the node that coordinates a group, a transactional id, or a share partition.
 
 v4 many keys at once   v6 share partitions, named `group:topic id:partition`
 """
@@ -41,7 +41,7 @@ def _alone(one: Coordinator) -> FindCoordinatorResponse:
     code = ErrorCode(one.error_code)
     return FindCoordinatorResponse(
         error_code=code,
-        # Kafka's own answer where there is nothing to tell.
+        # Kafka's default message.
         error_message=one.error_message or (code.message if code else code.name),
         node_id=one.node_id,
         host=one.host,
@@ -67,7 +67,7 @@ def _find(key: str, key_type: int, context: Context) -> Later[Coordinator]:
 
 
 def _place(node_id: int, context: Context) -> tuple[int, str, int]:
-    """A node, and where a client of this listener finds it. Raises COORDINATOR_NOT_AVAILABLE."""
+    """Return a node id, and the node's address on the client's listener. Raises COORDINATOR_NOT_AVAILABLE."""
     listener = context.connection.listener
     if node_id == context.node_id:
         return node_id, *context.advertised(listener)

@@ -1,4 +1,6 @@
-"""Heartbeat (key 12): a member of a classic group is alive; the answer tells it when it has to rejoin."""
+"""Heartbeat (key 12): a member of a classic group reports that it is alive; the answer tells whether it has
+to rejoin.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def heartbeat(request: HeartbeatRequest, context: Context) -> Answer[HeartbeatRe
 
 
 def _refused(error: ApiError) -> HeartbeatResponse:
-    # Sessions only begin when the group is loaded, so its members need not worry meanwhile.
+    # Sessions only start when the group is loaded, so a heartbeat before that succeeds.
     is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return _response(ErrorCode.NONE if is_loading else error.code)
 

@@ -1,6 +1,6 @@
-"""JoinGroup (key 11): enter a classic group, or enter its next generation; answered when that has formed.
+"""JoinGroup (key 11): join a classic group or its next generation; answered when the generation is complete.
 
-v0 has no rebalance timeout: the session timeout counts   v4 a new member needs an id first
+v0 has no rebalance timeout: the session timeout is used   v4 a new member needs an id first
 v9 the leader may be told not to assign
 """
 

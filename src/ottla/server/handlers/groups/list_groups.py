@@ -23,7 +23,7 @@ _KINDS = {kind.value: kind for kind in GroupKind}
 @handles(ListGroupsRequest)
 def list_groups(request: ListGroupsRequest, context: Context) -> Answer[ListGroupsResponse]:
     states = frozenset(state.lower() for state in request.states_filter)
-    # A type nobody has heard of matches no group, which is not the same as no filter.
+    # An unknown type matches no group, which is not the same as no filter.
     kinds = frozenset(_KINDS.get(name.lower()) for name in request.types_filter)
     wanted = GroupFilter(states or None, kinds or None)
     found = gather([host.ask(AllGroups()) for host in context.groups.coordinators.hosts()])

@@ -1,6 +1,6 @@
-"""OffsetCommit (key 8): store how far a group has read.
+"""OffsetCommit (key 8): store the committed offsets of a group.
 
-A topic or partition that does not exist is answered here; the rest goes to the group's coordinator as one command.
+Topics and partitions that do not exist are answered here; the rest goes to the group's coordinator as one command.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context) -> Answer[Offs
 
 
 def _existing(topic: Topic, by_id: bool, answers: _Answers, context: Context) -> list[NewOffset]:
-    """The offsets of partitions that exist; the others are answered with an error."""
+    """Return the offsets of partitions that exist; answer the others with an error."""
     state = context.member.metadata.state
     found = state.topic_by_id.get(topic.topic_id) if by_id else state.topics.get(topic.name)
     offsets: list[NewOffset] = []
@@ -77,7 +77,7 @@ def _existing(topic: Topic, by_id: bool, answers: _Answers, context: Context) ->
 
 
 class _Answers:
-    """The answer in the making: partitions under their topics, in the order they were settled."""
+    """The response under construction: partitions under their topics, in the order in which they were settled."""
 
     def __init__(self, *, by_id: bool) -> None:
         self._by_id = by_id

@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): forget how far a group has read some partitions."""
+"""OffsetDelete (key 47): delete committed offsets of a group."""
 
 from __future__ import annotations
 

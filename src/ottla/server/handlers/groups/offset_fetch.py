@@ -1,4 +1,4 @@
-"""OffsetFetch (key 9): how far groups have read.
+"""OffsetFetch (key 9): the committed offsets of groups.
 
 v1-7 one group, its topics and an error at the top   v8 many groups at once   v9 member and epoch   v10 topics by id
 """
@@ -51,7 +51,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context) -> Answer[Offset
 
 
 class _Question:
-    """What is asked about one group."""
+    """The part of the request about one group."""
 
     def __init__(self, group: AskedGroup, version: int, state: ClusterState) -> None:
         self._group = group
@@ -61,7 +61,7 @@ class _Question:
         self._partition_answer = PartitionAnswer if version >= _FIRST_VERSION_OF_MANY else OldPartitionAnswer
 
     def ask(self, require_stable: bool, context: Context) -> Later[FetchedOffsets | ApiError]:
-        """A few partitions are asked for by name. For many, all offsets are read, and searched in slices."""
+        """Ask the coordinator: for a few partitions by name; for many, all offsets are read, and searched in slices."""
         group = self._group
         partitions = None
         if group.topics is not None and sum(1 + len(t.partition_indexes) for t in group.topics) <= _MANY:
@@ -78,7 +78,7 @@ class _Question:
         group, code = self._group, ErrorCode.NONE
         if isinstance(reply, ApiError):
             code = reply.code
-            # The oldest version has no place for the group's error but its partitions.
+            # The oldest version has no field for the group's error: it is repeated in each partition.
             failed = group.topics or [] if self._version < _FIRST_VERSION_WITH_ERROR else []
             topics = yield from self._failed(failed, code)
         elif group.topics is None:
@@ -91,7 +91,7 @@ class _Question:
         topics: dict[str, TopicAnswer] = {}
         for number, partition in enumerate(reply.kept, 1):
             name = partition.topic
-            if not self._by_id or name in self._state.topics:  # a deleted topic has no id to name it by
+            if not self._by_id or name in self._state.topics:  # a deleted topic has no id
                 topic = topics.get(name)
                 if topic is None:
                     topic = topics[name] = self._topic(name)
@@ -101,7 +101,7 @@ class _Question:
         return list(topics.values())
 
     def _named(self, asked: Iterable[AskedTopic], reply: FetchedOffsets) -> Generator[None, None, list[TopicAnswer]]:
-        """The topics are there even if no partition of them was asked for."""
+        """Return the answers for named topics, also for a topic without partitions in the request."""
         topics: dict[str, TopicAnswer] = {}
         unknown: list[AskedTopic] = []
         pause = _Pause()
@@ -133,7 +133,7 @@ class _Question:
         return answers
 
     def _name(self, topic: AskedTopic) -> str | None:
-        """None if no topic has that id."""
+        """Return the topic's name; None if no topic has that id."""
         if not self._by_id:
             return topic.name
         found = self._state.topic_by_id.get(topic.topic_id)
@@ -167,7 +167,7 @@ def _response(
 
 
 class _Pause:
-    """Says when a slice ends, by how many answers it has made."""
+    """Decides when a slice ends, by the number of answers it has made."""
 
     def __init__(self) -> None:
         self._told = 0
@@ -181,5 +181,5 @@ class _Pause:
 
 
 def _some(indexes: list[int]) -> Iterator[list[int]]:
-    """The indexes in parts of a slice each; one empty part if there are none."""
+    """Yield the indexes in parts of a slice each; one empty part if there are none."""
     return (indexes[first : first + _MANY] for first in range(0, max(len(indexes), 1), _MANY))

@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat (key 88): a Streams member joins its group, reports its tasks and learns new ones."""
+"""StreamsGroupHeartbeat (key 88): a member of a streams group joins, reports its tasks and gets new ones."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _heartbeat(request: Request, context: Context) -> StreamsHeartbeat:
 
 
 def _check_supported(request: Request) -> None:
-    """What the protocol has fields for and Kafka 4.3 does not do yet."""
+    """Refuse fields of the protocol that Kafka 4.3 does not support yet."""
     if request.instance_id is not None:
         raise _invalid("Static membership is not yet supported.")
     if request.task_offsets is not None:
@@ -122,7 +122,7 @@ def _refused(error: ApiError) -> Response:
 
 
 def _response(member_id: str, epoch: int) -> Response:
-    """What Kafka does not do yet (lag of tasks, reports of offsets) is 0."""
+    """Return a response in which fields that Kafka does not support yet (lag of tasks, offset reports) are 0."""
     return Response(
         error_code=ErrorCode.NONE,
         member_id=member_id,

@@ -1,6 +1,6 @@
-"""SyncGroup (key 14): a member of a classic group asks for its assignment; the leader brings everybody's.
+"""SyncGroup (key 14): a member of a classic group asks for its assignment; the leader sends those of all members.
 
-v5 says which protocol it is about, and must
+v5 protocol type and name, which are required
 """
 
 from __future__ import annotations

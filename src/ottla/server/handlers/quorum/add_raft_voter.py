@@ -1,4 +1,4 @@
-"""AddRaftVoter (key 80): one more voter for the metadata quorum. See `raft.membership`."""
+"""AddRaftVoter (key 80): add a voter to the metadata quorum. See `raft.membership`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""DescribeQuorum (key 55): who leads the metadata journal and how far the others are. Only the leader knows.
+"""DescribeQuorum (key 55): the leader of the metadata quorum and the progress of the replicas, which only the leader
+knows.
 
-v1 when the voters were last heard of   v2 directory ids and the listeners of the controllers
+v1 the time of the voters' last fetch   v2 directory ids and the listeners of the controllers
 
-A controller that is asked on its own listener and does not lead says so, who votes, and whether it is in doubt.
+A controller that is asked on its own listener and does not lead answers with that error, the voters, and whether it is
+in doubt (ADR 0022).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ PartitionAnswer = TopicAnswer.PartitionData
 def describe_quorum(request: DescribeQuorumRequest, context: Context) -> DescribeQuorumResponse:
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked != [(CLUSTER_METADATA_TOPIC, [0])]:
-        # There is one quorum: any other question is answered, partition by partition, with the same error.
+        # There is only one quorum: for any other topic each partition is answered with the same error.
         return _refuse(request)
     quorum = context.member.quorum
     found = quorum.describe()

@@ -1,4 +1,4 @@
-"""EndQuorumEpoch (key 54): the leader of the quorum leaves. See `raft.following`."""
+"""EndQuorumEpoch (key 54): the leader of the quorum resigns. See `raft.following`."""
 
 from __future__ import annotations
 

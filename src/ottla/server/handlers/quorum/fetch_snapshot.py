@@ -1,4 +1,4 @@
-"""FetchSnapshot (key 59): a piece of a metadata snapshot, for nodes far behind. See `raft.serving`."""
+"""FetchSnapshot (key 59): read a part of a metadata snapshot, for nodes that are far behind. See `raft.serving`."""
 
 from __future__ import annotations
 

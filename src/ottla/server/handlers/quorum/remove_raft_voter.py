@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (key 81): one voter less for the metadata quorum. See `raft.membership`."""
+"""RemoveRaftVoter (key 81): remove a voter from the metadata quorum. See `raft.membership`."""
 
 from __future__ import annotations
 

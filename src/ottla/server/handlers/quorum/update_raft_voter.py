@@ -1,4 +1,4 @@
-"""UpdateRaftVoter (key 82): a voter tells where it is reached now. See `raft.membership`."""
+"""UpdateRaftVoter (key 82): a voter reports its current endpoints. See `raft.membership`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Handlers of APIs about records: produce, fetch and what is known of them."""
+"""Handlers of APIs about records: produce, fetch, and related look-ups."""

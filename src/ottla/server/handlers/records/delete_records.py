@@ -1,7 +1,7 @@
-"""DeleteRecords (key 21): everything below an offset (-1: below the high watermark) can be read no more.
+"""DeleteRecords (key 21): move the log start, so that records below an offset (-1: the high watermark) are deleted.
 
-It is carried out in connection order, and even if the client is gone by then: what is on disk must be so in memory.
-Where there are followers the answer waits until those that are alive have done the same.
+It is carried out in the order of the connection, and even if the client has disconnected by then, because memory must
+agree with the checkpoint on disk. The answer waits until all followers that are alive have done the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_LOW_WATERMARK = -1
     portions=Portions("topics.partitions", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE),
 )
 def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[DeleteRecordsResponse]:
-    # The last word counts for a partition that is named twice.
+    # If a partition is named twice, the last entry counts.
     asked = {
         TopicPartition(topic.name, each.partition_index): each.offset
         for topic in request.topics
@@ -63,7 +63,7 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[De
 
 async def _delete_all(starts: dict[Partition, int], context: Context) -> dict[TopicPartition, PartitionAnswer]:
     try:
-        # On disk before anyone can see it: a log start must not go back after a crash.
+        # Checkpointed before it becomes visible: a log start must not go back after a crash.
         await context.storage.checkpoints.remember_log_starts(starts)
     except ApiError as error:
         return {partition.topic_partition: _refusal(partition.topic_partition, error.code) for partition in starts}
@@ -119,12 +119,12 @@ def _deletion_point(partition: Partition, offset: int) -> int:
 def _delete(partition: Partition, start: int, context: Context) -> PartitionAnswer:
     name = partition.topic_partition
     if not context.storage.partitions.holds(partition):
-        # Deleted since; another one may have its name, of which nothing was to be deleted.
+        # The partition was deleted meanwhile; a new one of the same name is not affected.
         return _refusal(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         low_watermark = partition.delete_records(start)
     except ApiError as error:
-        return _refusal(name, error.code)  # it is another node's since it was asked for
+        return _refusal(name, error.code)  # another node is the leader by now
     except StorageError as error:
         context.storage.partitions.storage_failed(partition, error)
         return _refusal(name, ErrorCode.KAFKA_STORAGE_ERROR)

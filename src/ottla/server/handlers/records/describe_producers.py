@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): who writes idempotently or transactionally to a partition."""
+"""DescribeProducers (key 61): the idempotent and transactional producers of a partition."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Fetch (key 1): record batches from an offset on, as ranges of the log files.
 
 v7 fetch sessions   v9 leader epochs   v11 rack   v12 diverging epochs, tagged   v13 topics by id   v15 replica state
-v16 the leader, with an error that says it is another
+v16 the current leader, with an error for the wrong one
 
-How a consumer is answered: `server/fetch/consumer_reads.py`; a follower: `server/fetch/follower_reads.py`.
+Consumers are answered by `server/fetch/consumer_reads.py`, followers by `server/fetch/follower_reads.py`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ottla.server.fetch.spark_readers import EXECUTOR
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
-_SESSION = "the session of a follower"  # what to close with its connection
+_SESSION = "the session of a follower"  # the key of the callback that closes it with its connection
 
 
 @handles(FetchRequest, on="both")
 def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
     if context.connection.controller:
         context.is_nudged = True
-        return context.member.quorum.ask(request)  # controllers have the metadata journal, and nothing else to read
+        return context.member.quorum.ask(request)  # on a controller listener only the metadata journal can be read
     version = context.request_version
     by_id = version >= FIRST_VERSION_BY_ID
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
@@ -46,7 +46,8 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
     if replica[0] >= 0:
         return _fetch_as_follower(request, session, by_id, replica, context)
     if session is not None and session.is_privileged:
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])  # a follower's
+        # it is a follower's session
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
     context.is_nudged = False
     reads = ConsumerReads(fetches.consumers, request, session, by_id, version, partial(listed_brokers, context))
     if EXECUTOR in context.client_id:
@@ -57,11 +58,11 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
 def _fetch_as_follower(
     request: FetchRequest, session: FetchSession | None, by_id: bool, replica: tuple[int, BrokerEpoch], context: Context
 ) -> Answer[FetchResponse]:
-    """`session` is the one an incremental request runs in."""
+    """Answer a follower; `session` is that of an incremental fetch, None for a full one."""
     fetches = context.fetches
     is_full = session is None
     if session is None:
-        # A follower has one session per connection, and begins a new one with every connection.
+        # A follower has one session per connection, and opens a new one on every connection.
         before = context.when_closed.pop(_SESSION, None) if request.session_epoch == INITIAL_EPOCH else None
         if before is not None:
             before()
@@ -69,6 +70,7 @@ def _fetch_as_follower(
         if session.key:
             context.when_closed[_SESSION] = partial(fetches.sessions.drop, session.key)
     if not isinstance(session, FollowerSession):
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])  # a consumer's
+        # it is a consumer's session
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
     context.is_nudged = session.key != 0
     return fetches.followers.answer(request, session, is_full, replica, context.request_version)

@@ -1,11 +1,11 @@
-"""ListOffsets (key 2): the offset of a moment — a timestamp, or one of the special moments such as earliest or latest.
+"""ListOffsets (key 2): the offset for a timestamp, or for a special one such as earliest or latest.
 
 v2 isolation level    v4 leader epochs    v7 max timestamp (-3)    v8 earliest local (-4)    v9 latest tiered (-5)
 v10 a timeout for remote look-ups    v11 earliest pending upload (-6)
 
-A search for a record by its time may have to unpack a batch. A worker does that (`server/storage/time_searches.py`);
-the connection waits for it; when the client leaves, the search ends. The connection also waits where an index has to be
-read from the disk first (`server/storage/cold_reads.py`).
+A search for a record by its timestamp may have to decompress a batch. A worker does that
+(`server/storage/time_searches.py`), and the connection waits for it; when the client disconnects, the search ends. The
+connection also waits if an index has to be read from the disk first (`server/storage/cold_reads.py`).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ TopicAnswer = ListOffsetsResponse.TopicResponse
 PartitionAnswer = TopicAnswer.PartitionResponse
 PartitionAsk = ListOffsetsRequest.Topic.Partition
 
-# The version that brought each special timestamp; an older request may not use it.
+# The version that added each special timestamp; an older request may not use it.
 _SPECIAL_SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 
-# Older clients do not know OFFSET_NOT_AVAILABLE; LEADER_NOT_AVAILABLE makes them try again as well.
+# Older clients do not know OFFSET_NOT_AVAILABLE; LEADER_NOT_AVAILABLE makes them retry as well.
 _FIRST_VERSION_WITH_NOT_AVAILABLE = 5
 _CONSUMER = -1
-_DEBUGGER = -2  # reads any replica
+_DEBUGGER = -2  # may read from any replica
 
 
 @handles(
@@ -55,10 +55,11 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> Answer[ListOf
         answers = topics.setdefault(topic.name, {})
         for ask in topic.partitions:
             answer = partial(_answer, topic.name, ask, request, context, version)
-            if seen[topic.name, ask.partition_index] > 1:  # answered, with an error, once
+            if seen[topic.name, ask.partition_index] > 1:  # a duplicate is answered once, with an error
                 answers[ask.partition_index] = _refusal(ask, ErrorCode.INVALID_REQUEST)
                 continue
-            answers[ask.partition_index] = _refusal(ask, ErrorCode.UNKNOWN_SERVER_ERROR)  # for now
+            # replaced by the result of the search
+            answers[ask.partition_index] = _refusal(ask, ErrorCode.UNKNOWN_SERVER_ERROR)
             done: Later[None] = Later()
             settle = partial(answers.__setitem__, ask.partition_index)
             _search(search_here(context.storage.looking), answer, settle, context, done)
@@ -80,9 +81,9 @@ def _search(
     context: Context,
     done: Later[None],
 ) -> None:
-    """Searches here, or has a worker search on, or begins again when the disk has given what is needed first.
+    """Search on the loop, continue in a worker if that takes long, or start again after a cold read.
 
-    A mistake of ours ends it: what it is answered with then was settled before, and the connection goes on.
+    After a bug the search ends with the error that was stored before it began.
     """
     try:
         settle(answer(search))

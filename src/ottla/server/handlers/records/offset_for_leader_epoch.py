@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23): where a leader epoch ends in the log; how clients and followers detect truncation."""
+"""OffsetForLeaderEpoch (key 23): the end offset of a leader epoch; clients and followers detect truncation with it."""
 
 from __future__ import annotations
 

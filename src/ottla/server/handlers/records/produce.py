@@ -1,14 +1,14 @@
 """Produce (key 0): append one record batch to each of the named partitions.
 
 Everything up to the append happens before the handler returns, or while the connection is held (`Context.hold`), so
-batches of one connection stay in order. The answer waits only where it must: acks=all until the high watermark has
-passed the batch, `ottla.fsync.before.ack` until the bytes are on disk, a slow disk until they are written
-(`server/storage/late_writes.py`). A partition that is not led here any more answers NOT_LEADER_OR_FOLLOWER to all who
-wait, and names the leader (KIP-951). With acks=0 there is no answer; an error then closes the connection, as Kafka
-does.
+batches of one connection stay in order. The answer waits only if it must: with acks=all until the high watermark has
+passed the batch, with `ottla.fsync.before.ack` until the batch is synced, on a slow disk until it is written
+(`server/storage/late_writes.py`). A partition that is not led here any more answers NOT_LEADER_OR_FOLLOWER to all
+waiting produces, and names the leader (KIP-951). With acks=0 there is no answer; an error then closes the connection,
+as with Kafka.
 
 A transactional batch is appended when the gate has admitted it (`server/txns/gate.py`), and one that must be looked
-into when that is done (`server/api/produce_looks.py`). Mostly both are at once. A request that names very many
+into when that is done (`server/api/produce_looks.py`). Usually neither has to wait. A request that names very many
 partitions is handled in portions (`server/api/wide_produce.py`).
 """
 
@@ -44,7 +44,7 @@ RecordError = PartitionResponse.BatchIndexAndErrorMessage
 FIRST_VERSION_BY_ID = ProduceRequest.TopicProduceData.since("topic_id")
 
 
-# Kafka tells where the log starts with every refusal by the log, but not with these.
+# Kafka includes the log start offset in every refusal by the log, except for these errors.
 _LOG_START_UNTOLD = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -78,9 +78,9 @@ def _admit(request: ProduceRequest, context: Context, version: int) -> Answer[Pr
 
 
 def _ask_gate(request: ProduceRequest, topic_data: list[TopicData], context: Context, version: int) -> Later[Verdict]:
-    """Which of the transactional batches may be appended."""
+    """Return which of the transactional batches may be appended."""
     assert request.transactional_id is not None, "without one, transactional batches are refused"
-    # The first transaction has the node import what transactions need: it is not needed before.
+    # Imported here because the code of transactions is not needed before the first one.
     from ottla.server.txns.gate import TransactionalBatch
 
     batches = []
@@ -89,7 +89,7 @@ def _ask_gate(request: ProduceRequest, topic_data: list[TopicData], context: Con
             try:
                 header = check_request(data.records if data.records is not None else b"", version)
             except ApiError:
-                continue  # refused with this when it is its turn
+                continue  # the append refuses it with the same error
             if not header.is_transactional:
                 continue
             partition = None
@@ -118,7 +118,7 @@ def _produce(request: ProduceRequest, context: Context, version: int, verdict: V
 
 
 class _LookedInto:
-    """A produce with batches that are looked into by a worker before they are appended."""
+    """A produce with batches that a worker looks into before they are appended."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class _LookedInto:
         self._pending = pending
 
     def admit(self, topic: TopicData) -> Later[Verdict]:
-        """Asks again, so that no marker comes between the coordinator's answer and the append."""
+        """Ask the gate again, so that no marker comes between the coordinator's answer and the append."""
         return _ask_gate(self._request, [topic], self._context, self._version)
 
     def append(self, topic: TopicData, verdict: Verdict, look: Look, again: list[LookNeeded]) -> PartitionResponse:
@@ -158,7 +158,9 @@ def _append_all(
     to_look_into: list[LookNeeded],
     look: Look | None = None,
 ) -> tuple[list[TopicResponse], bool]:
-    """What there is to say of each batch, and whether one was refused; `look` is what was found in the only one."""
+    """Return the answer for each batch, and whether one was refused; `look` has the findings for the only batch, if it
+    was looked into already.
+    """
     topics: list[TopicResponse] = []
     failed = False
     for topic in topic_data:
@@ -262,7 +264,7 @@ def _append(
     if partition.needs_sync:
         context.storage.syncer.request(partition)
     if partition.cuts != cuts:
-        turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)  # not even the beginning of a sync was possible
+        turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)  # the sync could not even be started
     elif (acks and (acks == ACKS_ALL or partition.durable)) or partition.log.unwritten:
         end = appended.last_offset + 1
         if (partition.high_watermark if acks == ACKS_ALL else partition.own_end) < end:

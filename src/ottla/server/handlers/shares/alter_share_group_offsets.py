@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (key 91): a share group without members starts again at other offsets."""
+"""AlterShareGroupOffsets (key 91): reset the start offsets of a share group without members."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, cont
     }
     for starts in asked.values():
         if any(index < 0 for index in starts):
-            # Kafka finds this out too late to name it better.
+            # Kafka detects this so late that it has only this error for it.
             return _refused(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "A partition's number cannot be negative."))
     alteration: ShareOffsetsAlteration | ApiError = await context.groups.submit(
         request.group_id, AlterOffsets(request.group_id, asked)

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (key 92): a share group without members forgets topics."""
+"""DeleteShareGroupOffsets (key 92): delete the offsets of topics of a share group without members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsets (key 90): where share groups start, and how many records they still have before them.
+"""DescribeShareGroupOffsets (key 90): the start offsets and the lag of share groups.
 
 v1 lag
 """
@@ -64,7 +64,7 @@ async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context
                 nothing = [_partition(index, _NOTHING, _NO_LAG) for index in topic.partitions]
                 unknown.append(TopicAnswer(topic_name=topic.topic_name, topic_id=NO_ID, partitions=nothing))
     if any(not each or min(each) < 0 for each in wanted.values()):
-        return _answer(group.group_id, [], ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))  # Kafka's own words for it
+        return _answer(group.group_id, [], ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))  # as Kafka answers
     summaries = await _summaries(group.group_id, wanted, context)
     names = context.member.metadata.state.topic_by_id
     places = [
@@ -89,7 +89,7 @@ async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context
 def _summaries(
     group_id: str, wanted: dict[bytes, list[int]], context: Context
 ) -> Later[dict[bytes, list[tuple[int, Summary]]]]:
-    """What the share coordinators tell; of those that cannot, nothing is known."""
+    """Return the summaries of the share coordinators; a blank one for a partition whose coordinator refuses."""
     commands = {
         (topic_id, index): ReadSummary(group_id, topic_id, index) for topic_id, each in wanted.items() for index in each
     }
@@ -102,10 +102,11 @@ def _summaries(
 
 
 def _lag(summary: Summary, end: int | None) -> int:
-    """Records from the start on that are neither acknowledged nor archived."""
+    """Return the number of records from the start offset on that are neither acknowledged nor archived."""
     if end is None or summary.start_offset == NO_OFFSET or summary.delivery_complete_count == NO_COUNT:
         return _NO_LAG
-    return min(end - summary.start_offset - summary.delivery_complete_count, INT64_MAX)  # what is stored may be absurd
+    # the stored values may be nonsense
+    return min(end - summary.start_offset - summary.delivery_complete_count, INT64_MAX)
 
 
 def _partition(index: int, summary: Summary, lag: int) -> PartitionAnswer:

@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (key 83): begin the stored state of share partitions."""
+"""InitializeShareGroupState (key 83): create the stored state of share partitions."""
 
 from __future__ import annotations
 

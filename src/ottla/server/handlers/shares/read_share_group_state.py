@@ -1,4 +1,6 @@
-"""ReadShareGroupState (key 84): a share-partition leader loads its state; those before it may write no more."""
+"""ReadShareGroupState (key 84): the leader of a share partition loads its state; earlier leaders can no longer write
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary (key 87): where share partitions start, for those who only want to know.
+"""ReadShareGroupStateSummary (key 87): the start offsets of share partitions, for readers that are not their leaders.
 
 v1 count of delivered records
 """

@@ -1,4 +1,4 @@
-"""ShareAcknowledge (key 79): what became of records, without asking for more; epoch -1 also ends the share session.
+"""ShareAcknowledge (key 79): acknowledge records without fetching more; epoch -1 also closes the share session.
 
 v2 renewed locks
 """

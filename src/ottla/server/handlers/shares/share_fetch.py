@@ -1,9 +1,9 @@
-"""ShareFetch (key 78): records of share partitions for one member, with acknowledgements of earlier ones on the way.
+"""ShareFetch (key 78): acquire records of share partitions for one member, and acknowledge earlier ones.
 
 v2 batch-optimised or record-limited acquiring, renewed locks
 
-Acknowledgements are dealt with first; then records are acquired (`server/shares/share_reads.py`). The first answer of a
-session names every partition that was read, also those without records.
+Acknowledgements are handled first; then records are acquired (`server/shares/share_reads.py`). The first answer of a
+session names every partition that was read, even those without records.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def share_fetch(request: ShareFetchRequest, context: Context) -> Answer[ShareFet
 
 
 def _later(response: ShareFetchResponse, request: ShareFetchRequest, context: Context) -> Later[ShareFetchResponse]:
-    """A member that finds no place would ask again at once, so it is answered as late as one that finds no records."""
+    """Delay the refusal of a session by the request's maximum wait, because the member would retry at once."""
     later: Later[ShareFetchResponse] = Later()
 
     def answer(_: object) -> bool:
@@ -61,7 +61,7 @@ def _later(response: ShareFetchResponse, request: ShareFetchRequest, context: Co
 
 
 def _check_renew(request: ShareFetchRequest) -> None:
-    """A request that renews locks must not ask for records."""
+    """Raise if a request that renews locks asks for records."""
     if request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms:
         raise ApiError(ErrorCode.INVALID_REQUEST, "A request that renews locks must not ask for records.")
 
@@ -133,9 +133,9 @@ def _named_without_records(request: ShareFetchRequest, session: ShareSession, fo
 def _both(
     acks: Later[list[ApiError | None]], records: Later[ShareFound]
 ) -> Later[tuple[list[ApiError | None], ShareFound]]:
-    """The acknowledgements are answered together with the records, so that both have come when one has.
+    """Combine the outcomes of the acknowledgements and the records, which are answered together.
 
-    Giving up on them gives up on the records.
+    Abandoning the result abandons the records.
     """
     both: Later[list[Any]] = gather([acks, records])
     both.on_abandon = records.abandon

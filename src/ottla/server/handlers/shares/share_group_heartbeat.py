@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat (key 76): a member of a share group joins, stays or leaves, and learns what it shall read."""
+"""ShareGroupHeartbeat (key 76): a member of a share group joins, stays or leaves, and gets its assignment."""
 
 from __future__ import annotations
 

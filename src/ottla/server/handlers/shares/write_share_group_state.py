@@ -1,4 +1,4 @@
-"""WriteShareGroupState (key 85): a share-partition leader stores what became of records.
+"""WriteShareGroupState (key 85): the leader of a share partition stores the states of its records.
 
 v1 count of delivered records
 """

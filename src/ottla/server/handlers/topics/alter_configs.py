@@ -1,4 +1,4 @@
-"""AlterConfigs (key 33): a resource gets exactly these settings. Superseded by IncrementalAlterConfigs (KIP-339)."""
+"""AlterConfigs (key 33): replace all settings of a resource. Superseded by IncrementalAlterConfigs (KIP-339)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""AlterPartitionReassignments (key 45): partitions move to other brokers, or stay after all.
+"""AlterPartitionReassignments (key 45): move partitions to other brokers, or cancel such moves.
 
-v1 the client may say that the number of replicas has to stay the same
+v1 the client may demand that the replication factor stays the same
 """
 
 from __future__ import annotations

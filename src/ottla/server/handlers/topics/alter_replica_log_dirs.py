@@ -1,7 +1,7 @@
 """AlterReplicaLogDirs (key 34): move replicas of this broker to other data directories of its own.
 
-The answer comes when the moves have begun; DescribeLogDirs shows how far they are. A partition that has no replica here
-is refused, but remembered: should it get one, that begins in the directory named.
+The answer is sent when the moves have started; DescribeLogDirs shows their progress. A partition without a replica here
+is refused, but the directory is remembered: a later replica of it is created there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): topics grow."""
+"""CreatePartitions (key 37): add partitions to topics."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""CreateTopics (key 19): new topics.
+"""CreateTopics (key 19): create topics.
 
-v4 defaults for partitions and replication factor (-1)   v5 the answer tells the topic's configuration   v7 topic ids
+v4 defaults for partitions and replication factor (-1)   v5 the topic's configuration in the answer   v7 topic ids
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, Create
 TopicAnswer = CreateTopicsResponse.CreatableTopicResult
 
 _FIRST_WITH_CONFIGS = CreateTopicsResponse.CreatableTopicResult.since("configs")
-_TOPIC_WEIGHT = 40  # partitions that cost as much as a topic by itself
+_TOPIC_WEIGHT = 40  # how many partitions cost as much as the topic itself
 
 
 def _weight(topic: CreateTopicsRequest.CreatableTopic) -> int:
@@ -28,7 +28,7 @@ def _weight(topic: CreateTopicsRequest.CreatableTopic) -> int:
 
 
 def _check(request: CreateTopicsRequest, context: Context) -> None:
-    """Refuses a request for more partitions than one may ask for."""
+    """Refuse a request for more partitions than the limit."""
     default = context.configs.broker[NUM_PARTITIONS]
     counts = (
         len(topic.assignments) or (default if topic.num_partitions == DEFAULT else topic.num_partitions)
@@ -57,12 +57,13 @@ def create_topics(request: CreateTopicsRequest, context: Context) -> Decided[Cre
             topic.num_partitions,
             topic.replication_factor,
             tuple((each.partition_index, tuple(each.broker_ids)) for each in topic.assignments),
-            tuple({each.name: each.value for each in topic.configs}.items()),  # of two values the last one counts
+            # if a setting is given twice, the last value counts
+            tuple({each.name: each.value for each in topic.configs}.items()),
         )
         for topic in request.topics
     )
     configs = {topic.name: topic.configs for topic in topics}
-    # Another request may have come on this connection when the topics are made.
+    # Read now: the context may belong to another request when the topics are created.
     node = context.configs.node if context.request_version >= _FIRST_WITH_CONFIGS else None
 
     def respond(outcomes: list[TopicOutcome]) -> CreateTopicsResponse:

@@ -1,4 +1,4 @@
-"""DeleteTopics (key 20): by name, since v6 also by id."""
+"""DeleteTopics (key 20): delete topics by name, since v6 also by id."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _response(deletions: list[TopicDeletion]) -> DeleteTopicsResponse:
 
 
 def _for_version(error: ApiError, version: int) -> ApiError:
-    """Old clients do not know that deletion can be switched off."""
+    """Convert TOPIC_DELETION_DISABLED for old clients, which do not know it."""
     if error.code == ErrorCode.TOPIC_DELETION_DISABLED and version < _FIRST_WITH_DISABLED:
         return ApiError(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")
     return error

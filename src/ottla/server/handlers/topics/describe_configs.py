@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32): every setting of a resource, its value, where that comes from and what it means.
+"""DescribeConfigs (key 32): the settings of a resource, with their values, sources and documentation.
 
 v1 synonyms   v3 types and documentation
 """
@@ -38,7 +38,7 @@ def describe_configs(request: DescribeConfigsRequest, context: Context) -> Descr
 
 
 def _answer(resource: DescribeConfigsRequest.Resource, request: DescribeConfigsRequest, context: Context) -> Answer:
-    # An empty list asks for everything too, as null does.
+    # An empty list asks for all settings, as null does.
     wanted = frozenset(resource.configuration_keys) if resource.configuration_keys else None
     answer = Answer(
         error_code=ErrorCode.NONE,

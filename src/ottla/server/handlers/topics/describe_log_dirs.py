@@ -1,8 +1,8 @@
-"""DescribeLogDirs (key 35): the data directories, what lies in them, and how much room is left.
+"""DescribeLogDirs (key 35): the data directories, their replicas, and the free space.
 
 v3 an error for the request as a whole   v4 total and usable bytes   v5 cordoned directories
 
-Our own client asks as well for the bytes that consumers were given: what is read where is in no answer of Kafka's.
+Ottla's own client also asks for the number of bytes sent to consumers, for which Kafka's protocol has no field.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Repl
 
 
 def _describing(request: DescribeLogDirsRequest, context: Context) -> Generator[None, None, DescribeLogDirsResponse]:
-    """Ends a slice whenever so many partitions were looked at."""
+    """Describe all directories; yield after each slice of partitions."""
     wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
@@ -85,16 +85,16 @@ def _partition(
     answer = PartitionAnswer(
         partition_index=name.partition,
         partition_size=_size_bytes(directory.disk, name) if opened is None else opened.log.size_bytes,
-        offset_lag=0,  # a high watermark is never beyond the log it is of
+        offset_lag=0,  # a high watermark is never beyond the end of its log
         is_future_key=False,
     )
-    if with_sent_bytes:  # what consumers were given of it; nothing of what nobody has opened
+    if with_sent_bytes:  # bytes sent to consumers; none for a partition that is not open
         answer.sent_bytes = 0 if opened is None else opened.sent_bytes
     return answer
 
 
 def _size_bytes(disk: Disk, name: TopicPartition) -> int:
-    """Of a partition that nobody has opened yet; there may be thousands, so this does not open it either."""
+    """Return the size of a partition that is not open, without opening it, because there may be thousands."""
     segments = [file for file in disk.list(str(name)) if file.endswith(LOG)]
     return sum(disk.open(f"{name}/{file}").size for file in segments)
 
@@ -102,6 +102,6 @@ def _size_bytes(disk: Disk, name: TopicPartition) -> int:
 def _room(path: str) -> tuple[int, int]:
     try:
         usage = shutil.disk_usage(path)
-    except OSError:  # gone, or simulated
+    except OSError:  # removed, or a simulated disk
         return _UNKNOWN_BYTES, _UNKNOWN_BYTES
     return usage.total, usage.free

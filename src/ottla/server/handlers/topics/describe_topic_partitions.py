@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75): partitions page by page, in order of topic name (KIP-966)."""
+"""DescribeTopicPartitions (key 75): describe partitions page by page, in the order of topic names (KIP-966)."""
 
 from __future__ import annotations
 
@@ -38,14 +38,16 @@ def describe_topic_partitions(
 def _describing(
     request: DescribeTopicPartitionsRequest, context: Context
 ) -> Generator[None, None, DescribeTopicPartitionsResponse]:
-    """How many partitions are described is bounded; how many topics are asked for that are not there is not."""
+    """Describe a page. The number of described partitions is bounded; the number of unknown topics in the request is
+    not.
+    """
     state = context.member.metadata.state
     named = [topic.name for topic in request.topics]
     cursor = request.cursor
     first = cursor.topic_name if cursor is not None else ""
     names = sorted(name for name in dict.fromkeys(named or state.topics) if name >= first)
     if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in names)):
-        # The page must start at a topic that was asked for, at a partition that can be.
+        # The cursor must name a topic of the request and a valid partition.
         wrong = (_missing(name, ErrorCode.INVALID_REQUEST, NOT_ASKED) for name in dict.fromkeys(named))
         return DescribeTopicPartitionsResponse(topics=(yield from collected(wrong, _TOPICS_PER_SLICE)))
     limit = max(1, min(context.settings[MAX_REQUEST_PARTITION_SIZE_LIMIT], request.response_partition_limit))

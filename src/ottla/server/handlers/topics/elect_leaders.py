@@ -1,6 +1,6 @@
-"""ElectLeaders (key 43): preferred leaders, or unclean ones.
+"""ElectLeaders (key 43): elect preferred leaders, or leaders by unclean election.
 
-v0 preferred ones only   v1 both kinds, and an error for the whole
+v0 preferred leaders only   v1 both kinds, and an error for the whole request
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def elect_leaders(request: ElectLeadersRequest, context: Context) -> Decided[Ele
 
 
 async def _answer(reply: Later[Any], asked: tuple[tuple[str, int], ...] | None, context: Context) -> Any:
-    """All partitions that need a leader may be very many, and so may all topics."""
+    """Build the response in slices, because there may be very many partitions and topics."""
     outcomes = await reply
     if outcomes is FAILED or isinstance(outcomes, ApiError):
         return outcomes
-    # Without a list all topics are answered for, most of them with nothing.
+    # Without a list, the response has all topics, most of them without partitions.
     topics = tuple(context.member.metadata.state.topics) if asked is None else ()
     response = await context.runtime.slices.finish(_responding(outcomes, ErrorCode.NONE, topics))
     return Large(response) if len(outcomes) + len(topics) > limits.METADATA_RECORDS_PER_SLICE else response

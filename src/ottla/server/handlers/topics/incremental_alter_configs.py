@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (key 44): set, delete, append to and subtract from single settings."""
+"""IncrementalAlterConfigs (key 44): set, delete, append to or subtract from single settings."""
 
 from __future__ import annotations
 

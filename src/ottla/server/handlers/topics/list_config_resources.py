@@ -1,6 +1,6 @@
-"""ListConfigResources (key 74): which resources can have a configuration.
+"""ListConfigResources (key 74): list the resources that can have a configuration.
 
-v0 knew client metrics only   v1 all types, or those asked for
+v0 client metrics only   v1 all types, or those asked for
 """
 
 from __future__ import annotations

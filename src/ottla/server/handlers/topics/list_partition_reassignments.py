@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): partitions that are on their way to other brokers."""
+"""ListPartitionReassignments (key 46): list the partitions that are being reassigned."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def list_partition_reassignments(request: ListPartitionReassignmentsRequest, con
 
 
 async def _answer(reply: Later[Any], slices: Slices) -> Any:
-    """All that are on their way may be very many."""
+    """Build the response in slices, because there may be very many reassignments."""
     moving = await reply
     if moving is FAILED or isinstance(moving, ApiError):
         return moving

@@ -1,10 +1,10 @@
-"""Metadata (key 3): which brokers there are, which topics, who leads their partitions.
+"""Metadata (key 3): the brokers, the topics, and the leaders of their partitions.
 
-v1 controller, internal topics   v4 no auto-creation on wish   v8 authorized operations   v10 topic ids   v12 by id
+v1 controller, internal topics   v4 optional auto-creation   v8 authorized operations   v10 topic ids   v12 by id
 
-A node that is alone tells the address under which the client reached it, unless `advertised.listeners` says otherwise.
-Brokers of a cluster are told as they registered; a client may ask any of them for what the controller does, so any of
-them is said to be the controller, as Kafka does.
+A single node returns the address by which the client reached it, unless `advertised.listeners` is set. Brokers of a
+cluster are returned as registered. Any broker forwards requests to the controller, so any of them is returned as the
+controller, as with Kafka.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ TopicAsk = MetadataRequest.Topic
 TopicAnswer = MetadataResponse.Topic
 PartitionAnswer = TopicAnswer.Partition
 
-_FIRST_WITH_LISTENERS = 6  # before it, there was no word for a leader without the client's listener
-_FIRST_WITH_IDS = 12  # versions 10 and 11 have the field, but an id there was never answered
+_FIRST_WITH_LISTENERS = 6  # older versions have no error for a leader without the client's listener
+_FIRST_WITH_IDS = 12  # versions 10 and 11 have the field, but Kafka never answered an id there
 
 
 @handles(MetadataRequest)
 def metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResponse]:
     if request.topics is not None and len(request.topics) > limits.ITEMS_PER_SLICE:
-        # Once each, over all portions: a topic of thousands of partitions must not be told of in every one of them.
+        # Each topic once over all portions: a topic with thousands of partitions must not be in every one of them.
         request.topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
     return _metadata_in_portions(request, context)
 
@@ -45,7 +45,7 @@ def metadata(request: MetadataRequest, context: Context) -> Answer[MetadataRespo
 def _metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResponse]:
     version = context.request_version
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    # In version 0 an empty list meant all topics; since then that is null.
+    # In version 0 an empty list means all topics; since then null does.
     if request.topics is None or (version == 0 and not request.topics):
         return _respond(request, [], tuple(context.member.metadata.state.topics.values()), [], context, operations)
     if _is_malformed(request.topics, version):
@@ -62,7 +62,7 @@ def _metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResp
     missing = [name for name in names if name not in context.member.metadata.state.topics]
     answer = _respond(request, [], *_by_name(names, context, operations), context, operations)
     if missing and request.allow_auto_topic_creation and context.settings[AUTO_CREATE_TOPICS_ENABLE]:
-        # The answer is from before, as Kafka's: the topics are not there yet, and whoever asks again finds them.
+        # As with Kafka, the answer says that the topics do not exist yet; the client asks again and finds them.
         _create(missing, context)
     return answer
 
@@ -78,7 +78,7 @@ def _respond(
     context: Context,
     operations: int,
 ) -> Answer[MetadataResponse]:
-    """What is known is described bit by bit, between what is said of unknown topics."""
+    """Describe known topics in slices, between the answers for unknown ones."""
     steps = _describing(known, context, operations)
     return context.runtime.slices.answer(_responding(request, before, steps, behind, context))
 
@@ -113,7 +113,7 @@ def _is_malformed(topics: list[TopicAsk], version: int) -> bool:
 
 
 def _by_id(topics: list[TopicAsk], context: Context) -> tuple[list[TopicAnswer], list[Topic]]:
-    """One id makes it a request by ids; names beside them are ignored, as Kafka does."""
+    """Find topics by id: one id makes it a request by ids, and names beside them are ignored, as with Kafka."""
     known = context.member.metadata.state.topic_by_id
     ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != NO_ID)
     unknown = [_missing(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id=id) for id in ids if id not in known]
@@ -132,7 +132,7 @@ def _by_name(names: list[str], context: Context, operations: int) -> tuple[list[
 
 
 def _create(names: Iterable[str], context: Context) -> None:
-    """Have those created that may be. Why one cannot be made is in the log: nobody is told, as with Kafka."""
+    """Have missing topics with valid names created. As with Kafka, failures are only logged."""
     brokers = sum(not broker.fenced for broker in context.member.metadata.state.brokers.values())
     wanted = (new_topic(name, context.settings, brokers) for name in names if topic_name_problem(name) is None)
     context.member.topics.create_missing(wanted)
@@ -150,7 +150,7 @@ def _missing(code: ErrorCode, name: str | None, *, topic_id: bytes = NO_ID, oper
 
 
 def _describing(topics: Sequence[Topic], context: Context, operations: int) -> Generator[None, None, list[TopicAnswer]]:
-    """Ends a slice whenever so many partitions were described."""
+    """Describe the topics; yield after each slice of partitions."""
     version = context.request_version
     view = ListenerView.of(context)
     partition = _partition if version else _partition_in_version_0
@@ -195,7 +195,7 @@ def _partition(state: PartitionState, view: ListenerView, no_listener: ErrorCode
 
 
 def _partition_in_version_0(state: PartitionState, view: ListenerView, no_listener: ErrorCode) -> PartitionAnswer:
-    """Clients of that time did not expect brokers that they were not told of."""
+    """Leave out brokers that are not in the response, because clients of that time did not expect them."""
     answer = _partition(state, view, no_listener)
     answer.replica_nodes = [id for id in state.replicas if id in view.reachable]
     answer.isr_nodes = [id for id in state.isr if id in view.reachable]

@@ -1,6 +1,6 @@
-"""AddOffsetsToTxn (key 25): the partition that holds a group's offsets joins a producer's transaction.
+"""AddOffsetsToTxn (key 25): add a group's partition of `__consumer_offsets` to a producer's transaction.
 
-v2 PRODUCER_FENCED   v4 TRANSACTION_ABORTABLE. Clients with KIP-890 leave it to TxnOffsetCommit.
+v2 PRODUCER_FENCED   v4 TRANSACTION_ABORTABLE. Clients with KIP-890 only send TxnOffsetCommit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn (key 24): partitions join a producer's transaction, or a leader asks whether they have.
+"""AddPartitionsToTxn (key 24): add partitions to a producer's transaction, or verify that they were added.
 
 v2 PRODUCER_FENCED   v4 many transactions at once, from brokers only (KIP-890)   v5 TRANSACTION_ABORTABLE
 """
@@ -26,7 +26,7 @@ from ottla.wire.messages.txns.add_partitions_to_txn import (
 
 Transaction = AddPartitionsToTxnRequest.Transaction
 TransactionResult = AddPartitionsToTxnResponse.Result
-Reply = ApiError | list[TopicPartition] | None  # to verify_only: the partitions that have not joined
+Reply = ApiError | list[TopicPartition] | None  # for verify_only: the partitions that are not in the transaction
 Respond = Callable[[Sequence[TransactionResult]], AddPartitionsToTxnResponse]
 
 # Older clients do not know the error PRODUCER_FENCED.
@@ -39,8 +39,9 @@ def _weight(transaction: Transaction) -> int:
 
 
 _AT_ONCE = limits.PARTITIONS_ADDED_PER_SLICE
-_ALONE = _AT_ONCE // limits.ITEMS_PER_SLICE  # what a transaction weighs without any partitions
-_PORTIONS = Portions("topics.partitions", "topic_results.results_by_partition", _AT_ONCE)  # of one transaction
+_ALONE = _AT_ONCE // limits.ITEMS_PER_SLICE  # the weight of a transaction without partitions
+# the portions of one transaction
+_PORTIONS = Portions("topics.partitions", "topic_results.results_by_partition", _AT_ONCE)
 
 
 @handles(AddPartitionsToTxnRequest, portions=Portions("transactions", "results_by_transaction", _AT_ONCE, _weight))
@@ -96,7 +97,9 @@ async def _in_slices(
 
 
 class _Question:
-    """What is asked about one transaction. It may have very many partitions, so everything goes in steps."""
+    """The part of the request about one transaction. It may have very many partitions, so everything is
+    done in steps.
+    """
 
     def __init__(self, transaction: Transaction, context: Context, client_version: int) -> None:
         self._transaction = transaction
@@ -129,7 +132,7 @@ class _Question:
 
     def _submit(self, command: AddPartitions | VerifyPartitions) -> Later[Reply]:
         transactions = self._context.transactions
-        if self._client_version:  # a broker asks, which retries by itself
+        if self._client_version:  # the request is from a broker, which retries by itself
             return transactions.submit(command.transactional_id, command)
         return transactions.submit_patiently(command.transactional_id, command)
 
@@ -160,7 +163,7 @@ class _Question:
 
 
 def _without_fenced(result: TransactionResult) -> None:
-    """For clients that do not know PRODUCER_FENCED yet."""
+    """Replace PRODUCER_FENCED for clients that do not know it yet."""
     for topic in result.topic_results:
         for partition in topic.results_by_partition:
             if partition.partition_error_code == ErrorCode.PRODUCER_FENCED:

@@ -1,6 +1,6 @@
-"""EndTxn (key 26): commit or abort a transaction. The answer comes when the decision is in the journal.
+"""EndTxn (key 26): commit or abort a transaction; answered when the decision is committed to the journal.
 
-v2 PRODUCER_FENCED   v5 the transaction's end raises the producer's epoch, and tells it (KIP-890)
+v2 PRODUCER_FENCED   v5 the end of a transaction raises the producer's epoch, which is in the answer (KIP-890)
 """
 
 from __future__ import annotations

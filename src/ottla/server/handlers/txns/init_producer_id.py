@@ -1,6 +1,6 @@
 """InitProducerId (key 22): a producer id for an idempotent producer, and with a transactional id also its next epoch.
 
-v3 a producer may bring its id and epoch   v4 PRODUCER_FENCED   v6 (unstable) two-phase commit
+v3 a producer may send its id and epoch   v4 PRODUCER_FENCED   v6 (unstable) two-phase commit
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def init_producer_id(request: InitProducerIdRequest, context: Context) -> Answer
 
 
 def _next(problem: ApiError | None, context: Context) -> InitProducerIdResponse:
-    if problem is not None:  # a new block of ids could not be had
+    if problem is not None:  # a new block of ids could not be allocated
         return _refuse(problem.code)
     try:
         return _respond(ProducerIdentity(context.member.producer_ids.next_producer_id(), FIRST_PRODUCER_EPOCH))

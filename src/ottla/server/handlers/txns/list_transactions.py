@@ -1,6 +1,6 @@
 """ListTransactions (key 66): the transactional ids that this node coordinates.
 
-v1 by how long they have been open   v2 by a pattern of the id
+v1 filter by duration   v2 filter by a pattern of the id
 """
 
 from __future__ import annotations

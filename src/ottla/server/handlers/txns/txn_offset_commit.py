@@ -1,6 +1,6 @@
-"""TxnOffsetCommit (key 28): store how far a group has read, as part of a producer's transaction.
+"""TxnOffsetCommit (key 28): commit offsets of a group as part of a producer's transaction.
 
-v3 membership is checked   v4 TRANSACTION_ABORTABLE   v5 the group joins the transaction by this very request (KIP-890)
+v3 membership is checked   v4 TRANSACTION_ABORTABLE   v5 also adds the group's partition to the transaction (KIP-890)
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -> Answ
 def _commit(
     request: TxnOffsetCommitRequest, offsets: list[NewOffset], codes: Codes, context: Context
 ) -> Later[TxnOffsetCommitResponse]:
-    """First into the transaction, then into the group."""
+    """Ask the transaction gate first, then commit the offsets in the group."""
     version = context.request_version
     response: Later[TxnOffsetCommitResponse] = Later()
     by = Committer(request.member_id, request.group_instance_id, request.generation_id, version, transactional=True)
@@ -64,7 +64,7 @@ def _commit(
 
     def admitted(code: ErrorCode) -> None:
         if code == ErrorCode.NETWORK_EXCEPTION:
-            # Not what a client expects here; with this it asks again, and asks the same broker.
+            # Clients do not expect NETWORK_EXCEPTION here; this error makes them retry at the same broker.
             response.set(_refuse(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         elif code:
             response.set(_refuse(request, code))

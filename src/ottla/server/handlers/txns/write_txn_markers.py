@@ -1,6 +1,6 @@
-"""WriteTxnMarkers (key 27): write the ends of transactions into partitions that this node leads.
+"""WriteTxnMarkers (key 27): write transaction markers to partitions that this node leads.
 
-Brokers that coordinate transactions send it, and admins who abort a transaction that hangs.
+It is sent by transaction coordinators, and by admin clients that abort a hanging transaction.
 
 v2 transaction version (KIP-890)
 """
@@ -31,7 +31,7 @@ Written = list[tuple[ProducerId, TopicPartition, Later[ApiError | None]]]
 
 @handles(WriteTxnMarkersRequest)
 def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -> Answer[WriteTxnMarkersResponse]:
-    """Markers are written in slices, and wait for their replicas all together: a slow partition holds up no other."""
+    """Write markers in slices, then wait for all replicas together: a slow partition delays no other."""
     written = context.runtime.slices.answer(_written(request, context.transactions.marker_writer))
     if isinstance(written, Sliced):
         return Sliced(_answer(written, context.runtime.slices), changes=True)
@@ -66,7 +66,7 @@ def _written(request: WriteTxnMarkersRequest, writer: MarkerWriter) -> Generator
 
 
 def _response(written: Written, errors: Sequence[ApiError | None]) -> Generator[None, None, WriteTxnMarkersResponse]:
-    """By producer, then by topic, as Kafka puts them."""
+    """Return the results by producer, then by topic, in Kafka's order."""
     results: dict[ProducerId, dict[str, list[PartitionResult]]] = {}
     for number, ((producer_id, where, _), error) in enumerate(zip(written, errors, strict=True), 1):
         code = error.code if error is not None else ErrorCode.NONE
