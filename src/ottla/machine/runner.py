@@ -34,7 +34,7 @@ from ottla.model.errors import ApiError
 CommandT = TypeVar("CommandT")
 RecordT = TypeVar("RecordT")
 Reply = Callable[[Any], None]
-_READY = -1  # the offset of replies that wait for no commit.
+_READY = -1  # the offset of replies that wait for no commit
 
 
 class Runner(Generic[CommandT, RecordT]):

@@ -1,1 +1,1 @@
-"""What a node tells about itself: log set-up."""
+"""Observability of a node: log set-up."""

@@ -30,7 +30,7 @@ class UpgradeAsked(NamedTuple):
 
 
 class Abandoned(NamedTuple):
-    """Nobody waits for the `Reply` to this token any more."""
+    """The sender of the request with this token does not wait for its `Reply` any more."""
 
     token: object
 

@@ -108,7 +108,7 @@ def unreachable(node: RaftState, event: events.Unreachable) -> None:
     state = node.state
     if isinstance(state, Prospective | Candidate):
         if event.node_id in node.voters and event.node_id not in state.granted:
-            state.rejected.add(event.node_id)  # This voter will send no vote: do not wait for it.
+            state.rejected.add(event.node_id)  # this voter will send no vote: do not wait for it
     elif isinstance(state, Follower) and event.node_id == node.leader_id:
         others = [voter.id for voter in node.voters.others(node.leader_id)]
         # The order rotates with the epoch, so that a voter that cannot win does not always stand first.

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 class Role(Enum):
     UNATTACHED = "unattached"  # knows no leader that it could follow
-    PROSPECTIVE = "prospective"  # asks whether it would be elected, without disturbing anybody (KIP-996)
+    PROSPECTIVE = "prospective"  # asks by pre-votes whether it would be elected, without disturbing a leader (KIP-996)
     CANDIDATE = "candidate"
     LEADER = "leader"
     FOLLOWER = "follower"
@@ -190,7 +190,7 @@ class Doubt:
         self.asked: dict[int, int] = {}  # voter → the number of the last request to it
         self.quarantine_until_ms = 0
         self.tell_ms: int | None = None  # when the operator is told (again) that this node waits
-        self._goal: OffsetAndEpoch | None = None  # what the leader of an epoch had committed
+        self._goal: OffsetAndEpoch | None = None  # the first high watermark that the leader of an epoch reported
 
     def has_reached(self, high_watermark: int, epoch: int, offset: int) -> bool:
         """Whether `offset`, which is on disk, covers the first high watermark that the leader of `epoch` reported."""

@@ -89,7 +89,7 @@ class BatchHeader(NamedTuple):
     producer_id: ProducerId
     producer_epoch: ProducerEpoch
     base_sequence: int
-    count: int  # type: ignore[assignment]  # Kafka's word for it; nobody counts a header's fields
+    count: int  # type: ignore[assignment]  # Kafka's word for it; `tuple.count` is not used
 
     @property
     def size_bytes(self) -> int:
