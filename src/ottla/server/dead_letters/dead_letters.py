@@ -129,7 +129,7 @@ class DeadLetters:
             check_topic_name(topic)
         except ApiError as error:
             return settled(error)
-        # A letter is larger than its record was.
+        # A letter is larger than its record, because of its headers.
         room = source.log.config.max_message_bytes + limits.DEAD_LETTER_PROVENANCE_BYTES
         wanted = new_topic(topic, settings, len(state.brokers))
         wanted = replace(wanted, configs=(*wanted.configs, ("max.message.bytes", str(room))))

@@ -1,1 +1,1 @@
-"""The event loop's kit: answers that come later, work in slices, worker threads, clocks, stalls."""
+"""The event loop's kit: answers that are ready later, work in slices, worker threads, clocks, stalls."""

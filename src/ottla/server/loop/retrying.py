@@ -35,13 +35,13 @@ def retrying(
 
 
 def growing_pauses(first_ms: int, longest_ms: int, count: int) -> Iterator[int]:
-    """Each pause is twice as long as the one before, up to `longest_ms`."""
+    """Yield `count` pauses, each twice as long as the one before, up to `longest_ms`."""
     for number in range(count):
         yield min(first_ms << number, longest_ms)
 
 
 def pauses_for(steady_ms: Callable[[], int], total_ms: int, pause_ms: float) -> Iterator[float]:
-    """Equal pauses, until `total_ms` have passed since this call."""
+    """Return equal pauses, until `total_ms` have passed since this call."""
     return _pauses_until(steady_ms, steady_ms() + total_ms, pause_ms)
 
 

@@ -17,11 +17,11 @@ log = logging.getLogger(__name__)
 class Stall(NamedTuple):
     """One callback that ran longer than the limit."""
 
-    name: str  # of the callback
+    name: str  # the callback's name
     place: str  # the code it was executing when the watchdog looked
     request: str | None  # the API, version, client and connection it worked for, if it was a request
     held_ms: float  # a lower bound of the duration
-    cpu_ms: float  # the CPU time of it; the rest was spent waiting for a disk or for a CPU
+    cpu_ms: float  # the CPU time; the rest was spent waiting for a disk or for a CPU
 
     def __str__(self) -> str:
         whose = "" if self.request is None else f", for {self.request}"

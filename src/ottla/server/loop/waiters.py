@@ -41,7 +41,8 @@ class Waiter:
         self.later = later
         self.keys = keys
         self.attempt = attempt
-        self.cost = 1 + len(keys) // limits.PARKED_KEYS_FREE  # of one attempt, relative to a waiter with few keys
+        # the cost of one attempt, relative to a waiter with few keys
+        self.cost = 1 + len(keys) // limits.PARKED_KEYS_FREE
         self.timer: Any = None  # None again once the waiter is removed
         self.trying = False
         self.hurried = False

@@ -26,7 +26,7 @@ from ottla.server.ports.os_file import Home, OsFile, storage_error
 
 _OPEN_FLAGS = os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
 _READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
-_NOBODY = 0  # no thread has this number
+_NOBODY = 0  # no thread has this id
 
 
 class OsDisk:
@@ -131,8 +131,8 @@ class OsDisk:
             replaced.abandon()
 
     def _move_file(self, old: str, new: str) -> OsFile | None:
-        """Let an open file follow the rename; return the file that it replaced, which the caller closes without our
-        lock.
+        """Let an open file follow the rename; return the file that it replaced, which the caller closes without the
+        disk's lock.
         """
         old_directory, _, old_name = old.rpartition("/")
         new_directory, _, new_name = new.rpartition("/")
@@ -241,7 +241,7 @@ class OsDisk:
 
 
 def _sync_file_system(fd: int) -> None:
-    """syncfs(2), which Python's os module lacks; elsewhere than on Linux the coarser sync(2)."""
+    """Call syncfs(2), which Python's os module lacks; on systems other than Linux, the coarser sync(2)."""
     import ctypes  # imported only when a node stops, to keep the start fast
 
     syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)

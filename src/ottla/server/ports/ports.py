@@ -1,4 +1,4 @@
-"""Ports: the outside world of a node: where disks, sockets, time, chance and threads come from."""
+"""Ports: the interfaces to the outside world of a node: disks, sockets, time, randomness and threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The network port: where listening sockets come from. `sim/world/net.py` has the simulated one."""
+"""The network port, which opens listening sockets. `sim/world/net.py` has the simulated one."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def lock_directory(path: str) -> Callable[[], None]:
 
 
 def is_in_use(path: str) -> bool:
-    """Whether a node uses this data directory now."""
+    """Return whether a node uses this data directory now."""
     place = os.path.realpath(path)
     if place in _locked:
         return True

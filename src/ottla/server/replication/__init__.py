@@ -1,1 +1,1 @@
-"""What a broker does as a follower, and as a leader for its followers."""
+"""Replication: fetching as a follower, and the leader's part for its followers."""

@@ -29,7 +29,7 @@ class Key(NamedTuple):
 
 
 class Position(NamedTuple):
-    """What the leader is told of a partition; its response depends on all of it."""
+    """The values that a fetch sends for a partition; the leader's response depends on all of them."""
 
     offset: int
     leader_epoch: int

@@ -46,7 +46,7 @@ def controller_names(settings: Config) -> tuple[str, ...]:
 
 
 def inter_broker_listener(settings: Config) -> str:
-    """The listener by which brokers talk to each other: as set, or else the one of the inter-broker protocol."""
+    """Return the name of the inter-broker listener: as set, or else the one of the inter-broker security protocol."""
     name = settings[INTER_BROKER_LISTENER_NAME]
     if name is not None:
         return name.upper()

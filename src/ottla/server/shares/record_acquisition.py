@@ -28,7 +28,9 @@ _PIECE_BYTES = 4 * limits.KIB
 
 
 class Taken(NamedTuple):
-    """What a member gets of one partition. Batches may contain records that were not acquired; consumers skip them."""
+    """The records of one partition for a member. Batches may contain records that were not acquired; consumers skip
+    them.
+    """
 
     acquired: list[AcquiredRange]
     records: FileSlice | bytes

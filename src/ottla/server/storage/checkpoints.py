@@ -74,9 +74,7 @@ class Checkpoints:
         return self._collection(directory, offsets, dict(directory.begun))
 
     def collect_high_watermarks(self, directory: DataDirectory) -> Collection | None:
-        """Collect the high watermarks if those of replicated partitions changed; without replication, it equals the log
-        end.
-        """
+        """Collect the high watermarks if those of replicated partitions changed; others equal the log end."""
         opened = list(self._partitions.opened_in(directory))
         replicated = {name: partition.high_watermark for name, partition in opened if not partition.alone}
         if replicated == self._replicated.get(directory.path, {}):

@@ -81,8 +81,8 @@ def settle_futures(directories: Sequence[DataDirectory]) -> None:
 def set_stray_aside(directory: DataDirectory, home: Directory) -> bool:
     """Rename the directory of a partition that was deleted or reassigned while this node was away.
 
-    Return whether it certainly was a partition of a known topic id, so that it may be removed. A directory that is not
-    a partition's is left alone.
+    Return whether the directory has a topic id, so that it certainly is stray and may be removed. A directory that is
+    not a partition's is left alone.
     """
     if not is_partition(home):
         log.warning("%s/%s is not the directory of a partition and is left alone", directory.path, home.path)

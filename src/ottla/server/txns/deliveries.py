@@ -32,8 +32,8 @@ from ottla.txns.machine import TransactionsMachine
 
 log = logging.getLogger(__name__)
 
-# With these errors the marker is not needed: the partition knows a later transaction of the producer, or has this one's
-# end from a later coordinator.
+# With these errors the marker is not needed: the partition knows a later transaction of the producer, or a later
+# coordinator has written this one's marker.
 _NEEDLESS = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
 

@@ -58,7 +58,7 @@ _COORDINATOR_ERRORS = (
 
 
 class Client(Enum):
-    """What a client expects of the gate, by the version of its request."""
+    """The kind of client, by the version of its request."""
 
     VERIFIES_WITHOUT_ABORTABLE = 0  # the client does not know TRANSACTION_ABORTABLE
     VERIFIES = 1
@@ -92,7 +92,8 @@ class TransactionGate:
         self._metadata = metadata
         self._coordinators = coordinators
         self._requests = requests
-        # By producer and partition: the questions under way, each a set of the partitions marked since it was asked.
+        # By producer and partition: the questions under way, each as the set of partitions that got a marker since
+        # then.
         self._asking: dict[tuple[int, TopicPartition], list[set[TopicPartition]]] = {}
 
     def admit_batches(

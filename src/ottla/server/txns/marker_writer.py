@@ -1,4 +1,4 @@
-"""MarkerWriter: appends the end of a transaction to a partition that this node leads."""
+"""MarkerWriter: appends transaction markers to partitions that this node leads."""
 
 from __future__ import annotations
 

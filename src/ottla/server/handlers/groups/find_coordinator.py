@@ -61,7 +61,7 @@ def _find(key: str, key_type: int, context: Context) -> Later[Coordinator]:
                 raise error
             return _answer(key, _place(coordinators.leader_of(key), context))
         except ApiError as refusal:
-            return _answer(key, _NOBODY, ApiError(refusal.code, ""))  # as Kafka: no message
+            return _answer(key, _NOBODY, ApiError(refusal.code, ""))  # without a message, as with Kafka
 
     return coordinators.ensure_topic().map(found)
 

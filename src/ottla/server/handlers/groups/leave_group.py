@@ -1,6 +1,6 @@
 """LeaveGroup (key 13): members leave a classic group at once instead of timing out.
 
-Up to v2 one member leaves, and its error is that of the whole answer   v3 many, by member id or by instance id
+up to v2 one member, whose error is that of the whole answer   v3 many, by member id or by instance id
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Vote (key 52): another controller asks for this one's vote. See `raft.election`."""
+"""Vote (key 52): another controller asks for the vote of this one. See `raft.election`."""
 
 from __future__ import annotations
 
