@@ -176,6 +176,24 @@ def test_a_request_that_fails_is_sent_again_until_it_is_settled() -> None:
     asyncio.run(test())
 
 
+def test_a_proposal_that_the_answer_leaves_out_is_sent_again() -> None:
+    async def test() -> None:
+        leading = Leading()
+        leading.shrink()
+
+        def forgetful(request: AlterPartitionRequest) -> AlterPartitionResponse:
+            return agree(request) if len(leading.asked) > 1 else AlterPartitionResponse(error_code=0, topics=[])
+
+        leading.channel.answer = forgetful
+        await caught_up(leading)
+        leading.changes.consider(leading.partition())
+        await eventually(lambda: len(leading.isr()) == 2)
+        assert len(leading.asked) == 2
+        await leading.close()
+
+    asyncio.run(test())
+
+
 def test_what_the_controller_refuses_ends_with_the_next_terms() -> None:
     async def test() -> None:
         leading = Leading()

@@ -139,13 +139,12 @@ class IsrChanges:
         if answer.error_code:
             log.info("AlterPartition was refused: %s", error_code(answer.error_code).name)
             return proposed
+        told = {Key(topic.topic_id, data.partition_index): data for topic in answer.topics for data in topic.partitions}
         again: dict[Key, tuple[Partition, Proposal]] = {}
-        for topic in answer.topics:
-            for data in topic.partitions:
-                key = Key(topic.topic_id, data.partition_index)
-                found = proposed.get(key)
-                if found is not None and self._is_pending(*found) and self._settle(found[0], data):
-                    again[key] = found
+        for key, (partition, proposal) in proposed.items():
+            data = told.get(key)  # a proposal that the answer leaves out is sent again, as Kafka's brokers do
+            if self._is_pending(partition, proposal) and (data is None or self._settle(partition, data)):
+                again[key] = partition, proposal
         return again
 
     def _settle(self, partition: Partition, data: _Answer) -> bool:
