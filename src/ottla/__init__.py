@@ -1,8 +1,8 @@
 """Ottla: a Kafka-compatible distributed log in Python.
 
 This module is the public API of the Python client: `from ottla import Producer, Consumer, ShareConsumer, Admin`. Each
-name is imported when it is first used, so `import ottla` costs next to nothing. Beside it there are `ottla.spark` (the
-Spark data source and the vocabulary of streams), `ottla.sql` (topics as tables of DuckDB) and the pytest plugin
+name is imported when it is first used, so `import ottla` costs next to nothing. There are also `ottla.spark` (the Spark
+data source and the vocabulary of streams), `ottla.sql` (topics as tables of DuckDB) and the pytest plugin
 `ottla.testing`. Every other module is internal and may change without notice.
 """
 

@@ -1,4 +1,6 @@
-"""Found by Spark itself: a top-level package whose name begins with `pyspark_`, and its `DefaultSource`."""
+"""The package by which Spark finds the data source: Spark imports top-level packages whose names begin with `pyspark_`
+and registers their `DefaultSource`.
+"""
 
 from ottla.spark.source import OttlaSource as DefaultSource
 

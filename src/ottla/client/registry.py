@@ -226,7 +226,7 @@ class SchemaRegistry:
             what = f"{reference.name} (version {reference.version} of {reference.subject})"
             raise InvalidSchema(f"it refers to {what}, which the registry does not have") from error
 
-    # --- asking ---
+    # --- requests ---
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         failure: Exception | None = None
@@ -261,7 +261,7 @@ class SchemaRegistry:
             raise RegistryError(status, said.get("error_code", 0), said.get("message", reason))
         return decoded
 
-    # --- what a simulation does in another way ---
+    # --- replaced in simulations ---
 
     def _exchange(self, url: str, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes]:
         """Send one request over HTTP; return status, reason and body of the answer (at most one byte more than the

@@ -1,6 +1,6 @@
 """`python -m ottla.registry`: the registry that `ottla up` starts beside its node.
 
-Standard output gets one line: `ready URL`, or `failed` and why. `ottla registry` is the command for people.
+It prints one line to standard output: `ready URL`, or `failed` and why. Users start a registry with `ottla registry`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The REST API of the registry as an ASGI application: Confluent's paths, answers, codes and media types.
 
-What a client accepts decides the media type of the answer: any of Confluent's two, or plain JSON; the first if it does
-not care, 406 if it wants something else. Bodies are taken in all three (and as `application/octet-stream`).
+The request's `Accept` header decides the media type of the answer: one of Confluent's two, or plain JSON; the first if
+there is no preference, 406 if it accepts none of them. Bodies are accepted in all three (and as
+`application/octet-stream`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _ALWAYS = {
 
 
 def build(store: RegistryStorePort) -> ASGIApp:
-    """The application over a store."""
+    """Return the application over a store."""
     table.load()
     return _App(store)
 

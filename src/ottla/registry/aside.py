@@ -1,14 +1,14 @@
-"""Work on schemas beside the event loop: parsing and comparing what strangers send may take seconds.
+"""Runs work on schemas in threads: parsing and comparing schemas from requests may take seconds.
 
 Rules:
-- Work in a thread reads the state, which only the loop changes: so the state stands still while anything is under way.
-  A change waits for what has begun, and what has not begun waits for the change.
-- Work begins when a thread is free for it, not before. So a change waits for as many pieces of work as there are
-  threads (`limits.SCHEMA_THREADS_MAX`), however many wait their turn.
-- What waits has its turn in the order in which it came.
-- What is answered without parsing anything is answered in the loop and waits for neither.
-- A request that is given up does not end its thread: the state stands still until that has ended by itself. How long
-  that may take is bounded by the bounds of the work (`model/limits/`).
+- Work in a thread reads the state, which only the event loop changes: so the state must not change while any work runs.
+  A change waits for the work that has begun, and work that has not begun waits for the change.
+- Work begins when a thread is free for it, not before. So a change waits for at most as many pieces of work as there
+  are threads (`limits.SCHEMA_THREADS_MAX`), however many are queued.
+- Queued work begins in order of arrival.
+- A request that parses nothing is answered in the loop and waits for neither.
+- A cancelled request does not end its thread: the state stays unchanged until the thread has ended by itself. The
+  limits of the work bound how long that may take (`model/limits/`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Aside:
-    """Threads, and the state's turns."""
+    """The threads, and the exclusion of work and changes of the state."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(limits.SCHEMA_THREADS_MAX, thread_name_prefix="schemas")
@@ -33,7 +33,7 @@ class Aside:
         self._inside = 0
         self._empty = asyncio.Event()
         self._empty.set()
-        self._changes = 0  # that wait, or are being made
+        self._changes = 0  # number of changes that wait or are in progress
         self._open = asyncio.Event()
         self._open.set()
 
@@ -41,7 +41,7 @@ class Aside:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """The result of work that reads the state."""
+        """Run work that reads the state in a thread, and return its result."""
         await self._free.acquire()
         try:
             while not self._open.is_set():
@@ -53,7 +53,7 @@ class Aside:
         self._inside += 1
         self._empty.clear()
         under_way.add_done_callback(self._leave)
-        return await asyncio.shield(under_way)  # a thread cannot be called back
+        return await asyncio.shield(under_way)  # a thread cannot be cancelled
 
     def _leave(self, _: asyncio.Future[Any]) -> None:
         self._free.release()
@@ -63,7 +63,7 @@ class Aside:
 
     @contextlib.asynccontextmanager
     async def change(self) -> AsyncIterator[None]:
-        """Nothing reads the state in a thread inside this block."""
+        """Exclude work in threads from the state inside this block."""
         self._changes += 1
         self._open.clear()
         try:

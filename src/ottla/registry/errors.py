@@ -1,4 +1,4 @@
-"""Errors as the REST API tells them: `{"error_code": …, "message": …}`, with Confluent's codes."""
+"""Errors in the form of the REST API: `{"error_code": …, "message": …}`, with Confluent's codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.web.answers import error_answer
 
 
 class BadRequest(Exception):
-    """A request that is none: no such path, no such method, not JSON, not of the form it should have."""
+    """An invalid request: unknown path or method, not JSON, or not of the required form."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -18,12 +18,12 @@ class BadRequest(Exception):
         self.message = message
 
 
-# What may come of a request besides an answer.
+# The exceptions that become an error answer.
 EXPECTED = (BadRequest, RegistryRefusal, NotLeader, Unavailable, ForwardFailed)
 
 
 def answer_of(error: Exception, media_type: str) -> Response:
-    """The answer that tells of an expected error."""
+    """Return the answer for an expected error."""
     match error:
         case BadRequest():
             return error_answer(error.code, error.message, media_type=media_type)

@@ -1,11 +1,11 @@
-"""What an instance that does not lead does with a change: it hands it to the one that does.
+"""Forwarding: an instance that does not lead sends a change to the leader.
 
 Rules:
-- The group says who should lead, and anybody who may join a group can say so. So nothing is sent to an address that has
-  not been announced in the registry's own topic as the leader's, by whoever wrote there (`LeaderEntry`), unless this
-  instance was told to trust it (`peers`). A leader announces itself as soon as it is elected (see `store`).
-- What surely did not arrive is repeated; what may have arrived is repeated only where that does no harm, which is
-  everywhere but with DELETE (its second answer would be that there is nothing to delete).
+- The group names the leader, and any client that may join the group can influence that. So nothing is sent to an
+  address that was not announced as the leader's in the registry's own topic (`LeaderEntry`), unless this instance was
+  configured to trust it (`peers`). A leader announces itself as soon as it is elected (see `store`).
+- A request that surely did not arrive is repeated; one that may have arrived is repeated only if that does no harm,
+  which is true for all but DELETE (its second answer would be that there is nothing to delete).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_UNSETTLED = (50003, 50004)  # what an instance answers that is not, or not yet, the leader
+_UNSETTLED = (50003, 50004)  # the error codes of an instance that is not, or not yet, the leader
 
 
 class Following:
-    """Requests on their way to the leader. `is_announced` says whether the topic knows an address as the leader's."""
+    """Forwards requests to the leader. `is_announced` returns whether the topic has an address as the leader's."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Following:
         self._forwarding = RegistryForwarding()
 
     async def forward(self, request: Request) -> ForwardedReply:
-        """The leader's answer. Raises ForwardFailed, NotLeader(None)."""
+        """Return the leader's answer. Raises ForwardFailed, NotLeader(None)."""
         if FORWARD_HEADER.lower() in request.headers:
             raise ForwardFailed("this instance is not the leader either")
         query = request.scope["query_string"].decode("ascii")
@@ -70,7 +70,7 @@ class Following:
             raise ForwardFailed(str(strange)) from None
 
     def _why(self) -> str:
-        """No leader answered in time: because none that is known as one was named?"""
+        """Return why no leader answered in time: none answered, or the elected one has not announced itself."""
         leader = self._election.verdict.leader
         if leader is None or self._may_ask(leader.url):
             return "no leader answered in time"
@@ -80,7 +80,7 @@ class Following:
         return self._is_announced(url) or url in self._peers
 
     async def _ask(self, call: ForwardedCall) -> ForwardedReply:
-        """Ask whoever leads, and again while that is being found out."""
+        """Send the request to the leader, and again while the leader is not settled."""
         tries = 0
         while True:
             verdict = self._election.verdict

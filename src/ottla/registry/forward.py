@@ -1,10 +1,10 @@
 """One request to another registry, over HTTP.
 
 Rules:
-- A forwarded request says so (`X-Forward`), and whoever gets one and is not the leader refuses it: no circles.
-- Who is asked is decided elsewhere (`following`). Even so, little is believed of the answer: its length and its time
-  are bounded, redirects are not followed, and only JSON is passed on.
-- Credentials of the client are not sent: a registry has no use for them, and whoever else answers must not have them.
+- A forwarded request is marked (`X-Forward`), and an instance that gets one and is not the leader refuses it: no loops.
+- `following` chooses the target. Even so, the answer is not trusted: its length and its time are bounded, redirects are
+  not followed, and only JSON is passed on.
+- Credentials of the client are not sent: a registry does not need them, and no other server must get them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _JSON = ("application/json", "application/vnd.schemaregistry.v1+json", "applicat
 
 
 class ForwardedCall(NamedTuple):
-    """A request as it came."""
+    """A request to forward."""
 
     method: str
     target: str
@@ -35,7 +35,7 @@ class ForwardedCall(NamedTuple):
 
 
 class ForwardedReply(NamedTuple):
-    """An answer as it is given back."""
+    """The answer of the other registry."""
 
     status: int
     content_type: str
@@ -51,17 +51,17 @@ class NotForwarded(Exception):
 
 
 class StrangeAnswer(Exception):
-    """What came back is not what a registry answers: asking again would not help."""
+    """The answer is not one of a registry: a retry would not help."""
 
 
 class RegistryForwarding:
-    """Calls to other registries, so many at a time."""
+    """Sends requests to other registries, a bounded number at a time."""
 
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(limits.FORWARDED_REQUESTS_MAX)
 
     async def send(self, url: str, call: ForwardedCall, timeout_s: float) -> ForwardedReply:
-        """Raises NotForwarded and StrangeAnswer."""
+        """Send a request and return the answer. Raises NotForwarded and StrangeAnswer."""
         async with self._turns:
             reader, writer = await _connect(url, timeout_s)
             try:
@@ -84,7 +84,7 @@ async def _connect(url: str, timeout_s: float) -> tuple[asyncio.StreamReader, as
     try:
         async with asyncio.timeout(min(_CONNECT_TIMEOUT_S, timeout_s)):
             return await asyncio.open_connection(to.hostname, port, ssl=True if secure else None, limit=_READ_BYTES)
-    except OSError as error:  # a timeout is one
+    except OSError as error:  # a timeout is an OSError
         raise NotForwarded(f"{url} cannot be reached: {error}", maybe_applied=False) from None
 
 

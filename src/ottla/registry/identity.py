@@ -1,8 +1,8 @@
-"""Who is who among registries: the JSON that members of the election group exchange.
+"""The JSON that members of the election group exchange: their addresses, and the elected leader.
 
 Metadata and assignment are spelled as Confluent's registry and Karapace spell them (group protocol type `sr`, protocol
-`v0`), so that instances of all three could sit in one group. Anybody may be in a group, so nothing of it is believed
-that could not be an address: what is none counts as not said.
+`v0`), so that instances of all three could be in one group. Any client may join a group, so the contents are validated:
+anything that is not a valid address is ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOST_CHARS_MAX = 255
 
 
 class RegistryIdentity(NamedTuple):
-    """Where an instance is reached by the others."""
+    """The address at which other instances reach an instance."""
 
     host: str
     port: int
@@ -38,7 +38,7 @@ class RegistryIdentity(NamedTuple):
 
 
 class Elected(NamedTuple):
-    """What the group decided: the member that writes, None if none can; or why nothing could be decided."""
+    """The result of an election: the member that writes, None if there is none; or that it failed."""
 
     member_id: str | None
     identity: RegistryIdentity | None
@@ -46,7 +46,9 @@ class Elected(NamedTuple):
 
 
 def client_id_of(identity: RegistryIdentity) -> str:
-    """What brokers know an instance by: the one thing they tell of a member while its group has not settled."""
+    """Return the client id of an instance: the only thing that DescribeGroups returns of a member while its group
+    rebalances.
+    """
     return f"ottla-registry-{identity.host}:{identity.port}"
 
 
@@ -55,7 +57,7 @@ def write_identity(identity: RegistryIdentity) -> bytes:
 
 
 def read_identity(blob: bytes) -> RegistryIdentity | None:
-    """None when it is not an identity."""
+    """Read an identity; None if it is invalid."""
     try:
         return _identity(_content(blob))
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -85,7 +87,7 @@ def read_elected(blob: bytes) -> Elected:
 
 
 def choose(members: Mapping[str, RegistryIdentity | None], present: str | None) -> Elected:
-    """Who writes: the `present` writer if it is still there, else the eligible member with the smallest URL."""
+    """Choose the writer: the `present` one if it is still a member, else the eligible member with the smallest URL."""
     known = {member_id: each for member_id, each in members.items() if each is not None}
     urls = [each.url for each in known.values()]
     if len(urls) != len(frozenset(urls)):

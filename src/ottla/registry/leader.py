@@ -1,14 +1,14 @@
 """Which of several registries writes: an election through the group protocol of the log itself.
 
-    start --look--> (nobody else there: this one writes meanwhile) --join, sync--> member --heartbeats--> …
+    start --look--> (alone in the group: this one writes meanwhile) --join, sync--> member --heartbeats--> …
     member --REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID, `again`--> joining, with the last verdict in force
 
 Rules:
-- The group only says who *should* write. That no two ever do is the business of the transactional id (see `writer`), so
-  a verdict may be old or provisional without harm: whoever acts on it is fenced, and asks `again`.
-- Before the first join the group is looked at. If no other instance is in it (or only what an earlier life of this one
-  left there), this one is provisionally the leader: nobody waits for the group's initial delay, or for the session of
-  a killed process to end. If it has decided on another one, that one is the leader.
+- The group only decides which instance *should* write. The transactional id ensures that no two ever do (see `writer`),
+  so an old or provisional verdict does no harm: an instance that acts on it is fenced, and calls `again`.
+- Before the first join the group is described. If no other instance is in it (or only the former member of this very
+  instance), this one is provisionally the leader: it waits neither for the group's initial delay nor for the session
+  of a killed process to end. If the group has elected another one, that one is the leader.
 - Between generations the last verdict stays in force.
 """
 
@@ -43,19 +43,19 @@ from ottla.wire.messages.groups.sync_group import SyncGroupRequest, SyncGroupRes
 
 log = logging.getLogger(__name__)
 
-_JOIN_GRACE_MS = 5_000  # what the network may add to the time that the others have for joining
+_JOIN_GRACE_MS = 5_000  # network delay, on top of the time that the other members have for joining
 _NO_GENERATION = -1
 _OVER = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
 _STABLE = "Stable"
 
 
 class ElectionRefused(Exception):
-    """The group will never take this member: another try would be refused as well. It has been logged."""
+    """The group will never accept this member: a retry would be refused as well. The reason has been logged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionOptions:
-    """How the group is called, and how soon a silent member is given up (brokers want 6 s at least by default)."""
+    """The group id, and how soon a silent member is removed (brokers require at least 6 s by default)."""
 
     group_id: str = "schema-registry"
     session_timeout_ms: int = 6_000
@@ -67,7 +67,7 @@ class ElectionOptions:
 
 
 class Verdict(NamedTuple):
-    """Who leads: nobody known (None), this instance, or another; `number` grows with each decision of the group."""
+    """The leader: unknown (None), this instance, or another; `number` grows with each decision of the group."""
 
     number: int
     leader: RegistryIdentity | None
@@ -75,7 +75,7 @@ class Verdict(NamedTuple):
 
 
 class RegistryElection:
-    """One member of the election group. `verdict` is what it last heard, `changed` tells of the next one."""
+    """One member of the election group. `verdict` is its last result, `changed` waits for the next one."""
 
     def __init__(self, cluster: Cluster, identity: RegistryIdentity, options: ElectionOptions) -> None:
         self.identity = identity
@@ -99,7 +99,7 @@ class RegistryElection:
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])
-        self._coordinator.close()  # a join that waits for others would hold up the farewell behind it
+        self._coordinator.close()  # LeaveGroup would wait behind a JoinGroup that waits for others
         if self._member_id:
             try:
                 async with asyncio.timeout(self._options.heartbeat_interval_ms / 1000):
@@ -109,17 +109,17 @@ class RegistryElection:
         self._coordinator.close()
 
     def again(self) -> None:
-        """The last verdict proved wrong: ask the group."""
+        """Ask the group again, because the last verdict proved wrong."""
         self._rejoin.set()
 
     async def changed(self, since: int) -> Verdict:
-        """The first verdict with a higher number."""
+        """Wait for the first verdict with a higher number."""
         async with self._news:
             await self._news.wait_for(lambda: self.verdict.number > since)
             return self.verdict
 
     async def refused(self) -> NoReturn:
-        """Raises ElectionRefused if that ever happens."""
+        """Wait until the group refuses this member for good, and raise ElectionRefused."""
         await self._refused.wait()
         raise ElectionRefused(self._refusal)
 
@@ -136,7 +136,7 @@ class RegistryElection:
                 if await self._join():
                     tries = 0
                     await self._stay()
-            except Exception as error:  # whatever it is: who left for good would never hear of a leader
+            except Exception as error:  # the member must go on after any error, or it would never learn of a leader
                 if isinstance(error, ApiError) and error.code == ErrorCode.INVALID_SESSION_TIMEOUT:
                     self._refuse()
                     return
@@ -163,7 +163,7 @@ class RegistryElection:
             log.info("the leader is %s%s", leader.url if leader else "unknown", " (this instance)" if is_self else "")
 
     async def _look(self) -> None:
-        """What the group decided before this instance came, or whether it is alone."""
+        """Find out whether the group has elected a leader already, or whether this instance is alone."""
         group_id = self._options.group_id
         answer = await call_once(
             self._cluster,
@@ -189,7 +189,7 @@ class RegistryElection:
                 await self._decide(elected.identity, is_self=False)
 
     async def _join(self) -> bool:
-        """Join and sync; False when it has to be done again."""
+        """Join and sync; return False if it has to be done again."""
         joined = await self._send_join()
         if error_code(joined.error_code) == ErrorCode.MEMBER_ID_REQUIRED:
             self._member_id = joined.member_id
@@ -246,7 +246,7 @@ class RegistryElection:
         )
 
     async def _stay(self) -> None:
-        """Heartbeats, until the group wants to be joined again."""
+        """Send heartbeats until the member has to join again."""
         while not await self._is_asked_again():
             answer = await self._coordinator.call(
                 HeartbeatRequest(
@@ -276,7 +276,7 @@ class RegistryElection:
         await self._coordinator.call(request, LeaveGroupResponse, error_of=lambda each: each.error_code)
 
     def _is_over(self, code: ErrorCode) -> bool:
-        """Whether an answer says that this generation, or the membership, has ended."""
+        """Return whether an error code says that this generation, or the membership, has ended."""
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._member_id, self._generation = "", _NO_GENERATION
         return code in _OVER

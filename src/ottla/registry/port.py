@@ -1,11 +1,11 @@
-"""What the REST API needs of whatever keeps the registry's records: a topic, or (in tests) a list.
+"""The interface between the REST API and the store of the registry's records: a topic, or (in tests) a list.
 
-Rules for who implements it:
-- `submit` calls are taken one at a time: decide → write → apply → reply, and the next one decides on what that left.
-- What is written is durable before the reply; if it is not known whether it is, `Unavailable`, and nothing is applied
-  until the log has told.
-- Only one instance writes. The others raise NotLeader, and `forward` hands the request, whole, to the one that does,
-  and returns when this instance has read what came of it.
+Rules for implementations:
+- `submit` calls are handled one at a time: decide → write → apply → reply, and the next one decides on the new state.
+- Records are durable before the reply; if that is not known, `Unavailable` is raised, and nothing is applied until the
+  log has been read.
+- Only one instance writes. The others raise NotLeader, and `forward` sends the whole request to the leader, and returns
+  when this instance has read the result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class NotLeader(Exception):
-    """Another instance writes; `url` is where, None while nobody is elected."""
+    """Another instance writes; `url` is its address, None while no leader is elected."""
 
     def __init__(self, url: str | None) -> None:
         super().__init__("another instance of the registry is the leader" if url else "no leader is known")
@@ -33,7 +33,7 @@ class NotLeader(Exception):
 
 
 class Unavailable(Exception):
-    """The topic cannot be written or read. `timed_out` tells 50002 (not in time) from 50001 (not at all)."""
+    """The topic cannot be written or read. `timed_out` distinguishes 50002 (not in time) from 50001 (not at all)."""
 
     def __init__(self, message: str, timed_out: bool = False) -> None:
         super().__init__(message)
@@ -41,12 +41,12 @@ class Unavailable(Exception):
 
 
 class ForwardFailed(Exception):
-    """The leader could not be asked, or not understood (50003)."""
+    """The leader could not be reached, or its answer not understood (50003)."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What an instance says of itself."""
+    """Facts about an instance."""
 
     cluster_id: str
     group_id: str = "schema-registry"
@@ -55,24 +55,26 @@ class About:
 
 
 class RegistryStorePort(Protocol):
-    """Where the registry's records are."""
+    """The store of the registry's records."""
 
     @property
     def state(self) -> RegistryMachine:
-        """What has been read so far, for reading."""
+        """The state that has been read so far."""
         ...
 
     async def aside(self, work: Callable[[RegistryMachine], T]) -> T:
-        """The result of work that may take long, done where it holds nobody up; the state stands still meanwhile."""
+        """Run work that may take long without holding up requests, and return its result; the state does not change
+        meanwhile.
+        """
         ...
 
     @property
     def about(self) -> About: ...
 
     async def submit(self, command: RegistryCommand) -> Any:
-        """Have the machine decide and make it so. Raises Refused, NotLeader, Unavailable."""
+        """Let the machine decide, and write its records. Raises RegistryRefusal, NotLeader, Unavailable."""
         ...
 
     async def forward(self, request: Request) -> Response:
-        """Let the leader answer. Raises ForwardFailed, NotLeader(None)."""
+        """Return the leader's answer to the request. Raises ForwardFailed, NotLeader(None)."""
         ...

@@ -1,9 +1,9 @@
-"""An instance of the registry as a process of its own, until a signal ends it, or its parent's end.
+"""An instance of the registry as a process of its own, which runs until a signal, or until its parent ends.
 
 Rules:
-- `with_parent`: the process ends when its standard input does, and on Linux at the latest with the kernel's help, so
-  that a killed `ottla up` leaves nothing behind.
-- What keeps it from starting (the port is taken, the topic is not fit) is an exception for the caller to report.
+- `with_parent`: the process ends when its standard input does, and on Linux at the latest by the kernel's parent-death
+  signal, so that a killed `ottla up` leaves nothing behind.
+- A reason why it cannot start (the port is taken, the topic is unsuitable) is an exception for the caller to report.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ async def _serve(options: ServiceOptions, on_ready: Callable[[Service], None], w
 
 
 def _read_on(ended: asyncio.Event) -> None:
-    """Nobody writes to the standard input: that it can be read means that it has ended."""
+    """Read and discard standard input; set the event when it has ended."""
     if not os.read(sys.stdin.fileno(), 1024):
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
         ended.set()

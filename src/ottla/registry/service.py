@@ -1,7 +1,7 @@
-"""One instance of the registry: HTTP in front, the topic behind, a place in the election.
+"""One instance of the registry: an HTTP server, a store over the topic, a member of the election group.
 
-HTTP is served from the start. Until the topic has been read, and while a broker that is needed cannot be reached,
-requests are answered with Confluent's 5xx codes; nobody has to restart anything.
+HTTP is served from the start. Until the topic has been read, and while a required broker cannot be reached, requests
+are answered with Confluent's 5xx codes; no restart is necessary.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _EVERYWHERE = ("", "0.0.0.0", "::")
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """Where the log is, where to listen, and what the others are told (`advertised`: the same address unless given)."""
+    """The cluster, the address to listen on, and the address that other instances use (`advertised`; default: the
+    same).
+    """
 
     bootstrap: str
     host: str = "127.0.0.1"
@@ -35,7 +37,7 @@ class ServiceOptions:
 
 
 class Service:
-    """`start` returns when the port is open (`url`), `loaded` when the schemas have been read."""
+    """An instance: `start` returns when the port is open (`url`), `loaded` when the schemas have been read."""
 
     def __init__(self, options: ServiceOptions) -> None:
         self._options = options
@@ -50,7 +52,7 @@ class Service:
         return self._parts.election.verdict.is_self
 
     async def start(self) -> None:
-        # The web is imported when it is needed: who only names the service's options should not wait for it.
+        # The web modules are imported when needed: importing this module for its options should be fast.
         from ottla.registry.app import build
         from ottla.web.serving import WebServer, listen
 
@@ -70,11 +72,11 @@ class Service:
         await self._parts.store.loaded()
 
     async def refused(self) -> NoReturn:
-        """Raises ElectionRefused when the group will never take this instance."""
+        """Wait until the group refuses this instance for good, and raise ElectionRefused."""
         await self._parts.election.refused()
 
     async def stop(self) -> None:
-        """Answer what was asked, leave the group, go."""
+        """Finish the requests in progress, leave the group, and stop."""
         if self._running is not None:
             await self._running.web.stop()
             await self._running.election.stop()
@@ -88,7 +90,7 @@ class Service:
 
 
 class _Running(NamedTuple):
-    """What a started service consists of."""
+    """The parts of a started service."""
 
     cluster: Cluster
     election: RegistryElection

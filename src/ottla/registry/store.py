@@ -1,16 +1,17 @@
-"""The registry's records in the topic `_schemas`: read by every instance, written by the one that leads.
+"""The registry's records in the topic `_schemas`: read by every instance, written by the leader.
 
 Rules:
 - State comes from the log alone: the leader too applies its own records when it reads them back.
-- The leader decides on a state that holds everything in the log: it takes the transactional id (which ends and fences
-  every earlier writer), reads to the end, and from then on each change is written, committed and read before the next
-  is decided. When the log has to be read anew (see `tail`), the id is taken anew, too, and nothing is decided before
-  the end is reached; what is asked meanwhile is answered from what was known before.
-- After any failed write nobody knows by the error alone whether it is in the log. So the log is asked: the id is taken
-  anew (or somebody else has), the end is read, and either the very records are there (the change is made, and
-  answered), or they never will be, and the change is decided afresh here or by whoever leads now.
-- Who leads says so in the log, as soon as it is elected: the others hand changes to nobody else (see `following`).
-- A follower that forwarded a change answers when it has read the log up to where it ended then.
+- The leader decides on a state that includes everything in the log: it takes over the transactional id (which ends the
+  transactions of every earlier writer and fences it), reads to the end, and from then on each change is written,
+  committed and read before the next is decided. When the log has to be read anew (see `tail`), the id is taken anew,
+  too, and nothing is decided before the end is reached; lookups meanwhile use the former state.
+- After any failed write the error alone does not tell whether the records are in the log. So the log is read: the id is
+  taken anew (or another instance has), the end is read, and either the very records are there (the change is made, and
+  answered), or they never will be, and the change is decided again here or by the new leader.
+- The leader announces itself in the log, as soon as it is elected: the others forward changes to no other address (see
+  `following`).
+- A follower that forwarded a change answers when it has read the log up to its end at that time.
 """
 
 from __future__ import annotations
@@ -48,22 +49,22 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_RECHECK_S = 2.0  # how soon a topic that was refused is looked at again
-_TAKE_AGAIN_S_MAX = 60.0  # how soon a leader that could not take the id tries it unasked
+_RECHECK_S = 2.0  # how soon an unsuitable topic is checked again
+_TAKE_AGAIN_S_MAX = 60.0  # the longest pause before a leader that could not take the id tries again
 
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """Where the records are, and how long a request may take."""
+    """The topic, and how long a request may take."""
 
     topic: str = "_schemas"
     replication_factor: int = 3
     timeout_ms: int = 10_000
-    peers: tuple[str, ...] = ()  # URLs to which changes may be handed without having been announced in the topic
+    peers: tuple[str, ...] = ()  # URLs to which changes may be forwarded without an announcement in the topic
 
 
 class _Written:
-    """Records that may or may not be in the log, from `offset` on; looked for among those that are read."""
+    """Records that may or may not be in the log, from `offset` on; compared with the records that are read."""
 
     def __init__(self, records: Sequence[RegistryRecord], offset: int) -> None:
         self.is_there = False
@@ -77,13 +78,13 @@ class _Written:
             self.is_there = list(self._last) == self._wanted
 
     def forget(self) -> None:
-        """The log is read anew: what was seen in it may have been cut off."""
+        """Start again, because the log is read anew: records seen in it may have been truncated."""
         self.is_there = False
         self._last.clear()
 
 
 class TopicStore:
-    """The `Store` of a running instance."""
+    """The `RegistryStorePort` of a running instance."""
 
     def __init__(self, cluster: Cluster, election: RegistryElection, group_id: str, options: StoreOptions) -> None:
         self._cluster = cluster
@@ -92,19 +93,19 @@ class TopicStore:
         self._options = options
         self._transactional_id = f"{group_id}-{options.topic}"
         self._aside = Aside()
-        self._guard = threading.Lock()  # of what the threads of `aside` remember
-        self._applied = 0  # counts records, to tell whether anything has changed
+        self._guard = threading.Lock()  # for the caches that the threads of `aside` share
+        self._applied = 0  # counts records, to detect changes
         self._tail = Tail(cluster, options.topic, self._begin, self._apply, self._aside.change)
         self._following = Following(
             election, self._is_announced, options.peers, options.timeout_ms, cluster.options.backoff_ms
         )
         self._lock = asyncio.Lock()
         self._writer: RegistryWriter | None = None
-        self._writer_reading = 0  # the reading of the log whose end was reached when the writer took the id
-        self._void = 0  # the verdict that made this instance write last, and was proved wrong
+        self._writer_reading = 0  # the number of the reading (`Tail.reading`) in which the writer took the id
+        self._void = 0  # number of the last verdict for this instance that was proved wrong
         self._pending: _Written | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._looked = asyncio.Event()  # the topic was read, or refused
+        self._looked = asyncio.Event()  # the topic was read, or found unsuitable
         self._trouble = "the registry is still reading its topic"
 
     # --- life ---------------------------------------------------------------------------------------------------
@@ -122,13 +123,13 @@ class TopicStore:
         self._aside.close()
 
     async def loaded(self) -> None:
-        """Until everything was read once. Raises WrongTopic when the topic is not fit for a registry."""
+        """Wait until the log was read once. Raises WrongTopic if the topic is unsuitable for a registry."""
         await self._looked.wait()
         if self._tail.state is None:
             raise WrongTopic(self._trouble)
 
     async def _load(self) -> None:
-        """Find or make the topic and read it, however long that takes."""
+        """Find or create the topic and read it, however long that takes."""
         tries, reading = 0, False
         while True:
             try:
@@ -189,14 +190,16 @@ class TopicStore:
                     result = await self.aside(partial(RegistryMachine.decide, command=command, now_ms=now_ms))
                     if not result.records:
                         return result.reply
-                    # What was decided holds if nothing has changed meanwhile.
+                    # A decision is valid if nothing has changed meanwhile.
                     if self._knows_all and applied == self._applied and await self._write(result.records):
                         return result.reply
         except TimeoutError:
             raise Unavailable("the operation timed out", timed_out=True) from None
 
     async def _lead_when_elected(self) -> None:
-        """Whoever is elected takes the id without being asked: what others hand on goes to who has announced itself."""
+        """Take the transactional id as soon as this instance is elected: followers forward changes only to an
+        announced leader.
+        """
         tries = 0
         while True:
             verdict = self._election.verdict
@@ -208,14 +211,14 @@ class TopicStore:
                     await self._lead()
                 tries = 0
                 await self._election.changed(verdict.number)
-            except Exception as error:  # whatever it is: who gives up would never be announced
+            except Exception as error:  # the task must go on after any error, or the leader would never be announced
                 tries += 1
                 is_defect = not isinstance(error, NotLeader | Unavailable | TimeoutError)
                 log.info("%s is not written yet: %s", self._options.topic, error, exc_info=is_defect)
                 await asyncio.sleep(min(self._cluster.options.backoff_ms(tries) / 1000 * tries, _TAKE_AGAIN_S_MAX))
 
     async def _lead(self) -> None:
-        """Returns when this instance is the one that writes and knows everything that was written."""
+        """Make sure that this instance is the writer and has read everything that was written."""
         if self._tail.state is None:
             raise Unavailable(self._trouble)
         while True:
@@ -236,7 +239,9 @@ class TopicStore:
 
     @property
     def _knows_all(self) -> bool:
-        """Whether the state is what the writer found at the end of the log, and what it wrote since."""
+        """Whether the state includes all that was in the log when the writer took the id, and all
+        that it wrote since.
+        """
         return self._tail.is_current and self._tail.reading == self._writer_reading
 
     async def _wait_for_leader(self, number: int) -> None:
@@ -247,7 +252,7 @@ class TopicStore:
             raise NotLeader(None) from None
 
     async def _take(self, number: int) -> None:
-        """Take the transactional id, read to the end, and say who has it."""
+        """Take the transactional id, read to the end, and announce this instance in the log."""
         options = self._options
         writer = RegistryWriter(self._cluster, options.topic, self._transactional_id, options.timeout_ms)
         try:
@@ -270,7 +275,7 @@ class TopicStore:
             self._writer, self._writer_reading = writer, self._tail.reading
 
     async def _write(self, records: Sequence[RegistryRecord]) -> bool:
-        """Write and read back. False: it is sure that nothing was written, and another decision is needed."""
+        """Write and read back. Return False if nothing was written for sure, and another decision is needed."""
         assert self._writer is not None
         number = self._election.verdict.number
         position = self._tail.position
@@ -291,14 +296,16 @@ class TopicStore:
             await self._settle(error)
             return pending.is_there
         except BaseException:
-            # Given up in between: what became of it is found out before the next decision.
+            # Cancelled in between: the outcome is found out before the next decision.
             await self._drop_writer()
             raise
         finally:
             self._pending = None
 
     async def _settle(self, cause: Exception) -> None:
-        """Read what became of a write: ended by taking the id anew, or by whoever took it and now leads."""
+        """Find out the outcome of a write: by taking the id anew, or by reading to the end if
+        another instance leads.
+        """
         try:
             await self._lead()
         except NotLeader:
@@ -308,7 +315,7 @@ class TopicStore:
                 raise Unavailable(f"{self._options.topic} cannot be read: {cause}") from cause
 
     def _distrust(self, number: int) -> None:
-        """Another one writes, whatever the group said last."""
+        """Mark the verdict as wrong, because another instance writes, and ask the group again."""
         self._void = max(self._void, number)
         self._election.again()
 

@@ -1,20 +1,19 @@
-"""The registry's topic as it is read: from the first record to the last, and on from there for ever.
+"""Reads the registry's topic: from the first record to the last, and on from there for ever.
 
 Rules:
-- Only what is committed is applied; a transaction that was aborted never happened.
-- `position` is behind everything that was applied or skipped (markers, aborted records), so that to have reached an
-  offset means to know everything before it.
-- `state` always holds a whole log. The log is read anew from its start when it is another one (deleted and made again),
-  when it lost its end or its beginning (a fetch says so, or it ends before what was read), and when a record could not
-  be applied. The new state is built aside and takes
-  the place of the old one when it holds all that was committed when this reading began. Until then `state` stays what
-  it was, and nobody who waits for an offset is told that it was reached.
-- A batch that cannot be read (brokers take what it holds as it is) is passed over, as brokers do that read the topic
+- Only committed records are applied; those of aborted transactions are skipped.
+- `position` is behind everything that was applied or skipped (markers, aborted records): once an offset is reached,
+  everything before it is known.
+- `state` always represents a whole log. The log is read anew from its start when it is another one (deleted and
+  recreated), when it lost its end or its beginning (a fetch fails, or it ends before `position`), and when a record
+  could not be applied. The new state is built separately and replaces the old one when it includes all that was
+  committed when this reading began. Until then `state` stays as it was, and waits for an offset go on.
+- A batch that cannot be decoded (brokers do not check the contents) is skipped, as by brokers that read the topic
   themselves: nothing was ever registered by it.
-- An error of the broker says nothing about the records that were read: reading goes on from where it was.
-- A record that cannot be applied a second time stays in the way: `trouble` says so, whoever waits is told, and the log
-  is read again only now and then.
-- A broker that is away is waited for.
+- An error of the broker says nothing about the records that were read: reading continues from the same position.
+- A record that cannot be applied a second time blocks the reading: `trouble` says so, waiting callers get an error, and
+  the log is read again only now and then.
+- An unreachable broker is waited for.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ from ottla.model.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
-# A fetch ends as soon as something is written; the wait is for those that nobody writes to for hours.
+# A fetch ends as soon as something is written; the long wait is for topics without writes for hours.
 _OPTIONS = ReadOptions(max_wait_ms=5_000, read_committed=True)
 
 S = TypeVar("S")
 
 
 class ReadAnew(ClientError):
-    """The log is being read from its start: what was waited for may be elsewhere in it, or gone."""
+    """The log is being read from its start: the awaited offset may belong to other records now."""
 
     maybe_applied = True
 
@@ -62,7 +61,7 @@ class Unreadable(ClientError):
 
 
 class _Unfit(Exception):
-    """What was fetched cannot be taken in."""
+    """A fetched record cannot be applied."""
 
     def __init__(self, offset: int, cause: Exception) -> None:
         super().__init__(f"{type(cause).__name__}: {cause}")
@@ -70,8 +69,9 @@ class _Unfit(Exception):
 
 
 class Tail(Generic[S]):
-    """Reads the one partition: `begin` makes an empty state, and `apply` takes a record into it. Whoever reads `state`
-    outside the loop is kept out by `change` meanwhile."""
+    """Reads the one partition: `begin` makes an empty state, and `apply` applies a record to it. `change` excludes
+    threads that read `state` meanwhile.
+    """
 
     def __init__(
         self,
@@ -83,15 +83,15 @@ class Tail(Generic[S]):
     ) -> None:
         self.state: S | None = None  # None until the log was read once
         self.position = 0  # of `state`
-        self.reading = 0  # counts the times that the log was begun from its start
+        self.reading = 0  # number of readings from the start of the log
         self.trouble: str | None = None  # why `state` cannot be brought up to date
-        self._current = False  # whether `state` is that of this reading
+        self._current = False  # whether `state` comes from this reading
         self._cluster = cluster
         self._partition = TopicPartition(topic, 0)
         self._begin = begin
         self._apply = apply
         self._change = change
-        self._tries = 0  # since something was read
+        self._tries = 0  # attempts since something was read
         self._shortened = False  # the log ends before `position`
         self._news = asyncio.Event()
         self._unfit_at: int | None = None
@@ -108,12 +108,13 @@ class Tail(Generic[S]):
 
     @property
     def is_current(self) -> bool:
-        """Whether `state` is what the log led to, and not what an earlier reading of it did."""
+        """Whether `state` comes from the current reading of the log, not from an earlier one."""
         return self._current
 
     async def wait_for(self, offset: int, reading: int) -> None:
-        """Until everything before the offset is known. `reading` is when the offset was heard of: ReadAnew if the log
-        has been begun from its start since. Raises Unreadable when nobody knows whether that will ever be."""
+        """Wait until everything before the offset is known. `reading` is the reading to which the offset belongs:
+        raises ReadAnew if the log is read from its start since. Raises Unreadable if a record cannot be applied.
+        """
         async with self._moved:
             await self._moved.wait_for(
                 lambda: self.reading != reading or self.trouble or (self._current and self.position >= offset)
@@ -124,7 +125,7 @@ class Tail(Generic[S]):
             raise ReadAnew(f"{self._partition.topic} is being read from its start")
 
     async def read_to_end(self, *, committed: bool = False) -> None:
-        """Until everything is known that is in the log now (or of that, what is decided)."""
+        """Wait until everything that is in the log now (`committed`: up to the last stable offset) is known."""
         while True:
             reading = self.reading
             ends = await resolve(self._cluster, [(self._partition, LATEST)], read_committed=committed)
@@ -144,7 +145,7 @@ class Tail(Generic[S]):
                 await self._follow()
             except _Unfit as unfit:
                 await self._stumble(unfit)
-            except Exception as error:  # whatever it is: who no longer reads would keep everybody waiting
+            except Exception as error:  # reading must go on after any error, or callers would wait for ever
                 is_defect = not isinstance(error, ApiError | ClientError)
                 log.error("%s is read again from the start: %s", self._partition.topic, error, exc_info=is_defect)
                 await self._pause()
@@ -155,7 +156,9 @@ class Tail(Generic[S]):
         await asyncio.sleep(self._cluster.options.backoff_ms(self._tries) / 1000)
 
     async def _stumble(self, unfit: _Unfit) -> None:
-        """A record could not be applied: at once from the start, in case it was chance; the second time it is not."""
+        """Handle a record that could not be applied: read again at once, in case it was chance; the second time,
+        pause.
+        """
         what = f"the record at offset {unfit.offset} of {self._partition.topic} cannot be taken in ({unfit})"
         if unfit.offset != self._unfit_at:
             log.error("%s: the topic is read again from the start", what, exc_info=unfit.__cause__)
@@ -170,7 +173,7 @@ class Tail(Generic[S]):
         await asyncio.sleep(pause_ms / 1000)
 
     async def _follow(self) -> None:
-        """Read from the start until the topic is no longer the one it was."""
+        """Read from the start until the log is no longer the same."""
         self.reading += 1
         self._shortened = False
         async with self._moved:
@@ -193,15 +196,17 @@ class Tail(Generic[S]):
                     self._check(topic_id)
                     if fetched.error is not None:
                         await self._endure(fetched.error)
-                    else:  # whatever goes wrong from here on, the log is read again: the cursor is behind it
+                    else:  # after an error from here on the log is read again: the cursor has moved
                         await self._take(state, fetched)
                         await self._reach(state, fetched.next_offset, end)
         finally:
-            self._current = False  # before anybody else has a turn
+            self._current = False  # before any other task runs
             await fetcher.close()
 
     async def _endure(self, error: Exception) -> None:
-        """Nothing came. If that says nothing about the records that were read, reading goes on from where it was."""
+        """Handle a failed fetch: pause and continue from the same position, unless the error is about the records
+        read.
+        """
         if isinstance(error, OffsetOutOfRange | LogTruncated) or not isinstance(error, ApiError | ClientError):
             raise error
         if not self._tries:
@@ -217,7 +222,7 @@ class Tail(Generic[S]):
         for raw in fetched.batches:
             async with self._change() if self._current else nullcontext():
                 await self._take_batch(state, raw)
-            await asyncio.sleep(0)  # a long log must not keep requests waiting
+            await asyncio.sleep(0)  # a long log must not hold up requests
 
     async def _take_batch(self, state: S, raw: RawBatch) -> None:
         for number, record in enumerate(self._readable(raw), 1):
@@ -229,7 +234,7 @@ class Tail(Generic[S]):
                 await asyncio.sleep(0)
 
     def _readable(self, raw: RawBatch) -> Iterator[ConsumedRecord]:
-        """The records of a batch, or those before the first that cannot be read."""
+        """Yield the records of a batch, or those before the first that cannot be decoded."""
         try:
             yield from decode_batch(raw)
         except Exception as error:
@@ -238,7 +243,7 @@ class Tail(Generic[S]):
             log.error(what, raw.header.base_offset, self._partition.topic, error, exc_info=is_defect)
 
     async def _reach(self, state: S, position: int, end: int) -> None:
-        """Everything before the position is in the state; from the end on it is the one that counts."""
+        """Note that the state includes everything before the position; from `end` on it becomes the current state."""
         self._tries = 0
         if self._unfit_at is not None and position > self._unfit_at:
             self._unfit_at = None
@@ -251,4 +256,4 @@ class Tail(Generic[S]):
 
 
 class _OtherLog(ClientError):
-    """The log of this topic is not the one whose records were read."""
+    """The log is not the one whose records were read."""

@@ -1,4 +1,4 @@
-"""The topic that holds the registry: made if it is not there, refused if it could lose schemas."""
+"""The topic of the registry: created if it does not exist, refused if it could lose schemas."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ _COMPACT = "compact"
 
 
 class WrongTopic(Exception):
-    """The topic exists and is not one that a registry can live in."""
+    """The topic exists and is unsuitable for a registry."""
 
 
 async def ensure_topic(cluster: Cluster, name: str, replication_factor: int) -> None:
-    """See that the topic is there: one partition, compacted, on so many brokers, or on as many as there are."""
+    """Make sure that the topic exists: one partition, compacted, with this replication factor, or as many replicas as
+    there are brokers.
+    """
     admin = Admin(cluster)
     try:
         found = await admin.topics.describe(name)
@@ -26,7 +28,7 @@ async def ensure_topic(cluster: Cluster, name: str, replication_factor: int) -> 
         try:
             brokers = len((await cluster.refresh())[0].brokers)
             await admin.topics.create(name, 1, min(replication_factor, max(brokers, 1)), {_POLICY: _COMPACT})
-        except ApiError as refused:  # another instance may have been quicker
+        except ApiError as refused:  # another instance may have created it
             if refused.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
         found = await admin.topics.describe(name)

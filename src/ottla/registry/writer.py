@@ -1,7 +1,7 @@
-"""Writing to the registry's topic: one transaction per change, under a transactional id that only one can hold.
+"""Writing to the registry's topic: one transaction per change, under a transactional id that only one writer can hold.
 
-Taking the id ends whatever an earlier holder left open and fences it: from then on its writes fail. So what is in the
-log when the id has been taken stays all there is, until this writer writes or is fenced itself.
+Taking the id over ends an earlier holder's open transaction and fences it: from then on its writes fail. So nothing is
+added to the log after that, until this writer writes or is fenced itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ottla.schemas.registry.records import RegistryRecord
 
 
 class RegistryWriter:
-    """The holder of the transactional id; of no further use after any failure."""
+    """The holder of the transactional id; unusable after any failure."""
 
     def __init__(self, cluster: Cluster, topic: str, transactional_id: str, timeout_ms: int) -> None:
         self._topic = topic
@@ -35,11 +35,11 @@ class RegistryWriter:
         )
 
     async def take(self) -> None:
-        """Become the only one who can write."""
+        """Take the transactional id over, which makes this the only writer."""
         await self._producer.init_transactions()
 
     async def write(self, records: Sequence[RegistryRecord]) -> int:
-        """Write the records, all or none; returns the offset behind the last one."""
+        """Write the records, all or none; return the offset behind the last one."""
         futures = []
         try:
             async with self._producer.transaction():
@@ -56,7 +56,7 @@ class RegistryWriter:
         except BaseException:
             for future in futures:
                 if future.done() and not future.cancelled():
-                    future.exception()  # seen: it is the one that is raised, or follows from it
+                    future.exception()  # mark it as retrieved: it is being raised, or a consequence of it
             raise
         return max([await future for future in futures], key=lambda each: each.offset).offset + 1
 

@@ -1,8 +1,8 @@
-"""What the registry and its users know of a schema of any type.
+"""The common interface of schemas of any type.
 
-A `SchemaSource` is what somebody registered: text, type, and the references it names with the texts they resolve to. A
-`Parsed` is what one of the types (`schemas.avro`, `schemas.json`, `schemas.protobuf`) makes of it; `schemas.parse`
-finds the right one.
+A `SchemaSource` is a schema as it is registered: text, type, and its references with the texts they resolve to. A
+`Parsed` is the result of parsing it by one of the types (`schemas.avro`, `schemas.json`, `schemas.protobuf`);
+`schemas.parse` chooses the right one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SchemaType(StrEnum):
 
 
 class Reference(NamedTuple):
-    """A schema that another one uses: under `name` (a type's full name, a URI, an import path) it is that version."""
+    """A schema that another one uses: `name` (a type's full name, a URI, an import path) stands for that version."""
 
     name: str
     subject: str
@@ -31,7 +31,7 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SchemaSource:
-    """A schema as text. `resolved` holds the texts of all references, those of references too, dependencies first."""
+    """A schema as text. `resolved` has the texts of all references, indirect ones too, dependencies first."""
 
     text: str
     type: SchemaType = SchemaType.AVRO
@@ -40,7 +40,7 @@ class SchemaSource:
 
 
 class Incompatibility(NamedTuple):
-    """Why a reader cannot read what a writer wrote: Confluent's name for the kind, where, and a sentence."""
+    """Why a reader cannot read payloads of a writer: Confluent's name for the kind, the place, and a sentence."""
 
     kind: str
     path: str
@@ -48,7 +48,7 @@ class Incompatibility(NamedTuple):
 
 
 class InvalidSchema(ValueError):
-    """The text is not a schema of its type; the message says what and where."""
+    """The text is not a schema of its type; the message says what is wrong and where."""
 
 
 class UnsupportedSchema(ValueError):
@@ -56,18 +56,18 @@ class UnsupportedSchema(ValueError):
 
 
 class Parsed(Protocol):
-    """A schema that was understood."""
+    """A parsed schema."""
 
     @property
     def canonical(self) -> str:
-        """The text that the registry stores and gives out (Confluent's canonical string: no reordering)."""
+        """The text that the registry stores and returns (Confluent's canonical string: no reordering)."""
         ...
 
     @property
     def normalized(self) -> str:
-        """The same for all spellings of one schema: what `normalize=true` stores and compares."""
+        """The text that is the same for all spellings of one schema: `normalize=true` stores and compares it."""
         ...
 
     def incompatibilities(self, writer: Parsed) -> Sequence[Incompatibility]:
-        """Why this schema, as the reader, cannot read what `writer` wrote; empty when it can."""
+        """Return why this schema, as the reader, cannot read payloads of `writer`; empty if it can."""
         ...

@@ -1,4 +1,4 @@
-"""Recursion without a stack: schemas use each other in chains longer than Python calls may be deep."""
+"""Recursion without Python's call stack: chains of schemas may be longer than Python calls may be deep."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ Answer = TypeVar("Answer")
 
 
 def run(look: Callable[[Ask], Generator[Ask, Answer, Answer]], ask: Ask) -> Answer:
-    """What `look` returns for `ask`. It is a generator: whatever else it has to know it asks for with `yield`."""
+    """Return the result of `look` for `ask`. `look` is a generator that yields further questions and is sent the
+    answers.
+    """
     waiting = [look(ask)]
     answer: Answer | None = None
     while True:
         try:
-            # None starts a generator; one that waits is sent what it asked for.
+            # None starts a generator; a waiting one is sent the answer to its question.
             asked = waiting[-1].send(answer)  # type: ignore[arg-type]
         except StopIteration as done:
             answer = done.value

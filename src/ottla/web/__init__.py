@@ -1,5 +1,5 @@
-"""The HTTP kit (Starlette on uvicorn) that everything which speaks HTTP is built with.
+"""The HTTP kit (Starlette on uvicorn) of all HTTP services.
 
-`answers` says what JSON answers and errors look like, `bodies` bounds what a request may carry, `serving` runs an
-application inside an event loop that somebody else owns.
+`answers` makes JSON answers and errors, `bodies` bounds the bodies of requests, `serving` runs an application inside an
+existing event loop.
 """

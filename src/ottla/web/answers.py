@@ -1,8 +1,8 @@
 """Answers: JSON in the media types of Confluent's REST APIs, and errors as they spell them.
 
 Rules:
-- An error is `{"error_code": …, "message": …}`; its first three digits are the HTTP status, unless told otherwise.
-- Which media type an answer has is the client's choice by `Accept`, among those that the service offers.
+- An error is `{"error_code": …, "message": …}`; the first three digits of its code are the HTTP status by default.
+- The client chooses the media type of an answer by `Accept`, among those that the service offers.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from starlette.responses import Response
 
 JSON = "application/json"
 REGISTRY_JSON = "application/vnd.schemaregistry.v1+json"
-# What a client may ask for and gets; the first is for those that do not care.
+# The media types that the registry offers; the first is the default.
 REGISTRY_MEDIA_TYPES = (REGISTRY_JSON, "application/vnd.schemaregistry+json", JSON)
 
 
 def status_of(error_code: int) -> int:
-    """404 of 404, of 40401 as well."""
+    """Return the HTTP status of an error code: 404 for 404, and for 40401 as well."""
     return error_code if error_code < 1_000 else error_code // 100
 
 
 def json_answer(
     content: Any, *, status: int = 200, media_type: str = REGISTRY_JSON, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Compact JSON, as Confluent's services write it."""
+    """Return an answer of compact JSON, as Confluent's services write it."""
     return Response(encode_json(content), status, headers=dict(headers or {}), media_type=media_type)
 
 
@@ -41,7 +41,7 @@ def error_answer(error_code: int, message: str, *, status: int | None = None, me
 
 
 def media_type_for(accept: str | None, offered: Sequence[str]) -> str | None:
-    """The offered media type that the client likes best; None when it wants none of them."""
+    """Return the offered media type that the client prefers; None if it accepts none of them."""
     if not accept or not accept.strip():
         return offered[0]
     best: tuple[float, int, str] | None = None

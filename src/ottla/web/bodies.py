@@ -1,10 +1,10 @@
-"""Bounds on what requests may carry: a body that is longer is refused, and never held as a whole.
+"""Bounds on request bodies: a body that is too long is refused, and never held in memory as a whole.
 
-The body is read before the application is called, which gets it in one piece: every handler of ours wants all of it.
+The body is read before the application is called, which gets it in one piece: all our handlers need all of it.
 
 Rules:
-- All bodies together are bounded too: who comes when there is no room is told to come back (503).
-- A body that does not come in time is not waited for (408), so that nobody can take the room for ever.
+- The total size of all bodies is bounded too: a request without room is answered with 503.
+- A body that does not come in time is not waited for (408), so that no client can occupy the room for ever.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BODY_S = 30.0
 
 
 class BodyBound:
-    """Lets requests of up to `bytes_max` through, of all together up to `all_bytes_max`."""
+    """Middleware that accepts bodies of up to `bytes_max`, of all requests together up to `all_bytes_max`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class BodyBound:
             self._held_bytes -= sum(map(len, parts))
 
     async def _read(self, scope: Scope, receive: Receive, parts: list[bytes]) -> Response | None:
-        """All parts of the body; or why it is not taken."""
+        """Read all parts of the body; return an error answer if it is refused."""
         too_long = error_answer(413, f"The request body is longer than {self._bytes_max} bytes")
         if self._is_announced_longer(scope):
             return too_long
@@ -68,7 +68,7 @@ class BodyBound:
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        return too_long  # nobody hears it
+                        return too_long  # the client is gone, so any answer will do
                     part = message.get("body", b"")
                     left_bytes -= len(part)
                     if left_bytes < 0:

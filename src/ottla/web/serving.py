@@ -1,10 +1,10 @@
 """Serving an ASGI application inside a running event loop.
 
 Rules:
-- `listen` binds the port before there is an application; one that is taken is an `OSError` for the caller, never an
-  exit of the process.
-- Signals are the business of whoever owns the process.
-- `stop` lets requests under way end, for `STOP_S` at most.
+- `listen` binds the port before there is an application; if the port is taken, the caller gets an `OSError`, and the
+  process does not exit.
+- Signals are left to the owner of the process.
+- `stop` lets requests in progress finish, for `STOP_S` at most.
 - Connections without a request are bounded in time and number (`waiting`).
 """
 
@@ -80,7 +80,7 @@ class WebServer:
 
 
 async def listen(host: str, port: int) -> socket.socket:
-    """A socket bound to the address; port 0 takes a free one. OSError when it is taken."""
+    """Return a socket bound to the address; port 0 takes a free one. Raises OSError if it is taken."""
     found = await asyncio.get_running_loop().getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
@@ -97,7 +97,7 @@ async def listen(host: str, port: int) -> socket.socket:
 
 
 def _connections_max() -> int:
-    """Half of what the process may open is left to everything else."""
+    """Return half of the number of files that the process may open: the rest is for everything else."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = limits.HTTP_REQUESTS_AT_ONCE_MAX
     return most if soft == resource.RLIM_INFINITY else min(most, soft // 2)

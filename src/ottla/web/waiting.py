@@ -1,10 +1,11 @@
-"""Waiting: connections that have no request under way, whether their client sends nothing or half of a head.
+"""Idle connections: those without a request in progress, whether the client sends nothing or part of a head.
 
 Rules:
-- From its beginning, and from each answer on, a connection has some time until the next request's head is there whole.
-  A byte now and then does not prolong it. Who is still taking the last answer has more, as long as it takes some of it.
-- When there are too many connections, the one that has waited longest gives way to who comes. So nobody can keep others
-  out with connections that ask for nothing.
+- From its start, and after each answer, a connection has a limited time until the head of the next request is complete.
+  A byte now and then does not prolong it. A client that is still receiving the last answer has more time, as long as it
+  makes progress.
+- When there are too many connections, the one that has been idle for longest is closed for a new one. So no client can
+  keep others out with idle connections.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 def bounded(connections_max: int, wait_s: float) -> type[H11Protocol]:
-    """A protocol for the connections of one server."""
-    waiting: dict[_Bounded, asyncio.TimerHandle] = {}  # the longest first
+    """Return a protocol class for the connections of one server."""
+    waiting: dict[_Bounded, asyncio.TimerHandle] = {}  # idle connections, the longest idle first
 
     class _Bounded(H11Protocol):
         _unsent_bytes = 0
@@ -65,7 +66,7 @@ def bounded(connections_max: int, wait_s: float) -> type[H11Protocol]:
 
         def _leave(self) -> None:
             self._stop_waiting()
-            self.connections.discard(self)  # `connection_lost` comes later, and its place is taken at once
+            self.connections.discard(self)  # `connection_lost` comes later, but its place is taken at once
             if self.transport.get_write_buffer_size():
                 self.transport.abort()
             else:

@@ -158,7 +158,7 @@ class Topics:
             self._cluster.metadata.made(name, asyncio.get_running_loop().time())
         return outcomes
 
-    # --- look ---------------------------------------------------------------------------------------------------
+    # --- describe -----------------------------------------------------------------------------------------------
 
     async def names(self) -> list[str]:
         """The names of all topics, sorted."""

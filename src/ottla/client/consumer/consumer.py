@@ -121,7 +121,7 @@ class Consumer(Closing):
             await membership.leave()
             self._membership = None
 
-    # --- what to read -------------------------------------------------------------------------------------------
+    # --- subscription -------------------------------------------------------------------------------------------
 
     def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None) -> None:
         """Read these topics (or all topics whose whole name the pattern matches) as a member of the group."""
@@ -467,7 +467,7 @@ class Consumer(Closing):
         if self._committer is not None:
             await self._committer.commit_last([self._ownership.places[partition] for partition in partitions])
 
-    # --- questions ----------------------------------------------------------------------------------------------
+    # --- lookups ------------------------------------------------------------------------------------------------
 
     async def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int]

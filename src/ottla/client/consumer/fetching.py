@@ -187,7 +187,7 @@ class Fetcher:
         self._failed.append(_failure(cursor, error))
         self._tell()
 
-    # --- whom to ask --------------------------------------------------------------------------------------------
+    # --- brokers to ask -----------------------------------------------------------------------------------------
 
     def _source_of(self, cursor: FetchCursor) -> int:
         """Return the broker to ask: the leader, or the follower that it named."""
@@ -348,7 +348,7 @@ class Fetcher:
                 connection.close()
                 return
 
-    # --- questions beside it ------------------------------------------------------------------------------------
+    # --- other requests -----------------------------------------------------------------------------------------
 
     async def _find_offsets(
         self, node_id: int, cursors: list[FetchCursor], wanted: Mapping[TopicPartition, tuple[Time, int]]

@@ -160,7 +160,7 @@ class RangeReader(Closing):
         if partition not in self._failed:
             self._positions[partition] = fetched.next_offset
 
-    # --- answers ------------------------------------------------------------------------------------------------
+    # --- results of fetches -------------------------------------------------------------------------------------
 
     async def _answers(self, wait_s: float | None = None) -> AsyncGenerator[list[Fetched], None]:
         """Yield the results of fetches; an empty list whenever none has come for `wait_s`."""

@@ -337,7 +337,7 @@ class PartitionQueue:
             if batch.sequence >= 0 and not batch.in_doubt:
                 batch.assign(ProducerIdentity(), -1)
 
-    # --- what became of a batch ---------------------------------------------------------------------------------
+    # --- results of batches -------------------------------------------------------------------------------------
 
     def is_oldest(self, batch: ProducerBatch) -> bool:
         """Whether no earlier batch is outstanding."""

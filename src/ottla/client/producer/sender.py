@@ -241,7 +241,7 @@ class Sender:
             link.preparing = None
             self.wake()
 
-    # --- what has to be known -----------------------------------------------------------------------------------
+    # --- metadata and producer id -------------------------------------------------------------------------------
 
     def refresh(self, topic: str) -> None:
         """Refresh the topic's metadata in the background."""
@@ -368,7 +368,7 @@ class Sender:
                 self._cluster.metadata.hint(queue.partition, result.current_leader, reply.node_endpoints)
             self._settle(queue, batch, result)
 
-    # --- what became of a batch ---------------------------------------------------------------------------------
+    # --- results of batches -------------------------------------------------------------------------------------
 
     def _lost(self, sent: Sent, error: Exception) -> None:
         """Handle a request without an answer, or one that could not be sent."""

@@ -281,7 +281,7 @@ class Transactions:
         at_most = since - 1 if since is not None and not self._implicit else None
         return await coordinator.call(request, answer, error_of=error_of, at_most=at_most)
 
-    # --- what the sender asks -----------------------------------------------------------------------------------
+    # --- the sender's gate --------------------------------------------------------------------------------------
 
     def admits(self, partition: TopicPartition) -> bool:
         if self._implicit:

@@ -112,7 +112,7 @@ class ShareConsumer(Closing):
             if self._owns_cluster:
                 await self.cluster.close()
 
-    # --- what to read -------------------------------------------------------------------------------------------
+    # --- subscription -------------------------------------------------------------------------------------------
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Read these topics, instead of those before."""

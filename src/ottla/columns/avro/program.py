@@ -233,7 +233,7 @@ class _Compiler:
         size = writer.size if writer.kind == "fixed" else -1
         self._emit(ops.DECIMAL, column, path, len(self._limits) - 1, size)
 
-    # --- passing over ---
+    # --- skipping ---
 
     def _skip(self, writer: AvroNode, path: str, depth: int) -> None:
         if writer.kind in ("int", "long", "enum"):

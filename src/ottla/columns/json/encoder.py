@@ -121,7 +121,7 @@ def _takes(kind: ShapeKind, of: pa.DataType) -> bool:
     return bool(is_text or wanted[kind]) if kind in wanted else False
 
 
-# --- what has parts -----------------------------------------------------------------------------------------------
+# --- values with parts --------------------------------------------------------------------------------------------
 
 
 def _objects(shape: JsonShape, of: pa.DataType, path: str) -> Write:
@@ -221,7 +221,7 @@ def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-# --- what has none ------------------------------------------------------------------------------------------------
+# --- values without parts -----------------------------------------------------------------------------------------
 
 
 def _leaf(array: pa.Array, path: str) -> pa.Array:

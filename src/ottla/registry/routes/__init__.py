@@ -1,2 +1,3 @@
-"""The resources of the registry's REST API, one module each. A handler translates: a request into a command or lookup,
-what comes of it into JSON. `table.py` knows which handler a request is for."""
+"""The resources of the registry's REST API, one module each. A handler turns a request into a command or lookup, and
+its result into JSON. `table.py` finds the handler of a request.
+"""

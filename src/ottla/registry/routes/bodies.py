@@ -1,4 +1,4 @@
-"""What requests carry: schemas and settings, taken from JSON with care."""
+"""The bodies of requests: schemas and settings, read from JSON and validated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _POLICIES = ("STRICT", "LENIENT", "LOGICAL")
 
 
 def draft_of(body: Mapping[str, Any]) -> SchemaDraft:
-    """A schema to register, look up or check. Raises BadRequest, Refused."""
+    """Read a schema to register, look up or check. Raises BadRequest, RegistryRefusal."""
     try:
         metadata, rule_set = metadata_of(body.get("metadata")), rule_set_of(body.get("ruleSet"))
     except BadForm as error:
@@ -48,7 +48,7 @@ def draft_of(body: Mapping[str, Any]) -> SchemaDraft:
 
 
 def tagged_of(given: Any) -> tuple[Tagged, ...]:
-    """Places in a schema, and tags for each. Raises BadRequest."""
+    """Read paths in a schema, and tags for each. Raises BadRequest."""
     try:
         found = tuple(
             Tagged(each["schemaEntity"]["entityPath"], each["schemaEntity"]["entityType"].lower(), tuple(each["tags"]))
@@ -62,7 +62,9 @@ def tagged_of(given: Any) -> tuple[Tagged, ...]:
 
 
 def retagged(body: Mapping[str, Any], it: Registered, before: Registered | None) -> SchemaDraft:
-    """A version with other tags, metadata or rules, to be registered as the next one. Raises BadRequest, Refused."""
+    """Return a version with changed tags, metadata or rules, to be registered as the next one. Raises BadRequest,
+    RegistryRefusal.
+    """
     new_version = _number(body, "newVersion", 0)
     try:
         metadata, rules = metadata_of(body.get("metadata")), rule_set_of(body.get("ruleSet"))
@@ -90,7 +92,7 @@ def retagged(body: Mapping[str, Any], it: Registered, before: Registered | None)
 
 
 def changes_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings to change. `compatibility` is the name by which the level is set; its other name is taken too."""
+    """Read settings to change. `compatibility` is the name for setting the level; its other name is accepted too."""
     changes: dict[str, Any] = {}
     for name in CONFIG_FIELDS:
         given = "compatibility" if name == "compatibilityLevel" and "compatibility" in body else name

@@ -1,4 +1,4 @@
-"""A request as handlers see it: where it goes, with contexts and aliases resolved; its parameters; its body as JSON."""
+"""A request as handlers see it: its path, with contexts and aliases resolved; its parameters; its body as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class ForwardedAnswer(Exception):
-    """The leader has answered in our place."""
+    """The leader has answered the request."""
 
     def __init__(self, response: Response) -> None:
         super().__init__("answered by the leader")
@@ -30,13 +30,13 @@ class ForwardedAnswer(Exception):
 
 
 class EncodedAnswer(NamedTuple):
-    """An answer that is JSON already."""
+    """An answer that is encoded as JSON already."""
 
     body: bytes
 
     @classmethod
     def rows(cls, rows: Iterable[Any]) -> EncodedAnswer:
-        """Written one by one, so that others have their turn when this is done in a thread."""
+        """Encode rows one by one, so that other threads get a turn when this runs in a thread."""
         return cls(b"[" + b",".join(map(encode_json, rows)) + b"]")
 
 
@@ -60,7 +60,9 @@ class Call:
         return self.store.state
 
     async def submit(self, command: RegistryCommand) -> Any:
-        """Have the leader do it: this instance, or the one that is. What came from another one is not passed on."""
+        """Have the leader run a command: this instance, or another one. A request that was forwarded is not forwarded
+        again.
+        """
         try:
             return await self.store.submit(command)
         except NotLeader:
@@ -69,17 +71,17 @@ class Call:
         raise ForwardedAnswer(await self.store.forward(self.request))
 
     async def aside(self, work: Callable[[RegistryMachine], T]) -> T:
-        """Do in a thread what has to parse or compare schemas, or to go through all of them."""
+        """Run work in a thread that parses or compares schemas, or iterates over all of them."""
         return await self.store.aside(work)
 
     async def show(self, make: Callable[[], T]) -> T:
-        """An answer about schemas; with `format` or `findTags` they have to be parsed for it."""
+        """Make an answer about schemas; in a thread if `format` or `findTags` require parsing them."""
         if self.query.get("format") or self.query.get("findTags"):
             return await self.aside(lambda _: make())
         return make()
 
     async def body(self) -> dict[str, Any]:
-        """The JSON object that was sent. Raises BadRequest."""
+        """Return the JSON object in the body. Raises BadRequest."""
         sent = await self.request.body()
         if not sent.strip():
             raise BadRequest(422, "The request body must not be null")
@@ -99,12 +101,12 @@ class Call:
         return value
 
     def text(self, name: str) -> str | None:
-        """A parameter; None if it was not given."""
+        """Return a parameter; None if it was not given."""
         values = self.query.get(name)
         return values[0] if values else None
 
     def flag(self, name: str) -> bool:
-        """Only `true` is true, in any case of letters."""
+        """Return whether a parameter is `true`, in any case of letters."""
         return (self.text(name) or "").lower() == "true"
 
     def number(self, name: str, default: int) -> int:
@@ -112,7 +114,7 @@ class Call:
         return default if given is None or given == "" else number(given)
 
     def page(self, items: list[Any]) -> list[Any]:
-        """The part that `offset` and `limit` ask for."""
+        """Return the part that `offset` and `limit` select."""
         begin, limit = self.number("offset", 0), self.number("limit", -1)
         if begin < 0:
             raise BadRequest(400, "offset must not be negative")
@@ -120,7 +122,7 @@ class Call:
 
 
 def number(given: str) -> int:
-    """A 32-bit number; a path with anything else in this place is a path to nowhere."""
+    """Return a 32-bit number from a path; anything else raises the error for an unknown path."""
     text = given.strip()
     digits = text.removeprefix("-").removeprefix("+")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 10 or abs(int(text)) > INT32_MAX:
@@ -129,7 +131,7 @@ def number(given: str) -> int:
 
 
 def version_number(given: str) -> int:
-    """A version as it is written in paths: a number, or `latest`, which is -1."""
+    """Return a version from a path: a number, or `latest`, which is -1."""
     text = given.strip()
     if text.lower() == "latest":
         return -1

@@ -37,7 +37,9 @@ async def delete_config(call: Call) -> Any:
 
 
 def setting_of(call: Call) -> str | None:
-    """What a setting is for; the default context, and no name at all, are the registry as a whole."""
+    """Return the subject or context of a setting; None, the registry as a whole, for the default context and for no
+    name.
+    """
     return normal(call.params.get("subject", "")) or None
 
 

@@ -1,4 +1,4 @@
-"""/contexts: which there are, and forgetting one."""
+"""/contexts: listing them, and deleting one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is registered, as JSON: Confluent's entities, with its names, in its order, without what is empty."""
+"""Registered schemas and settings as JSON: Confluent's entities, with its names, in its order, without empty fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ottla.schemas.registry.tags import tags_in
 
 
 def schema_json(call: Call, it: Registered) -> dict[str, Any]:
-    """A version of a subject, in the format and with the references that were asked for."""
+    """Return a version of a subject, in the requested format and with the requested form of references."""
     return {
         "subject": it.subject,
         "version": it.version,
@@ -28,7 +28,7 @@ def schema_json(call: Call, it: Registered) -> dict[str, Any]:
 
 
 def schema_string_json(call: Call, it: Registered, named: bool) -> dict[str, Any]:
-    """A schema that was asked for by its id; `named`: with the subject it was asked for with."""
+    """Return a schema that was requested by its id; `named`: with its subject and version."""
     return {
         **({"subject": it.subject, "version": it.version} if named else {}),
         "guid": it.guid,
@@ -41,7 +41,7 @@ def schema_string_json(call: Call, it: Registered, named: bool) -> dict[str, Any
 
 
 def registered_json(call: Call, it: Registered) -> dict[str, Any]:
-    """The answer to registering."""
+    """Return the answer to a registration."""
     return {
         "id": it.id,
         "version": it.version,
@@ -55,7 +55,7 @@ def registered_json(call: Call, it: Registered) -> dict[str, Any]:
 
 
 def tags_json(call: Call, it: Registered) -> dict[str, Any]:
-    """With `findTags`: where in the schema those tags are (`*`: any)."""
+    """Return the elements of the schema that have the tags in `findTags` (`*`: any)."""
     wanted = call.query.get("findTags")
     if not wanted:
         return {}
@@ -72,14 +72,14 @@ def config_json(config: Config) -> dict[str, Any]:
 
 
 def changed_config_json(config: Config) -> dict[str, Any]:
-    """What was set, under the names by which it is set."""
+    """Return settings under the names with which they are set."""
     return {"compatibility" if name == "compatibilityLevel" else name: value for name, value in config.items()}
 
 
 def text_of(call: Call, it: Registered) -> str:
-    """The text; `format=resolved` writes an Avro schema's references out, `serialized` is Protobuf's own form.
+    """Return the text; `format=resolved` inlines an Avro schema's references, `serialized` is Protobuf's own form.
 
-    A format that nobody knows is ignored, so that clients may ask for what newer registries know.
+    An unknown format is ignored, so that clients may ask for formats of newer registries.
     """
     wanted = (call.text("format") or "").strip().lower()
     if not wanted:

@@ -1,4 +1,4 @@
-"""/mode: what may be done, to the registry as a whole, to a context (`:.context:`), to a subject."""
+"""/mode: the mode of the registry as a whole, of a context (`:.context:`), of a subject."""
 
 from __future__ import annotations
 

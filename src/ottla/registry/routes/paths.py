@@ -1,5 +1,6 @@
-"""Paths as handlers see them: cut at the slashes before percents are decoded (a subject may contain `%2F`), the context
-of `/contexts/{context}/…` put in front of the subject it is about, and aliases replaced by what they stand for."""
+"""Paths as handlers see them: split at the slashes before percent-decoding (a subject may contain `%2F`), with the
+context of `/contexts/{context}/…` prefixed to the subject, and aliases replaced by their subjects.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from ottla.schemas.registry.names import CONTEXT_PREFIX, EVERY_CONTEXT, normal_c
 from ottla.schemas.registry.scope import Scope
 
 Query = dict[str, list[str]]
-# Segments after which a subject comes; the last two only where they are the first.
+# Segments that are followed by a subject; the last two only at the start of the path.
 _BEFORE_SUBJECT = ("subjects", "config", "mode")
 
 
 def segments_of(raw_path: bytes) -> list[str]:
-    """The decoded parts of a path. A slash at its end does not matter."""
+    """Return the decoded segments of a path. A trailing slash is ignored."""
     parts = raw_path.decode("latin-1").split("/")
     if len(parts) > PATH_SEGMENTS_MAX:
         raise BadRequest(404, "HTTP 404 Not Found")
@@ -42,7 +43,7 @@ def query_of(query_string: bytes) -> Query:
 
 
 def in_context(segments: list[str], query: Query) -> tuple[list[str], Query]:
-    """`/contexts/.west/subjects/orders` is `/subjects/:.west:orders`."""
+    """Move the context to the subject: `/contexts/.west/subjects/orders` becomes `/subjects/:.west:orders`."""
     if len(segments) < 2 or segments[0] != "contexts":
         return segments, query
     prefix = normal_context(segments[1])
@@ -79,7 +80,7 @@ def may_be_aliased(segments: list[str]) -> bool:
 
 
 def unaliased(segments: list[str], query: Query, scope: Scope) -> tuple[list[str], Query]:
-    """What follows `subjects` may be an alias, and so may the subject that an id is asked for with."""
+    """Replace aliases: of the subject after `subjects`, and of the subject parameter of a lookup by id."""
     if "subjects" in segments[:-1]:
         at = segments.index("subjects") + 1
         segments = [*segments[:at], scope.aliased(segments[at]), *segments[at + 1 :]]

@@ -1,4 +1,4 @@
-"""/schemas: everything there is, and schemas by their id or their GUID."""
+"""/schemas: all schemas, and schemas by their id or their GUID."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/ and /v1/metadata: that the registry is there, and what it says of itself."""
+"""/ and /v1/metadata: whether the registry is up, and facts about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/subjects: which there are, looking a schema up under one, deleting one."""
+"""/subjects: listing them, looking a schema up under one, deleting one."""
 
 from __future__ import annotations
 

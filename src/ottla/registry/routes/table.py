@@ -1,4 +1,4 @@
-"""Which handler a request is for: patterns of path segments, and the methods each knows."""
+"""The handlers of requests: patterns of path segments, and the methods of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Handler = Callable[[Call], Awaitable[Any]]
 
 
 class MatchedRoute(NamedTuple):
-    """A handler and what the path's named segments are."""
+    """A handler and the values of the path's named segments."""
 
     handler: Handler
     params: dict[str, str]
@@ -42,7 +42,7 @@ def load() -> None:
 
 
 def find(method: str, segments: list[str]) -> MatchedRoute:
-    """Raises BadRequest for a path nobody knows (404), or a method it does not know (405)."""
+    """Return the handler of a request. Raises BadRequest for an unknown path (404) or method (405)."""
     known = False
     for pattern, methods in _TABLE.items():
         params = _match(pattern, segments)

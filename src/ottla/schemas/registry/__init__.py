@@ -1,5 +1,5 @@
-"""What is registered: a machine over the records of the topic `_schemas`, in Confluent's JSON.
+"""The registered schemas: a machine over the records of the topic `_schemas`, in Confluent's JSON.
 
-`records.py` is the format, `state.py` what the records add up to, `commands/` what may be asked for, `machine.py` the
-whole, `names.py` how subjects and contexts are written.
+`records.py` is the format, `state.py` the state that the records produce, `commands.py` the possible changes,
+`machine.py` the machine, `names.py` the syntax of subjects and contexts.
 """

@@ -1,7 +1,7 @@
-"""Metadata and rules: JSON that the registry keeps beside a schema, checks for its form, merges, and gives out.
+"""Metadata and rules: JSON that the registry keeps beside a schema, validates, merges, and returns.
 
-What they do is the business of clients. As Confluent's they are written in one order (tags, properties and names
-sorted; empty parts left out), so that equal ones have equal digests.
+Clients interpret them. As in Confluent's registry they are written in one order (tags, properties and names sorted;
+empty parts left out), so that equal ones have equal digests.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _RULE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class BadForm(ValueError):
-    """The JSON is not of the form it should have."""
+    """The JSON does not have the required form."""
 
 
 def metadata_of(given: Any) -> Json | None:
-    """Metadata in its one order. Raises BadForm."""
+    """Return metadata in its normal order. Raises BadForm."""
     if given is None:
         return None
     _expect(isinstance(given, dict), "metadata")
@@ -49,7 +49,7 @@ def metadata_of(given: Any) -> Json | None:
 
 
 def rule_set_of(given: Any) -> Json | None:
-    """Rules in their one order. Raises BadForm."""
+    """Return rules in their normal order. Raises BadForm."""
     if given is None:
         return None
     _expect(isinstance(given, dict), "ruleSet")
@@ -87,7 +87,7 @@ def _rule_of(given: Any) -> Json:
 
 
 def check_rules(rule_set: Json | None) -> None:
-    """Raises RegistryRefusal unless every rule has a name of its own, a type, and a mode that fits."""
+    """Raise RegistryRefusal unless every rule has a unique name, a type, and a mode that fits."""
     names: set[str] = set()
     for kind, modes in _MODES_OF.items():
         for rule in (rule_set or {}).get(kind, ()):
@@ -110,7 +110,7 @@ def _bad_rule(message: str) -> RegistryRefusal:
 
 
 def merged_metadata(older: Json | None, newer: Json | None) -> Json | None:
-    """Both; where both say something, the newer one's."""
+    """Merge metadata; where both have a value, the newer one counts."""
     if older is None or newer is None:
         return newer if older is None else older
     return metadata_of(
@@ -123,7 +123,7 @@ def merged_metadata(older: Json | None, newer: Json | None) -> Json | None:
 
 
 def merged_rules(older: Json | None, newer: Json | None) -> Json | None:
-    """Both; a newer rule replaces the older one of its name."""
+    """Merge rules; a newer rule replaces the older one of the same name."""
     if older is None or newer is None:
         return newer if older is None else older
     rules = {kind: _merged(older.get(kind, ()), newer.get(kind, ())) for kind in _RULE_KINDS}
@@ -174,7 +174,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _plain(value: Any) -> str:
-    """Jackson turns numbers and booleans into text where text is wanted."""
+    """Return a number or boolean as text where text is required, as Jackson does."""
     return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
 
 

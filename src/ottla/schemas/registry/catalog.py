@@ -1,4 +1,4 @@
-"""Everything that is registered, as it is read: the state, the settings that apply to a subject, the parsed schemas.
+"""A read view of the registry: the state, the settings that apply to a subject, the parsed schemas.
 
 Lookups and commands are functions of a `Catalog`; only `RegistryMachine`, which extends it, changes one.
 """
@@ -14,10 +14,10 @@ from ottla.schemas.registry.state import RegistryState
 
 
 class Catalog:
-    """The state, and the two views of it that share it."""
+    """The state, with the settings and the parsed schemas derived from it."""
 
     def __init__(self, level: Level = Level.BACKWARD, guard: AbstractContextManager[object] | None = None) -> None:
-        """`level` is the compatibility that is required where no setting says otherwise; `guard`: see SchemaLibrary."""
+        """`level` is the compatibility level where no setting says otherwise; for `guard` see SchemaLibrary."""
         self.state = RegistryState()
         self.scope = Scope(self.state, level)
         self.library = SchemaLibrary(self.state, guard)

@@ -1,4 +1,4 @@
-"""What can be asked of the registry that changes it. Subjects are qualified names; None is the registry as a whole."""
+"""The commands that change the registry. Subjects are qualified names; None is the registry as a whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from ottla.schemas.registry.entities import Mode, SchemaDraft
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Register a schema under a subject, if it fits the earlier ones (or `force`). Reply: Registered, new or not."""
+    """Register a schema under a subject, if it is compatible with the earlier ones (or `force`). Reply: Registered,
+    new or not.
+    """
 
     subject: str
     draft: SchemaDraft
@@ -38,7 +40,7 @@ class DeleteSubject:
 
 @dataclass(frozen=True, slots=True)
 class SetConfig:
-    """Change settings; a value of None takes one back. Reply: the settings as they are then (a mapping)."""
+    """Change settings; a value of None removes one. Reply: all settings after the change (a mapping)."""
 
     subject: str | None
     changes: Mapping[str, Any]
@@ -46,14 +48,14 @@ class SetConfig:
 
 @dataclass(frozen=True, slots=True)
 class DeleteConfig:
-    """Take back all settings of a subject or context, or of all. Reply: what they were."""
+    """Remove all settings of a subject, of a context, or of the registry. Reply: the settings before."""
 
     subject: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class SetMode:
-    """Set the mode. IMPORT wants nothing registered, unless forced. Reply: the mode."""
+    """Set the mode. IMPORT requires that nothing is registered, unless forced. Reply: the mode."""
 
     subject: str | None
     mode: Mode | None
@@ -62,7 +64,7 @@ class SetMode:
 
 @dataclass(frozen=True, slots=True)
 class DeleteMode:
-    """Take back a mode; `recursive`, with a context: those of its subjects too. Reply: what it was."""
+    """Remove a mode; `recursive`, with a context: those of its subjects too. Reply: the mode before."""
 
     subject: str | None
     recursive: bool = False
@@ -70,7 +72,7 @@ class DeleteMode:
 
 @dataclass(frozen=True, slots=True)
 class DeleteContext:
-    """Forget a context that has no subjects. Reply: None."""
+    """Remove a context that has no subjects. Reply: None."""
 
     context: str
 

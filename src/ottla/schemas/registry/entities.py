@@ -1,4 +1,4 @@
-"""What the registry holds: schemas under subjects, settings and modes."""
+"""The entities of the registry: schemas under subjects, settings and modes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uuid import UUID
 
 from ottla.schemas.schema import Reference, SchemaType
 
-# The settings of a subject, of a context, or of all, by Confluent's names and in its order.
+# The settings of a subject, of a context, or of the registry, by Confluent's names and in its order.
 CONFIG_FIELDS = (
     "alias",
     "aliasForDeks",
@@ -30,7 +30,9 @@ Config = Mapping[str, Any]
 
 
 class Mode(StrEnum):
-    """What may be done to a subject. READONLY_OVERRIDE, set globally, wins over what subjects say."""
+    """The mode of a subject: which changes are allowed. READONLY_OVERRIDE, set globally, wins over the modes of
+    subjects.
+    """
 
     READWRITE = "READWRITE"
     READONLY = "READONLY"
@@ -40,7 +42,7 @@ class Mode(StrEnum):
 
     @property
     def takes_ids(self) -> bool:
-        """Whether schemas are registered with the ids and versions they bring."""
+        """Whether schemas are registered with the ids and versions that the request gives."""
         return self in (Mode.IMPORT, Mode.FORWARD)
 
     @property
@@ -50,7 +52,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A version of a subject. Metadata and rules are carried as JSON objects; None is not the same as empty."""
+    """A version of a subject. Metadata and rules are JSON objects; None is not the same as empty."""
 
     subject: str
     version: int
@@ -62,7 +64,7 @@ class Registered:
     rule_set: Mapping[str, Any] | None = None
     deleted: bool = False
     timestamp_ms: int = 0
-    # What schemas are told apart by: the 16 bytes of their GUID.
+    # The 16 bytes of the GUID, which identify equal schemas.
     digest: bytes = b""
 
     @property
@@ -75,7 +77,7 @@ class Registered:
 
 
 class Tagged(NamedTuple):
-    """Something inside a schema, by its path and Confluent's name for what it is, and its tags."""
+    """An element of a schema, by its path and Confluent's name for its type, and its tags."""
 
     path: str
     kind: str
@@ -84,10 +86,10 @@ class Tagged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SchemaDraft:
-    """A schema that somebody brings: to be registered, looked up or checked.
+    """A schema in a request: to be registered, looked up or checked.
 
-    `text` None or empty, where that is allowed, means the text of the latest version. `id` and `version` are what it
-    is to have (`-1` and `0`: what the registry gives it; version `-1`: as after the latest).
+    `text` None or empty, where that is allowed, means the text of the latest version. `id` and `version` are those that
+    it is to get (`-1` and `0`: the registry assigns them; version `-1`: the one after the latest).
     """
 
     text: str | None
@@ -97,7 +99,7 @@ class SchemaDraft:
     rule_set: Mapping[str, Any] | None = None
     id: int = -1
     version: int = 0
-    # Tags to write into the text or take out of it; `propagate_tags`: those of the latest version too.
+    # Tags to add to the text or to remove from it; `propagate_tags`: also add those of the latest version.
     tags_added: tuple[Tagged, ...] = ()
     tags_removed: tuple[Tagged, ...] = ()
     propagate_tags: bool = False

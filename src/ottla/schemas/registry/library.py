@@ -1,7 +1,7 @@
-"""Schemas, understood: their references resolved from what is registered, and what was parsed remembered.
+"""Parsed schemas: resolves references among the registered schemas, and caches the results.
 
-Texts never change once they have been registered, so what was parsed stays true; what is remembered is keyed by
-everything that went into it.
+Texts never change once they have been registered, so a parsed schema stays valid; the cache key is everything that went
+into it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ _Remembered = tuple[bool, str, str, tuple[Reference, ...], tuple[tuple[str, str]
 
 
 class SchemaLibrary:
-    """Parses what is registered, or is about to be. `guard` is held while what is remembered changes, where several
-    threads parse."""
+    """Parses registered and new schemas. `guard` is held while the cache changes, where several threads parse."""
 
     def __init__(self, state: RegistryState, guard: AbstractContextManager[object] | None = None) -> None:
         self._state = state
@@ -37,13 +36,13 @@ class SchemaLibrary:
         self._remembered_chars = 0
 
     def of(self, it: Registered) -> Parsed:
-        """Understand what is registered; its references are found even if they were soft deleted since."""
+        """Parse a registered schema; its references are found even if they were soft deleted since."""
         return self.parsed(self.source(it.subject, it.text, it.type, it.references, deleted=True), as_new=False)
 
     def source(
         self, subject: str, text: str, type_name: str | None, references: Sequence[Reference], deleted: bool = False
     ) -> SchemaSource:
-        """A schema with all that it refers to. Raises Refused."""
+        """Return a schema with the texts of all its references. Raises RegistryRefusal."""
         try:
             schema_type = SchemaType(type_name or SchemaType.AVRO)
         except ValueError:
@@ -59,7 +58,9 @@ class SchemaLibrary:
         return SchemaSource(text, schema_type, latest, resolved)
 
     def parsed(self, source: SchemaSource, as_new: bool) -> Parsed:
-        """What is registered was good enough once: only what is new is checked for everything. Raises Refused."""
+        """Parse a schema. Only a new one (`as_new`) is checked strictly; a registered one was accepted once. Raises
+        RegistryRefusal.
+        """
         key = (as_new, source.type.value, source.text, source.references, tuple(source.resolved.items()))
         known = self._recall(key)
         if known is None:
@@ -74,7 +75,7 @@ class SchemaLibrary:
         with self._guard:
             known = self._remembered.pop(key, None)
             if known is not None:
-                self._remembered[key] = known  # the one used last is forgotten last
+                self._remembered[key] = known  # moved to the end: the least recently used is dropped first
             return known
 
     def _remember(self, key: _Remembered, parsed: Parsed) -> None:
@@ -90,7 +91,7 @@ class SchemaLibrary:
                 self._remembered_chars -= _chars(oldest)
 
     def numbered(self, subject: str, references: Sequence[Reference]) -> tuple[Reference, ...]:
-        """References with the version that `-1`, the latest, is just now."""
+        """Return the references with `-1`, the latest, replaced by the present version number."""
         if len(references) > REFERENCES_PER_SCHEMA_MAX:
             raise invalid_schema(f"Invalid schema, details: more than {REFERENCES_PER_SCHEMA_MAX} references")
         return tuple(each if each.version != -1 else self._numbered(subject, each) for each in references)
@@ -108,7 +109,7 @@ class SchemaLibrary:
         deleted: bool,
         depth: int,
     ) -> None:
-        """Texts by the name they are referred to, dependencies first. A cycle ends where it began."""
+        """Collect the texts of references by name, dependencies first. A reference in a cycle is followed once."""
         if depth > REFERENCES_DEPTH_MAX:
             raise InvalidSchema(f"references are nested more than {REFERENCES_DEPTH_MAX} deep")
         for reference in references:
@@ -124,7 +125,7 @@ class SchemaLibrary:
 
 
 def _chars(key: _Remembered) -> int:
-    """What was parsed takes memory in proportion to its text."""
+    """Return the length of the texts, to which the memory of a parsed schema is proportional."""
     return len(key[2]) + sum(len(text) for _, text in key[4])
 
 

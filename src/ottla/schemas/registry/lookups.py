@@ -1,7 +1,7 @@
-"""Finding what is registered: a schema under a subject, an id, a GUID, and whether a schema may come next.
+"""Lookups: a schema under a subject, by id, by GUID; and whether a schema is compatible with earlier versions.
 
-Where a name has no context and nothing of it is found in the default one, the other contexts are tried, as Confluent
-does: a client that knows nothing of contexts then finds what was registered in one.
+If a name has no context and is not found in the default one, the other contexts are tried, as Confluent does: so a
+client that knows nothing of contexts finds schemas that were registered in one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LATEST = -1
 
 
 class Understood:
-    """A draft that was parsed: what would be stored of it."""
+    """A parsed draft, with the text that would be stored."""
 
     __slots__ = ("digest", "metadata", "parsed", "references", "rule_set", "text", "type")
 
@@ -50,7 +50,9 @@ class Understood:
 
 
 def understand(catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, as_new: bool) -> Understood | None:
-    """Parse a draft; None without a text. `as_new`: what it refers to must not be deleted. Raises RegistryRefusal."""
+    """Parse a draft; return None without a text. `as_new`: its references must not be deleted.
+    Raises RegistryRefusal.
+    """
     if draft.text is None or not draft.text.strip():
         return None
     source = catalog.library.source(subject, draft.text, draft.type, draft.references, deleted=not as_new)
@@ -60,7 +62,7 @@ def understand(catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bo
 
 
 def get(catalog: Catalog, subject: str, version: int, deleted: bool = False) -> Registered | None:
-    """A version of a subject; `-1` is the latest that is not deleted."""
+    """Return a version of a subject; `-1` is the latest that is not deleted."""
     if version == LATEST:
         return latest(catalog, subject)
     found = catalog.state.get(subject, version)
@@ -83,7 +85,9 @@ def exists(catalog: Catalog, subject: str, deleted: bool = False) -> bool:
 
 
 def find(catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, deleted: bool) -> Registered | None:
-    """The version that this schema is, completed with the metadata of the latest if that is what it takes."""
+    """Return the version of the subject that equals this schema; if there is none, try with the metadata of the
+    latest.
+    """
     if found := find_as_is(catalog, subject, draft, normalize, deleted):
         return found
     before = latest(catalog, subject)
@@ -101,7 +105,7 @@ def find_anywhere(
             if found := find(catalog, name, draft, normalize, deleted):
                 return found
         except RegistryRefusal:
-            # What it refers to may be missing in some contexts.
+            # Its references may be missing in some contexts.
             if number == 0:
                 raise
     return None
@@ -115,7 +119,7 @@ def find_as_is(catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bo
 
 
 def same(catalog: Catalog, subject: str, it: Understood, deleted: bool = False) -> Registered | None:
-    """The newest version of a subject that is this schema."""
+    """Return the newest version of a subject that equals this schema."""
     versions = catalog.state.versions(subject)
     under = [each for each in versions if each.digest == it.digest and each.type == it.type]
     alive = [each for each in under if not each.deleted]
@@ -128,13 +132,15 @@ def same(catalog: Catalog, subject: str, it: Understood, deleted: bool = False) 
 
 
 def twin(catalog: Catalog, subject: str, it: Understood) -> Registered | None:
-    """An equal schema in the subject's context, under whatever subject. (Digests do not tell types apart.)"""
+    """Return an equal schema in the subject's context, under any subject. (Equal digests may be of different types.)"""
     equals = catalog.state.with_digest(context_of(subject), it.digest)
     return next((each for each in equals if each.type == it.type), None)
 
 
 def is_equivalent(catalog: Catalog, it: Understood, other: Registered) -> bool:
-    """Whether they differ only in what does not count: the version noted in the metadata; references written out."""
+    """Return whether the two differ only in details that do not count: the version noted in the metadata; inlined
+    references.
+    """
     if it.type != other.type or (it.rule_set or {}) != (other.rule_set or {}):
         return False
     if not _same_metadata(it, other):
@@ -143,7 +149,7 @@ def is_equivalent(catalog: Catalog, it: Understood, other: Registered) -> bool:
         return it.text == other.text
     if it.references:
         return False
-    # Sent with its references written out, as Avro serializers do: equal if they mean the same.
+    # Its references were inlined, as Avro serializers do: equal if both define the same type.
     mine, its = it.parsed, catalog.library.of(other)
     return isinstance(mine, AvroSchema) and isinstance(its, AvroSchema) and equal(mine.schema, its.schema)
 
@@ -158,7 +164,9 @@ def _same_metadata(it: Understood, other: Registered) -> bool:
 
 
 def complete(config: Config, draft: SchemaDraft, before: Registered | None, new_version: int | None) -> SchemaDraft:
-    """Metadata and rules: the draft's own, else those of the latest version, between the defaults and the overrides."""
+    """Complete metadata and rules: the draft's own, else those of the latest version, merged with defaults and
+    overrides.
+    """
     metadata = draft.metadata if draft.metadata is not None or before is None else before.metadata
     rules = draft.rule_set if draft.rule_set is not None or before is None else before.rule_set
     metadata = merged_metadata(merged_metadata(config.get("defaultMetadata"), metadata), config.get("overrideMetadata"))
@@ -174,7 +182,7 @@ def complete(config: Config, draft: SchemaDraft, before: Registered | None, new_
 
 
 def with_id(catalog: Catalog, schema_id: int, subject: str | None) -> Registered | None:
-    """What has this id: in the context (and, if it is there, under the subject) that `subject` names."""
+    """Return a schema with this id: in the context (and, if possible, under the subject) that `subject` names."""
     name = split(subject)
     if not name.subject:
         return _first(catalog.state.with_id(name.context, schema_id))
@@ -186,7 +194,7 @@ def with_id(catalog: Catalog, schema_id: int, subject: str | None) -> Registered
 
 
 def versions_with_id(catalog: Catalog, schema_id: int, subject: str | None, deleted: bool) -> list[Registered] | None:
-    """The versions that have this id, one of each subject; None if nothing has it."""
+    """Return the versions that have this id, one of each subject; None if there is none."""
     found = with_id(catalog, schema_id, subject)
     if found is None:
         return None
@@ -198,7 +206,7 @@ def versions_with_id(catalog: Catalog, schema_id: int, subject: str | None, dele
 
 
 def with_guid(catalog: Catalog, guid: str) -> list[tuple[str, Registered]]:
-    """What has this GUID, by context."""
+    """Return the schemas with this GUID, by context."""
     try:
         digest = UUID(guid).bytes
     except ValueError:
@@ -209,7 +217,7 @@ def with_guid(catalog: Catalog, guid: str) -> list[tuple[str, Registered]]:
 
 
 def referrers(catalog: Catalog, subject: str, version: int, deleted: bool) -> list[Registered]:
-    """Who references a version."""
+    """Return the versions that reference a version."""
     return [it for it in catalog.state.referrers(subject, version) if deleted or not it.deleted]
 
 
@@ -218,7 +226,7 @@ def _first(found: Sequence[Registered]) -> Registered | None:
 
 
 def _everywhere(catalog: Catalog, subject: str) -> Iterator[str]:
-    """The subject, and if it names no context the subjects of that name in the others."""
+    """Yield the subject, and if it names no context the subjects of that name in the others."""
     yield subject
     if split(subject).context == DEFAULT_CONTEXT:
         yield from (prefix_of(context) + subject for context in catalog.state.contexts_in_use()[1:])
@@ -239,7 +247,7 @@ def latest_with_metadata(
 
 
 def incompatibilities(catalog: Catalog, subject: str, it: Understood, previous: Sequence[Registered]) -> list[str]:
-    """Why this may not come after these (oldest first), under the settings of the subject."""
+    """Return why this schema is not compatible with these (oldest first), under the settings of the subject."""
     config = catalog.scope.config(subject)
     messages = []
     if config.get("validateFields"):
@@ -260,7 +268,7 @@ def incompatibilities(catalog: Catalog, subject: str, it: Understood, previous: 
 
 
 def _check_work(previous: Sequence[Registered]) -> None:
-    """Refuse a comparison with more than what can be done while others wait."""
+    """Refuse a comparison with more schemas than can be compared in acceptable time."""
     chars = sum(len(each.text) for each in previous)
     if len(previous) > SCHEMA_VERSIONS_COMPARED_MAX or chars > SCHEMA_CHARS_COMPARED_MAX:
         raise too_much(

@@ -1,7 +1,7 @@
-"""The registry's machine: commands lead to records of `_schemas`, records to the state that is read.
+"""The registry's machine: commands produce records of `_schemas`, records change the state.
 
-`decide` changes nothing and raises Refused; `apply` is the only mutator, so whoever reads the topic from its start has
-the same state as who wrote it. What is read is in `lookups.py`, `scope.py` and `State` itself.
+`decide` changes nothing and raises RegistryRefusal; `apply` is the only mutator, so every instance that reads the topic
+from its start has the same state as the writer. Reads are in `lookups.py`, `scope.py` and `RegistryState` itself.
 """
 
 from __future__ import annotations

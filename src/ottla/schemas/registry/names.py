@@ -1,8 +1,8 @@
-"""How subjects and contexts are written.
+"""The syntax of subjects and contexts.
 
 A context is a registry of its own inside the registry: ids, subjects, settings. Its name begins with a dot; the default
 one is just `.`. A subject of another context is written `:.context:subject`, the context itself `:.context:`. The
-context `.__GLOBAL` holds settings only, for all contexts that have none of their own.
+context `.__GLOBAL` has settings only, for all contexts that have none of their own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DEFAULT_CONTEXT = "."
 GLOBAL_CONTEXT = ".__GLOBAL"
 EVERY_CONTEXT = ":*:"
 CONTEXT_PREFIX = ":."
-# Names that Confluent uses for something else.
+# Names that Confluent uses for other purposes.
 _RESERVED_SUBJECTS = ("__GLOBAL", "__EMPTY")
 
 
@@ -31,7 +31,7 @@ class SubjectName(NamedTuple):
 
 
 def split(written: str | None) -> SubjectName:
-    """Take a written name apart. None is the default context itself."""
+    """Split a qualified name. None is the default context itself."""
     if written is None:
         return SubjectName(DEFAULT_CONTEXT, "")
     if written.startswith(CONTEXT_PREFIX):
@@ -43,7 +43,7 @@ def split(written: str | None) -> SubjectName:
 
 
 def prefix_of(context: str) -> str:
-    """What the names of a context's subjects begin with."""
+    """Return the prefix of the names of a context's subjects."""
     return "" if context == DEFAULT_CONTEXT else f":{context}:"
 
 
@@ -52,12 +52,12 @@ def context_of(written: str | None) -> str:
 
 
 def normal(written: str) -> str:
-    """The one spelling of a name: `:.:orders` is `orders`, `:.west` is `:.west:`."""
+    """Return the normal spelling of a name: `:.:orders` is `orders`, `:.west` is `:.west:`."""
     return split(written).written
 
 
 def beside(parent: str, subject: str) -> str:
-    """The subject that a schema of subject `parent` means: one without a context is in the parent's."""
+    """Return the subject that a schema of subject `parent` refers to: one without a context is in the parent's."""
     name = split(subject)
     if name.context != DEFAULT_CONTEXT:
         return subject
@@ -65,7 +65,7 @@ def beside(parent: str, subject: str) -> str:
 
 
 def normal_context(given: str) -> str | None:
-    """A context as a path or a parameter gives it (`west`, `.west`, `:.west:`), as a prefix; None if it is no name."""
+    """Return a context from a path or a parameter (`west`, `.west`, `:.west:`) as a prefix; None if it is invalid."""
     bare = given.removeprefix(":").removesuffix(":")
     if ":" in bare:
         return None
@@ -77,7 +77,7 @@ def is_context(written: str | None) -> bool:
 
 
 def is_valid(written: str, for_settings: bool = False) -> bool:
-    """Whether this may name a subject (or, for settings, a context)."""
+    """Return whether this is a valid name of a subject (or, for settings, of a context)."""
     if len(written) > SUBJECT_NAME_CHARS_MAX or any(is_control(letter) for letter in written):
         return False
     name = split(written)

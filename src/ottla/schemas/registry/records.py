@@ -1,12 +1,12 @@
 """The records of `_schemas`, as Confluent's registry writes and reads them.
 
 Keys and values are JSON without spaces; a key's fields come in a fixed order, because compaction compares its bytes.
-What is empty is left out. `encode` and `decode` go between these bytes and the entries below.
+Empty fields are left out. `encode` and `decode` convert between these bytes and the entries below.
 
-Two kinds of records are ours: `HighestIds`, so that the id of a schema that was deleted for good is never given out
-again, also when compaction has removed all other trace of it; and `Leader`, the address of the instance that writes.
-Their keys say `NOOP`, which Confluent's registry skips without reading the value, and carry one field more than
-Confluent's own (a field its reader ignores), so that compaction does not confuse them.
+Two kinds of records are ours: `HighestIds`, so that the id of a permanently deleted schema is never assigned again,
+even after compaction has removed all other trace of it; and `Leader`, the address of the instance that writes. Their
+keys have the type `NOOP`, which Confluent's registry skips without reading the value, and one field more than
+Confluent's own (which its reader ignores), so that compaction does not confuse them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEADER_KEY = {"keytype": "NOOP", "magic": 0, "for": "ottla.leader"}
 
 
 class RegistryRecord(NamedTuple):
-    """A record of the topic. `timestamp_ms` is what the log holds: when the schema was registered."""
+    """A record of the topic. `timestamp_ms` is the record's timestamp: when the schema was registered."""
 
     key: bytes
     value: bytes | None
@@ -39,12 +39,12 @@ class RegistryRecord(NamedTuple):
 
 
 class BadRegistryRecord(ValueError):
-    """Bytes that are no record of a registry."""
+    """The bytes are not a record of a registry."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaEntry:
-    """A version of a subject as it is now; None when it is gone for good."""
+    """The current content of a version of a subject; None when it is permanently deleted."""
 
     subject: str
     version: int
@@ -53,7 +53,7 @@ class SchemaEntry:
 
 @dataclass(frozen=True, slots=True)
 class SettingsEntry:
-    """The settings of a subject or a context; `subject` is None for those of all. `config` None: none any more."""
+    """The settings of a subject or a context; `subject` is None for those of the registry. `config` None: removed."""
 
     subject: str | None
     config: Config | None
@@ -61,7 +61,7 @@ class SettingsEntry:
 
 @dataclass(frozen=True, slots=True)
 class ModeEntry:
-    """The mode of a subject or a context, or of all; None: it has none any more."""
+    """The mode of a subject, of a context, or of the registry; None: removed."""
 
     subject: str | None
     mode: Mode | None
@@ -77,14 +77,14 @@ class DeleteSubjectEntry:
 
 @dataclass(frozen=True, slots=True)
 class ClearSubjectEntry:
-    """What is soft deleted of the subject (of the context, of everything if None) is forgotten."""
+    """The soft-deleted versions of the subject (of the context, of the registry if None) are removed."""
 
     subject: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ContextEntry:
-    """A context that exists, or no longer does."""
+    """A context exists, or no longer does."""
 
     context: str
     exists: bool = True
@@ -92,21 +92,21 @@ class ContextEntry:
 
 @dataclass(frozen=True, slots=True)
 class HighestIdsEntry:
-    """The highest id ever given out, by context."""
+    """The highest id ever assigned, by context."""
 
     highest: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderEntry:
-    """The instance that writes, by the URL where others reach it."""
+    """The instance that writes, by the URL at which other instances reach it."""
 
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class NothingEntry:
-    """A record without meaning to us: Confluent's way to find the end of the log, or a kind we do not know."""
+    """A record without meaning to us: Confluent's way to find the end of the log, or an unknown kind."""
 
 
 RegistryEntry = (
@@ -123,7 +123,7 @@ RegistryEntry = (
 
 
 def encode(entry: RegistryEntry, timestamp_ms: int) -> RegistryRecord:
-    """Write an entry as Confluent's registry would."""
+    """Encode an entry as Confluent's registry would."""
     key, value = _written(entry)
     return RegistryRecord(_json(key), None if value is None else _json(value), (), timestamp_ms)
 
@@ -163,7 +163,7 @@ def _with_subject(subject: str | None, fields: dict[str, Any]) -> dict[str, Any]
 
 
 def _present(values: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
-    """What is null or empty is left out, as its serializer does. A `false` is a value."""
+    """Return the fields that are not null or empty, as Confluent's serializer does. A `false` is a value."""
     return {name: value for name in fields if (value := values.get(name)) is not None and value not in ("", [])}
 
 
@@ -185,7 +185,7 @@ def _json(value: dict[str, Any]) -> bytes:
 
 
 def decode(record: RegistryRecord) -> RegistryEntry:
-    """Understand a record, whoever wrote it. Raises BadRegistryRecord."""
+    """Decode a record of any registry. Raises BadRegistryRecord."""
     key = _object(record.key)
     value = None if record.value is None else _object(record.value)
     try:

@@ -1,10 +1,10 @@
-"""Why the registry refuses: Confluent's error codes, with its sentences."""
+"""Errors of the registry: Confluent's error codes, with its messages."""
 
 from __future__ import annotations
 
 
 class RegistryRefusal(Exception):
-    """What was asked for is refused. `code` is Confluent's; its first three digits are the HTTP status."""
+    """A request is refused. `code` is Confluent's; its first three digits are the HTTP status."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

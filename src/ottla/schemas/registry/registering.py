@@ -1,7 +1,7 @@
 """Registering a schema under a subject.
 
-Equal schemas have one id per context, whatever subjects they are under; what a subject has already is not registered
-again. A schema that was soft deleted comes back as a new version with its old id, and the deleted version goes.
+Equal schemas have one id per context, under whatever subjects; a schema that the subject has already is not registered
+again. A schema that was soft deleted comes back as a new version with its old id, and the deleted version is removed.
 In IMPORT mode schemas bring their ids and versions, and nothing is checked against older ones.
 """
 
@@ -68,7 +68,9 @@ def register(catalog: Catalog, command: Register, now_ms: int) -> Result[Registr
 
 
 def known_already(catalog: Catalog, command: Register) -> Registered | None:
-    """What a subject has can be 'registered' again in any mode, and by any instance."""
+    """Return the version if the subject has the schema already: that may be 'registered' again in any mode, by any
+    instance.
+    """
     subject, draft = command.subject, command.draft
     config = catalog.scope.config(subject)
     normalize = command.normalize or config.get("normalize") is True
@@ -110,7 +112,7 @@ def _check_mode(catalog: Catalog, subject: str, draft: SchemaDraft) -> None:
 
 
 def _filled(catalog: Catalog, subject: str, draft: SchemaDraft, config: Config, new_version: int) -> SchemaDraft:
-    """Without a text, the latest version's; without metadata or rules, likewise."""
+    """Fill in the latest version's text if the draft has none; likewise metadata and rules."""
     before = latest(catalog, subject)
     if draft.text is None or not draft.text.strip():
         if before is None:
@@ -122,7 +124,7 @@ def _filled(catalog: Catalog, subject: str, draft: SchemaDraft, config: Config, 
 
 
 def _tagged(catalog: Catalog, subject: str, draft: SchemaDraft, before: Registered | None) -> SchemaDraft:
-    """Write the tags into the text. A version of which the tags are changed is noted in its metadata."""
+    """Write the tags into the text. The metadata of a version whose tags are changed gets the version number."""
     text = draft.text or ""
     if draft.edits_tags:
         source = catalog.library.source(subject, text, draft.type, draft.references)
@@ -165,7 +167,7 @@ def _context(catalog: Catalog, subject: str) -> list[RegistryEntry]:
 
 
 def _replaced(catalog: Catalog, new: Registered, versions: list[Registered]) -> list[RegistryEntry]:
-    """The soft-deleted versions of the same schema go, unless something refers to them."""
+    """Remove soft-deleted versions of the same schema, unless other schemas refer to them."""
     gone = [
         each
         for each in versions
@@ -174,7 +176,7 @@ def _replaced(catalog: Catalog, new: Registered, versions: list[Registered]) -> 
         and each.version < new.version
         and not catalog.state.referrers(each.subject, each.version)
     ]
-    # Importing over a version that has another id removes the last trace of that one.
+    # Importing over a version with another id removes the last trace of that id.
     overwritten = [each for each in versions if each.version == new.version and each.id != new.id]
     return [
         *keep_highest(catalog, overwritten),

@@ -1,7 +1,7 @@
 """Deleting: softly (the version stays, marked, and keeps its id), then permanently.
 
-A schema that another one refers to stays. Whoever deletes permanently leaves a note of the highest id, so that it is
-not given out again when the records are gone.
+A schema that another one refers to stays. A permanent deletion records the highest id, so that the id is not assigned
+again when the schema's records are gone.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ def delete_context(catalog: Catalog, command: DeleteContext, now_ms: int) -> Res
 
 
 def keep_highest(catalog: Catalog, leaving: Iterable[Registered]) -> list[RegistryEntry]:
-    """Write down the highest ids of contexts from which schemas go for good, if that is not written yet."""
+    """Return a record of the highest ids of contexts from which schemas are permanently deleted, if it is not written
+    yet.
+    """
     contexts = {context_of(it.subject) for it in leaving}
     highest = catalog.state.highest
     if all(catalog.state.noted_highest.get(context, 0) == highest[context] for context in contexts):

@@ -1,6 +1,6 @@
-"""Reserved fields: names that the metadata property `confluent:reserved` keeps from being used in a schema.
+"""Reserved fields: names that the metadata property `confluent:reserved` excludes from a schema.
 
-Looked at where the setting `validateFields` is on: a name once reserved stays so, and no field may have it.
+Checked if the setting `validateFields` is on: a reserved name stays reserved, and no field may have it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _RESERVED = "confluent:reserved"
 
 
 def conflicts(parsed: Parsed, metadata: Json | None, before: Json | None) -> list[str]:
-    """What is wrong with the fields of a schema, given its metadata and that of the version before."""
+    """Return what is wrong with the fields of a schema, given its metadata and that of the version before."""
     reserved = _names(metadata)
     messages = [
         f"The new schema has reserved field {name} removed from its metadata which is present in the old schema's"
@@ -38,7 +38,7 @@ def _names(metadata: Json | None) -> list[str]:
 
 
 def _fields(parsed: Parsed) -> set[str]:
-    """The names of the fields at the top."""
+    """Return the names of the top-level fields."""
     if isinstance(parsed, AvroSchema):
         return {field.name for field in parsed.schema.fields} if isinstance(parsed.schema, AvroRecord) else set()
     from ottla.schemas.protobuf import ProtobufSchema

@@ -1,5 +1,6 @@
-"""Which settings and which mode hold for a subject: its own, else its context's, else the global context's, else the
-default. A subject's own settings are completed by those of the registry as a whole, where they say nothing."""
+"""The settings and the mode of a subject: its own, else its context's, else the global context's, else the default.
+A subject's own settings are completed by those of the registry, where they have no value.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ottla.schemas.registry.refusal import not_permitted
 from ottla.schemas.registry.state import RegistryState
 
 V = TypeVar("V")
-# These hold from the registry's settings where a subject's are silent; the others do not.
+# The settings that a subject inherits from the registry's if it has none of its own; the others are not inherited.
 _INHERITED = (
     "normalize",
     "validateFields",
@@ -25,21 +26,23 @@ _INHERITED = (
 
 
 class Scope:
-    """Settings and modes as they apply."""
+    """The settings and modes that apply."""
 
     def __init__(self, state: RegistryState, level: Level) -> None:
         self._state = state
         self._default: Config = {"compatibilityLevel": level.value}
 
     def own_config(self, subject: str | None) -> Config | None:
-        """What is set for exactly this (the registry as a whole always has something), its level filled in."""
+        """Return the settings of exactly this subject or context (the registry itself always has some), with the level
+        filled in.
+        """
         config = self._state.configs.get(subject)
         if config is None:
             return self._default if _is_top(subject) else None
         return _complete({**self._default, **config})
 
     def config(self, subject: str | None) -> Config:
-        """What holds for a subject."""
+        """Return the settings that apply to a subject."""
         own = None if subject is None else self.own_config(subject)
         if own is None:
             found = _nearest(self._state.configs, subject)
@@ -52,7 +55,7 @@ class Scope:
         return Mode.READWRITE if mode is None and _is_top(subject) else mode
 
     def mode(self, subject: str | None) -> Mode:
-        """What holds for a subject."""
+        """Return the mode that applies to a subject."""
         if self._state.modes.get(None) is Mode.READONLY_OVERRIDE:
             return Mode.READONLY_OVERRIDE
         return _nearest(self._state.modes, subject) or Mode.READWRITE
@@ -61,7 +64,7 @@ class Scope:
         return Level(self.config(subject)["compatibilityLevel"])
 
     def aliased(self, subject: str) -> str:
-        """The subject that a name stands for."""
+        """Return the subject of an alias; a name that is no alias stays as it is."""
         alias = self._state.configs.get(subject, {}).get("alias")
         return beside(subject, alias) if alias else subject
 
@@ -73,7 +76,7 @@ class Scope:
 
 
 def _nearest(table: Mapping[str | None, V], subject: str | None) -> V | None:
-    """A subject's own, its context's, the global context's."""
+    """Return a subject's own value, else its context's, else the global context's."""
     if subject in table:
         return table[subject]
     context = split(subject).context

@@ -1,6 +1,6 @@
-"""Searching through everything: subjects and schemas by the beginning of their names.
+"""Searching all subjects and schemas by a prefix of their names.
 
-A prefix `:*:` (and what follows it) is looked for in every context; one without a context in the default one.
+A prefix `:*:` (and what follows it) is searched in every context; one without a context in the default one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ottla.schemas.registry.state import RegistryState
 
 
 def subjects_like(state: RegistryState, prefix: str, deleted: bool, deleted_only: bool) -> list[str]:
-    """The subjects whose names begin so. One of which a version is left is not deleted."""
+    """Return the subjects with this prefix. A subject with a version that is not deleted is not deleted."""
     found = []
     for subject in _like(state, prefix):
         is_deleted = all(it.deleted for it in state.subjects[subject].values())
@@ -25,7 +25,7 @@ def subjects_like(state: RegistryState, prefix: str, deleted: bool, deleted_only
 def schemas_like(
     state: RegistryState, prefix: str, deleted: bool, latest_only: bool, rule_type: str, with_aliased: bool
 ) -> list[Registered]:
-    """All versions of such subjects, or the latest of each; with a rule of that type, if one is given."""
+    """Return all versions of subjects with this prefix, or the latest of each; with a rule of that type, if given."""
     subjects = dict.fromkeys(_like(state, prefix))
     if with_aliased:
         for target, names in aliases_of(state).items():
@@ -39,7 +39,7 @@ def schemas_like(
 
 
 def aliases_of(state: RegistryState) -> dict[str, list[str]]:
-    """The names that stand for a subject, by subject."""
+    """Return the aliases of subjects, by subject."""
     found: dict[str, list[str]] = {}
     for subject in sorted(name for name in state.configs if name is not None):
         alias = state.configs[subject].get("alias")

@@ -1,4 +1,4 @@
-"""Setting and taking back settings and modes, of a subject, a context, or the registry as a whole."""
+"""Setting and removing settings and modes of a subject, a context, or the registry as a whole."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def set_mode(catalog: Catalog, command: SetMode, now_ms: int) -> Result[Registry
 
 
 def _emptied(catalog: Catalog, subject: str | None) -> list[RegistryEntry]:
-    """Import wants nothing there. What is only soft deleted goes for good."""
+    """Check that nothing is registered, as IMPORT mode requires, and remove soft-deleted versions permanently."""
     there = [it for it in catalog.state.all() if matches(subject, it.subject)]
     if any(not it.deleted for it in there):
         raise not_permitted("Cannot import since found existing subjects")

@@ -1,7 +1,7 @@
-"""What the records of `_schemas` add up to. `apply` is the only way it changes.
+"""The state that the records of `_schemas` produce. Only `apply` changes it.
 
-Indexes follow from the schemas: by id and by digest (per context), and who references whom. They hold what is soft
-deleted too, since such a schema keeps its id, can be asked for by it, and can come back.
+Indexes are derived from the schemas: by id and by digest (per context), and by reference. They include soft-deleted
+schemas, since such a schema keeps its id, can be requested by it, and can come back.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A record that changed nothing, because it makes no sense (here)."""
+    """A record that changed nothing, because it is invalid (in this state)."""
 
     reason: str
 
@@ -47,10 +47,10 @@ class RegistryState:
         self.configs: dict[str | None, Config] = {}
         self.modes: dict[str | None, Mode] = {}
         self.contexts: dict[str, None] = {}
-        # The highest id ever seen, by context, and what the last HighestIds record says of it.
+        # The highest id ever seen, by context, and that of the last HighestIds record.
         self.highest: dict[str, int] = {}
         self.noted_highest: dict[str, int] = {}
-        self.leader_url: str | None = None  # the instance that said last that it writes
+        self.leader_url: str | None = None  # the instance that last announced itself as the writer
         self._by_id: dict[tuple[str, int], dict[Key, None]] = {}
         self._by_digest: dict[tuple[str, bytes], dict[Key, None]] = {}
         self._references_to: dict[Key, dict[Key, None]] = {}
@@ -61,35 +61,35 @@ class RegistryState:
         return self.subjects.get(subject, {}).get(version)
 
     def versions(self, subject: str) -> list[Registered]:
-        """All versions of a subject, those soft deleted too, oldest first."""
+        """Return all versions of a subject, soft-deleted ones too, oldest first."""
         held = self.subjects.get(subject, {})
         return [held[version] for version in sorted(held)]
 
     def all(self) -> Iterator[Registered]:
-        """Everything, by subject and version."""
+        """Yield all versions, by subject and version."""
         for subject in sorted(self.subjects):
             yield from self.versions(subject)
 
     def with_id(self, context: str, schema_id: int) -> list[Registered]:
-        """All versions of all subjects of a context that have this id, by subject and version."""
+        """Return all versions of all subjects of a context that have this id, by subject and version."""
         return self._all(self._by_id.get((context, schema_id), ()))
 
     def holder(self, context: str, schema_id: int) -> Registered | None:
-        """One of those that have this id; what they hold is equal."""
+        """Return one of the versions that have this id; all of them are equal."""
         key = next(iter(self._by_id.get((context, schema_id), ())), None)
         return None if key is None else self.subjects[key[0]][key[1]]
 
     def with_digest(self, context: str, digest: bytes) -> Iterator[Registered]:
-        """All versions of all subjects of a context that are this schema, in the order they came."""
+        """Yield all versions of all subjects of a context that have this digest, in the order of registration."""
         for subject, version in self._by_digest.get((context, digest), ()):
             yield self.subjects[subject][version]
 
     def referrers(self, subject: str, version: int) -> list[Registered]:
-        """Who references this version, those soft deleted too."""
+        """Return the versions that reference this version, soft-deleted ones too."""
         return self._all(self._references_to.get((subject, version), ()))
 
     def contexts_in_use(self) -> list[str]:
-        """The default context, and those that have had a schema."""
+        """Return the default context, and those that have had a schema."""
         return [DEFAULT_CONTEXT, *sorted(context for context in self.contexts if context != DEFAULT_CONTEXT)]
 
     def _all(self, keys: Iterable[Key]) -> list[Registered]:
@@ -98,7 +98,7 @@ class RegistryState:
     # --- changing ---------------------------------------------------------------------------------------------
 
     def apply(self, record: RegistryRecord) -> Sequence[RegistryEntry | Ignored]:
-        """Take in a record; return what it said, or why it said nothing."""
+        """Apply a record; return its entry, or why it was ignored."""
         try:
             entry = decode(record)
         except BadRegistryRecord as error:
@@ -169,7 +169,7 @@ class RegistryState:
 
 
 def matches(pattern: str | None, subject: str) -> bool:
-    """Whether a subject is meant by what somebody named: all (None), the subject itself, or its context."""
+    """Return whether a pattern matches a subject: all (None), the subject itself, or its context."""
     if pattern is None or pattern == subject:
         return True
     return is_context(pattern) and split(pattern).context in (GLOBAL_CONTEXT, context_of(subject))

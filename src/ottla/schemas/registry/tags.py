@@ -1,5 +1,6 @@
-"""Tags that schemas carry inside (`confluent:tags` of records, objects and fields): finding them, and changing those of
-Avro schemas. In JSON schemas they are looked for in objects, arrays and definitions, not in combined schemas."""
+"""Inline tags of schemas (`confluent:tags` of records, objects and fields): finding them, and changing those of Avro
+schemas. In JSON schemas they are looked up in objects, arrays and definitions, not in combined schemas.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ Props = dict[str, Any]
 
 
 def tags_in(parsed: Parsed) -> list[Tagged]:
-    """What is tagged in a schema, in the order of its text."""
+    """Return the tagged elements of a schema, in the order of its text."""
     if isinstance(parsed, AvroSchema):
         places = _taggable(parsed.schema, set())
         return [Tagged(path, kind, tags) for path, kind, props in places if (tags := _tags(props))]
@@ -31,7 +32,9 @@ def tags_in(parsed: Parsed) -> list[Tagged]:
 
 
 def _in_json(schema: Any, scope: str, is_field: bool) -> Iterator[Tagged]:
-    """A field's tags are told with the object it is in, so those of an object that is a field are not told again."""
+    """Yield tagged elements. A field's tags come with the object that contains it, so those of an object that is a
+    field are not repeated.
+    """
     if not isinstance(schema, dict):
         return
     if schema.get("type") == "array" or "items" in schema:
@@ -55,11 +58,13 @@ def _members(schema: Props, name: str) -> Iterable[tuple[str, Any]]:
 
 
 def with_tags(source: SchemaSource, added: Iterable[Tagged], removed: Iterable[Tagged] = ()) -> str:
-    """The text of a schema with tags taken out, then put in. Raises Refused for a place that is not there."""
+    """Return the text of a schema with tags removed, then added. Raises RegistryRefusal for a path that does not
+    exist.
+    """
     if source.type is not SchemaType.AVRO:
         raise invalid_schema(f"Tags of {source.type} schemas are not changed here: write them into the schema")
     try:
-        # Parsed anew, since it is changed: what the library remembers is everybody's.
+        # Parsed anew, since it is changed: parsed schemas of the library are shared.
         parsed = parse_avro(source, strict=False)
     except InvalidSchema as error:
         raise invalid_schema(f"Invalid schema of type {source.type}, details: {error}") from None
