@@ -97,7 +97,7 @@ async def listen(host: str, port: int) -> socket.socket:
 
 
 def _connections_max() -> int:
-    """Return half of the number of files that the process may open: the rest is for everything else."""
+    """Return the bound of connections: at most half of the files that the process may open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = limits.HTTP_REQUESTS_AT_ONCE_MAX
     return most if soft == resource.RLIM_INFINITY else min(most, soft // 2)

@@ -70,7 +70,7 @@ def _check_oneofs(name: str, message: Message) -> None:
 
 
 def _check_entry(name: str, message: Message) -> None:
-    """Check a message marked as a map entry: texts of descriptors contain such messages, other texts must not."""
+    """Check that a message with the option map_entry, as texts of descriptors have it, has the fields of an entry."""
     fields = [(each.name, each.number) for each in message.fields]
     if message.claims_map_entry and fields != [("key", 1), ("value", 2)]:
         _fail(message.position, f"{name} has map_entry set, but not the fields key = 1 and value = 2")

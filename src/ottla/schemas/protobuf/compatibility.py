@@ -81,7 +81,7 @@ def differences(
 
 
 class _Type(NamedTuple):
-    """A type by its full name: the name without the package, the file that defines it, and its kind."""
+    """A type by its full name: the name without the package, the subject and version of its file, and its element."""
 
     local: str
     origin: tuple[str, int] | None

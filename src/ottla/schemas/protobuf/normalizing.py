@@ -38,7 +38,7 @@ from ottla.schemas.protobuf.linking import SCALARS, NameKind, Names, join, walk_
 from ottla.schemas.protobuf.printer import merged
 from ottla.schemas.protobuf.tokens import whole_number
 
-# The largest exponent of a double: a larger number is left as it was written.
+# Larger than any exponent of a double: a number with a larger one is left as it was written.
 _EXPONENT_MAX = 400
 
 

@@ -57,7 +57,7 @@ def print_file(file: ProtoFile) -> str:
 
 
 def quoted(data: bytes) -> str:
-    """Return a string as a literal. Bytes that are not UTF-8 and unprintable characters are written in octal."""
+    """Return a string as a literal. Bytes that are not UTF-8 and control characters are written in octal."""
     out = []
     for char in data.decode("utf-8", "surrogateescape"):
         code = ord(char)
