@@ -273,9 +273,7 @@ class Producer:
         timestamp: int | None,
         future: "asyncio.Future[RecordMetadata] | None",
     ) -> bool | None:
-        """Encode the record into its batch if that needs no wait (else return None); return True
-        when a batch is full.
-        """
+        """Encode the record into its batch, or return None if it has to wait; return True when a batch is full."""
         sender = self._sender
         size_bytes = RECORD_OVERHEAD_BYTES + (len(value) if value is not None else 0)
         if key is not None:
