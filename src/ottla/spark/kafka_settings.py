@@ -96,7 +96,7 @@ class KafkaSettings:
 
     def client_options(self, client_id: str) -> "ClientOptions":
         """Options of a client that connects to this cluster under this client id."""
-        from ottla.client.options import ClientOptions, parse_bootstrap  # as in `read_settings`
+        from ottla.client.options import ClientOptions, parse_bootstrap  # as in `ReadSettings.fetch_options`
 
         numbers: dict[str, Any] = {
             attribute: self.number(name, getattr(ClientOptions(()), attribute)) for name, attribute in _CLIENT.items()

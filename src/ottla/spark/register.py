@@ -1,7 +1,8 @@
-"""Making the source known to a Spark session.
+"""Register the data source with a Spark session.
 
-Spark finds it by itself where `ottla` is installed for the Python of the driver (or of the Connect server): it looks
-for packages like `pyspark_ottla`. Registering it is for sessions whose Spark has looked before it was installed.
+Spark finds the source by itself if `ottla` is installed for the Python of the driver (or of the Connect server): Spark
+looks for packages with names like `pyspark_ottla`. Registering is needed for sessions whose Spark has looked before
+`ottla` was installed.
 """
 
 import sys
@@ -12,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def register(session: "SparkSession | None" = None) -> bool:
-    """Make `format("ottla")` known to a session, the active one unless told; False if there is none."""
+    """Register `format("ottla")` with a session, by default the active one; False if there is none."""
     if session is None:
         if "pyspark.sql" not in sys.modules:
-            return False  # nobody can have a session
+            return False  # there can be no session
         from pyspark.sql import SparkSession
 
         session = SparkSession.getActiveSession()

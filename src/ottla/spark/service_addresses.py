@@ -1,5 +1,6 @@
-"""Where the log and the registry are: told by the caller, by the pipeline that runs, by the session, or by the
-environment; in this order."""
+"""The addresses of the cluster and the registry: from the caller, from the session's settings, or from the environment,
+in this order. Also the context of the pipeline that is being built.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -15,30 +16,30 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
 
 class Replay(Protocol):
-    """Where a pipeline's streams begin instead of where they say."""
+    """Where the streams of a pipeline begin, instead of where their definitions say."""
 
     def options(self, topics: Sequence[str]) -> dict[str, str]:
-        """As options of the reader."""
+        """The starting place as options of the reader."""
         ...
 
 
 class Rereading(Protocol):
-    """Records of streams that are read once more, as a batch."""
+    """Reads records of streams again, as a batch."""
 
     def frame(self, spark: "SparkSession", topics: Sequence[str], options: Mapping[str, str]) -> "DataFrame":
-        """Instead of the stream with these options."""
+        """A batch DataFrame instead of the stream with these options."""
         ...
 
 
-# What the pipeline that is being built wants of its sources; None outside of pipelines.
+# How the pipeline that is being built reads its sources; None outside of pipelines.
 replaying: ContextVar[Replay | None] = ContextVar("replaying", default=None)
 rereading: ContextVar[Rereading | None] = ContextVar("rereading", default=None)
-# The topics that are read by what is being built; None where nobody wants to know.
+# Collects the topics that the stream or query that is being built reads; None if they are not collected.
 noted: ContextVar[list[str] | None] = ContextVar("noted", default=None)
 
 
 def note_topics(names: Sequence[str]) -> None:
-    """These are read."""
+    """Note that these topics are read."""
     known = noted.get()
     if known is not None:
         known.extend(name for name in names if name not in known)
@@ -62,11 +63,11 @@ def bootstrap_of(spark: "SparkSession", given: str | None = None) -> str:
 
 
 def registry_of(spark: "SparkSession", given: str | None = None) -> str | None:
-    """The schema registry's address, if anybody has told it."""
+    """The schema registry's address; None if it is not set anywhere."""
     return given or conf(spark, REGISTRY) or os.environ.get("OTTLA_REGISTRY")
 
 
 def conf(spark: "SparkSession", name: str) -> str | None:
-    """A setting of the session, None where it is not set."""
+    """A setting of the session; None if it is not set."""
     found = spark.conf.get(name, None)
     return None if found is None else str(found)

@@ -1,8 +1,8 @@
-"""The data source `ottla`: what Spark knows of it.
+"""The data source `ottla`, as Spark's interface for data sources in Python.
 
 Rules:
 - Options are checked when the DataFrame is made, before anything runs.
-- The schema is fixed by the options (`shape`); one that a user or a catalogue gives may differ in what can be null.
+- The schema is fixed by the options (`shape`); a schema from a user or a catalogue may only differ in nullability.
 """
 
 from typing import TYPE_CHECKING
@@ -71,4 +71,4 @@ def _checked(settings: ReadSettings, schema: StructType) -> RowShape:
     if schema._as_nullable() != shape.schema._as_nullable():
         own, given = shape.schema.simpleString(), schema.simpleString()
         raise OptionError(f"the source ottla has a fixed schema: {own}, not {given}")
-    return shape._replace(schema=schema)  # a catalogue says of all columns that they can be null
+    return shape._replace(schema=schema)  # a catalogue declares all columns as nullable

@@ -1,10 +1,10 @@
-"""The writers that Spark is given: `df.write.format("ottla")` and `df.writeStream.format("ottla")`.
+"""The writers for Spark: `df.write.format("ottla")` and `df.writeStream.format("ottla")`.
 
 Rules:
 - Schema and options are checked on the driver, before any task.
 - A stream's writer is made on the driver once per micro-batch to be pickled for the tasks, and once more to commit.
-  Only the first of these begins a batch; that is why being pickled is what begins it. (A batch writer is made and
-  pickled once, and its unpickled self commits.)
+  Only the first of these may begin a batch; that is why pickling begins it. (A batch writer is made and pickled once,
+  and the unpickled copy commits.)
 - Output mode complete writes all its rows with every batch, as Spark's own sink does: a topic is not truncated.
 """
 
@@ -36,14 +36,14 @@ _BATCH_ID, _QUERY_ID = "streaming.sql.batchId", "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class TaskDone(WriterCommitMessage):
-    """What a task tells the driver; `written` with exactly-once only."""
+    """The message of a task to the driver; `written` is only set with exactly-once delivery."""
 
     rows: int
     written: driver.Written | None = None
 
 
 class _Sink:
-    """What both writers share: it begins a batch when it is pickled for the tasks, and writes their rows."""
+    """The common part of both writers: it begins a batch when it is pickled for the tasks, and writes their rows."""
 
     @told_plainly
     def __init__(self, options: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
@@ -59,14 +59,14 @@ class _Sink:
 
     @told_plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
-        """In a task: its rows."""
+        """Write the rows of a task, in that task."""
         try:
             return self._write(iterator)
         finally:
             settle()
 
     def _write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
-        from ottla.spark.sink import task  # numba and all: executors only
+        from ottla.spark.sink import task  # imports numba, which only executors need
 
         typed = self._typed
         batches = iterator if typed is None else (typed.apply(batch) for batch in iterator)
@@ -80,8 +80,9 @@ class _Sink:
         return TaskDone(written.part.rows if written.part is not None else 0, written)
 
     def _number(self, context: TaskContext, ticket: driver.Ticket) -> tuple[str, int]:
-        """The run and the batch that is written. In foreachBatch a batch write belongs to the query that it is part of,
-        as far as tasks are told of it (on a Connect server they are not)."""
+        """The run and the number of the batch that is written. In foreachBatch a batch write belongs to the streaming
+        query, if the task has its id (on a Connect server it has not).
+        """
         run, number = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
         if run is None or number is None:
             return BATCH_RUN, ticket.batch
@@ -89,14 +90,14 @@ class _Sink:
 
     @told_plainly
     def commit_all(self, messages: Sequence[WriterCommitMessage | None], batch: int | None) -> None:
-        """On the driver: every task is done."""
+        """On the driver, after every task is done: commit the batch."""
         if self.settings.exactly_once:
             found = [each.written for each in messages if isinstance(each, TaskDone) and each.written is not None]
             assert len(found) == len(messages), "a task is missing"
             driver.commit(self.settings, found, batch)
 
     def abort_all(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """On the driver: some task failed (which has left no message), or the commit did."""
+        """On the driver, after a task (which has sent no message) or the commit has failed: abort the batch."""
         driver.abort(self.settings, [each.written if isinstance(each, TaskDone) else None for each in messages])
 
 
@@ -136,7 +137,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def _typed(options: Mapping[str, str], schema: StructType, settings: WriteSettings) -> TypedOutput | None:
-    """What encodes typed columns, if the options ask for it; checks the columns in any case."""
+    """The encoder of typed columns, if the options ask for one; checks the columns in any case."""
     if all(options.get(f"{side}.format", "raw").strip().lower() == "raw" for side in ("key", "value")):
         check_columns(schema, settings.topic)
         return None

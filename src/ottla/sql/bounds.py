@@ -1,9 +1,9 @@
-"""What a filter says about partition, offset and timestamp: what need not be read at all.
+"""Derive from a filter which partitions, offsets and timestamps need not be read.
 
-DuckDB hands its filters to Arrow as expressions, which cannot be taken apart from Python; but Arrow can be asked
-whether an expression may hold at all where something else is known (that is how it leaves out files of a data set). So
-bounds are found by asking, with bisection: exact for any mixture of AND, OR, IN and BETWEEN that Arrow understands;
-where it does not, nothing is left out. The filter itself is applied to what is read all the same.
+DuckDB passes its filters to Arrow as expressions, which Python cannot take apart; but Arrow can tell whether an
+expression may be true for rows that satisfy another condition (that is how it skips files of a data set). So bounds are
+found by bisection with such questions: exact for any mixture of AND, OR, IN and BETWEEN that Arrow understands;
+otherwise nothing is left out. The filter itself is still applied to the rows that are read.
 """
 
 from collections.abc import Callable
@@ -19,12 +19,12 @@ _FORMAT = ds.IpcFileFormat()
 _NOWHERE = fs.LocalFileSystem()
 _TIME = pa.timestamp("us", tz="UTC")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# The year 10000, which Python's times do not reach.
+# The year 10000, the end of the range of Python's datetime.
 _TIME_MS_END = 253_402_300_800_000
 
 
 class TableBounds(NamedTuple):
-    """[start, end) of one partition, and the least timestamp that matters (None: any)."""
+    """[start, end) of one partition, and the lowest timestamp that matters (None: any)."""
 
     start: int
     end: int
@@ -32,18 +32,19 @@ class TableBounds(NamedTuple):
 
 
 def may_hold(schema: pa.Schema, condition: Any, known: Any) -> bool:
-    """Whether `condition` can be true for a row of which `known` is."""
-    # A fragment that is never opened: Arrow only looks at what is known of it.
+    """Whether `condition` can be true for a row for which `known` is true."""
+    # A fragment that is never opened: Arrow only looks at its partition expression.
     fragment = _FORMAT.make_fragment("nothing", _NOWHERE, known)
     dataset = ds.FileSystemDataset([fragment], schema, _FORMAT, _NOWHERE)
     return any(True for _ in dataset.get_fragments(condition))
 
 
 def bounds(schema: pa.Schema, condition: Any, partition: int, start: int, end: int) -> TableBounds | None:
-    """What of [start, end) of a partition can fulfil the condition; None if nothing can."""
+    """The part of [start, end) of a partition that can satisfy the condition; None if no row can."""
     if condition is None:
         return TableBounds(start, end, None)
-    # Literals have microseconds: against a column of milliseconds Arrow would wrap the column, and understand nothing.
+    # Literals have microseconds: Arrow would wrap a column of milliseconds in a cast, and could not derive bounds from
+    # it.
     at = schema.get_field_index("timestamp")
     fine = schema.set(at, schema.field(at).with_type(_TIME))
     here = pc.field("partition") == pa.scalar(partition, pa.int32())
@@ -61,7 +62,7 @@ def bounds(schema: pa.Schema, condition: Any, partition: int, start: int, end: i
 
 
 def _last_true(low: int, high: int, test: Callable[[int], bool]) -> int:
-    """The largest number of [low, high) for which the test is true, if it is true up to somewhere; `low` if never."""
+    """The largest number of [low, high) for which the test is true, if it is true up to some number; `low` if never."""
     while high - low > 1:
         middle = (low + high) // 2
         if test(middle):

@@ -1,9 +1,8 @@
-"""A topic as an Arrow data set: read when DuckDB scans it, as often as it does, and only the parts that its filter
-needs.
+"""A topic as an Arrow data set. Each scan by DuckDB reads the topic again, and only the parts that its filter needs.
 
 Rules:
 - Every scan reads up to the end that the topic had when the query began, so that a query sees one state of the log.
-- Columns that nobody asked for are not decoded.
+- Columns that the query does not use are not decoded.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,13 +21,13 @@ from ottla.sql.payloads import PayloadColumns
 
 
 class Extent(NamedTuple):
-    """What of each partition is read at most: [start, end)."""
+    """The largest range that is read of each partition: [start, end)."""
 
     partitions: Mapping[int, tuple[int, int]]
 
 
 class TopicDataset(ds.Dataset):  # type: ignore[misc]
-    """What DuckDB takes for a data set of Arrow's: it asks for `schema`, and for a `scanner` per scan."""
+    """A data set for DuckDB, which uses its `schema`, and a `scanner` per scan."""
 
     def __init__(
         self, client: Blocking, topic: str, extent: Extent, keys: PayloadColumns, values: PayloadColumns
@@ -49,7 +48,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         return self._schema
 
     def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **options: Any) -> ds.Scanner:
-        """A scan of its own."""
+        """A new scan."""
         wanted = list(self._schema.names) if columns is None else list(columns)
         return ds.Scanner.from_batches(
             self._batches(filter, wanted), schema=self._schema, columns=wanted, filter=filter, **options
@@ -59,7 +58,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         spans = self._spans(condition)
         if not spans:
             return
-        # What a filter looks at need not be among the columns; its text names it.
+        # A filter may use columns that are not wanted; they are found in its text.
         needed = {name for name in self._payloads if name in wanted or name in str(condition)}
         reader = self._client.ranges(spans, ReadOptions(read_committed=True))
         for batch in self._client.iterate(reader.arrow()):
@@ -84,7 +83,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
             if (within := bounds(self._schema, condition, index, start, end)) is not None
         }
         times = {part: Time(within.since_ms) for part, within in found.items() if within.since_ms is not None}
-        # The first offset of so late a time: all before it are earlier, whatever order they are in. -1: there is none.
+        # The first offset with a timestamp so late: all records before it have earlier ones. -1: there is none.
         late = self._client.run(list_offsets(self._client.cluster, times)) if times else {}
         spans = []
         for part, within in found.items():

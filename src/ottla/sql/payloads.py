@@ -1,4 +1,4 @@
-"""What keys and values are for SQL: typed by the registry's schema, text, or bytes as they are."""
+"""Keys and values as columns for SQL: typed by the registry's schema, as text, or as bytes."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 
 class PayloadColumns(Protocol):
-    """Binary columns made into what a query sees."""
+    """Decodes binary columns to the type that a query sees."""
 
     @property
     def type(self) -> pa.DataType: ...
@@ -16,7 +16,7 @@ class PayloadColumns(Protocol):
 
 
 class Raw:
-    """Bytes as they are."""
+    """Bytes, unchanged."""
 
     type = pa.binary()
 
@@ -25,7 +25,7 @@ class Raw:
 
 
 class TextColumns:
-    """UTF-8; what is none is shown with replacement characters, not refused."""
+    """UTF-8 text; invalid bytes become replacement characters."""
 
     type = pa.string()
 

@@ -1,7 +1,7 @@
-"""A query over topics: `topic('orders')` becomes a view, DuckDB does the rest.
+"""A query over topics: `topic('orders')` becomes a view, and DuckDB runs the query.
 
-Options of `topic()`: `format` (`auto`: typed where the registry knows the subject, else text; `text`; `raw`),
-`key_format` (the same for keys), `since` ("1h": not what is older), `last` (so many offsets of each partition).
+Options of `topic()`: `format` (`auto`: typed if the registry has the subject, else text; `text`; `raw`), `key_format`
+(the same for keys), `since` ("1h": only records of the last hour), `last` (only so many offsets of each partition).
 """
 
 import logging
@@ -23,7 +23,7 @@ from ottla.sql.rewrite import BadCall, TopicCall, rewrite
 log = logging.getLogger(__name__)
 
 _OPTIONS = ("format", "key_format", "since", "last")
-# Words of SQL that are columns here: DuckDB wants them in quotes.
+# Reserved words of SQL that are names of columns here: DuckDB needs them in quotes.
 _RESERVED = re.compile(r"\boffset\b", re.IGNORECASE)
 
 
@@ -32,13 +32,13 @@ class SqlError(ValueError):
 
 
 class Subjects(Protocol):
-    """What knows the schemas of topics."""
+    """The schemas of topics."""
 
     def payloads(self, subject: str) -> PayloadColumns | None: ...
 
 
 class Sql:
-    """One cluster and one DuckDB. Use with `with`."""
+    """A client of one cluster with its own DuckDB, for use in a `with` statement."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Sql:
         registry: str | None = None,
         warn: Callable[[str], None] = log.warning,
     ) -> None:
-        """`warn` is told, in a sentence, why keys or values are not typed."""
+        """`warn` is called with a sentence if keys or values cannot be typed."""
         self._subjects: Subjects | None = None
         if registry is not None:
             from ottla.sql.typed import RegistrySubjects
@@ -110,7 +110,7 @@ class Sql:
                 since_ms = self._client.cluster.options.now_ms() - parse_duration_ms(call.options["since"])
             except ValueError as error:
                 raise SqlError(f"since: {error}") from None
-            # -1: nothing is so late
+            # -1: no record is so late
             found = self._offsets(parts, Time(since_ms))
             starts = {part: ends[part] if found[part] < 0 else found[part] for part in parts}
         if "last" in call.options:

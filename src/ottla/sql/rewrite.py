@@ -1,7 +1,6 @@
-"""`topic('orders')` in a query: found, and replaced by the name of a view.
+"""Replace each `topic('orders')` in a query by the name of a view.
 
-Only what is outside of strings, quoted names and comments counts. Nothing else of SQL is understood here: the rest is
-DuckDB's.
+Strings, quoted names and comments are skipped. The rest of the SQL is not parsed here, but by DuckDB.
 """
 
 import re
@@ -20,11 +19,11 @@ _ARGUMENT = re.compile(
 
 
 class BadCall(ValueError):
-    """A `topic(...)` that makes no sense."""
+    """A `topic(...)` with wrong arguments."""
 
 
 class TopicCall(NamedTuple):
-    """One `topic('name', option := value)`, and the view that stands for it."""
+    """One `topic('name', option := value)`, and the view that replaces it."""
 
     view: str
     topic: str
@@ -32,7 +31,7 @@ class TopicCall(NamedTuple):
 
 
 def rewrite(text: str) -> tuple[str, list[TopicCall]]:
-    """The query with views in place of topics, and which they are."""
+    """The query with views in place of topics, and the calls that they replace."""
     calls: list[TopicCall] = []
     parts: list[str] = []
     at = 0
@@ -45,7 +44,7 @@ def rewrite(text: str) -> tuple[str, list[TopicCall]]:
         call, at = _call(text, found.end(), f"topic_{len(calls)}")
         calls.append(call)
         parts.append(f'"{call.view}"')
-        # Without a name of its own the view goes by the topic's: `select orders.key from topic('orders')`.
+        # Without an alias the view gets the name of the topic: `select orders.key from topic('orders')`.
         if not _has_alias(text, at) and re.fullmatch(r"[A-Za-z_]\w*", call.topic):
             parts.append(f' AS "{call.topic}"')
     parts.append(text[at:])

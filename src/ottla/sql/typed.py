@@ -1,7 +1,7 @@
-"""Keys and values typed by the registry: each is decoded by the schema that it names, as the subject's latest one.
+"""Keys and values typed by the registry: each is decoded by its writer schema, to the subject's latest schema.
 
-JSON may also come plain, without a schema's id in front. A value that does not decode is null here: a quick look stops
-at nothing. `format := 'raw'` shows the bytes.
+JSON may also be plain, without a schema id in front. A value that does not decode is null and does not fail the query.
+`format := 'raw'` shows the bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class RegistrySubjects:
-    """A registry's subjects. One that cannot be reached knows none; `warn` is told why subjects are not typed."""
+    """The subjects of a registry. If it cannot be reached, no subject is typed; `warn` is called with the reason."""
 
     def __init__(self, urls: str, warn: Callable[[str], None] = log.warning) -> None:
         self._warn = warn
@@ -31,7 +31,7 @@ class RegistrySubjects:
         self._is_away = False
 
     def payloads(self, subject: str) -> PayloadColumns | None:
-        """What decodes the subject; None if there is none, or nothing that could be columns."""
+        """The decoder of the subject; None if the subject does not exist, or its schema cannot be columns."""
         if self._is_away:
             return None
         try:
@@ -48,7 +48,7 @@ class RegistrySubjects:
 
 
 class Typed:
-    """Framed values as columns of one schema."""
+    """Decodes payloads with schema ids to columns of one schema."""
 
     def __init__(self, registry: SchemaRegistry, reader: SchemaSource) -> None:
         self._registry = registry
@@ -68,7 +68,7 @@ class Typed:
         )
         decoders = [(number, self._decoder(mark)) for number, mark in enumerate(found.marks)]
         parts = [pa.nulls(1, self.type)]
-        places = np.zeros(len(column), np.int64)  # where each row is among the parts; 0 is the null
+        places = np.zeros(len(column), np.int64)  # index of each row in the parts; 0 is the null
         at = 1
         for number, decoder in [*decoders, (PLAIN, self._own)]:
             rows = np.flatnonzero(found.which == number)

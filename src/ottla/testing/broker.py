@@ -1,4 +1,4 @@
-"""Broker: a whole node on an event loop of its own, in a thread of the test process."""
+"""A broker for tests: a whole node on an event loop of its own, in a thread of the test process."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ START_TIMEOUT_S = 30.0
 
 
 class Broker:
-    """`start` returns when clients may connect; `stop` when everything is on disk and closed.
+    """A broker in the test process. `start` returns when clients may connect; `stop` when everything is on disk and
+    closed.
 
-    `clock.advance("45s")` lets time pass, `fail(…)` makes requests fail, `pause()` stops it in its tracks;
-    `registry` is a schema registry beside it.
+    `clock.advance("45s")` advances the broker's clock, `fail(…)` makes requests fail, `pause()` stops the broker like
+    SIGSTOP; `registry` is a schema registry of this broker.
     """
 
     def __init__(self, data_dir: Path | str, settings: Mapping[str, object] | None = None) -> None:
-        """ValueError for a setting that nobody knows: a test with a misspelt one would test something else."""
+        """Raises ValueError for an unknown setting: a test with a misspelt setting would test something else."""
         strangers = unknown(settings or (), BROKER_SETTINGS)
         if strangers:
             name, nearest = strangers[0]
@@ -41,7 +42,7 @@ class Broker:
         self.settings = {
             "listeners": "PLAINTEXT://127.0.0.1:0",
             "log.dirs": str(self.data_dir),
-            "group.initial.rebalance.delay.ms": "0",  # a test knows its members and waits for nobody else
+            "group.initial.rebalance.delay.ms": "0",  # a test knows its members and need not wait for more
             **{name: str(value) for name, value in (settings or {}).items()},
         }
         self.node: Node | None = None
@@ -56,7 +57,7 @@ class Broker:
 
     @property
     def registry(self) -> Registry:
-        """A schema registry over this broker, started when it is first asked for: `broker.registry.url`."""
+        """A schema registry of this broker, started when it is first used: `broker.registry.url`."""
         if self._registry is None:
             from ottla.testing.registry import Registry
 
@@ -65,7 +66,7 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """What clients call `bootstrap.servers`."""
+        """The value for clients' `bootstrap.servers`."""
         assert self.node is not None, "the broker is not running"
         host, port = self.node.addresses[0]
         return f"{host}:{port}"
@@ -82,7 +83,7 @@ class Broker:
         return self
 
     def stop(self) -> None:
-        """Stops cleanly; calling it again is harmless."""
+        """Stop cleanly; calling it again is harmless."""
         self.resume()
         if self._registry is not None:
             self._registry.stop()
@@ -99,13 +100,13 @@ class Broker:
         self._thread = None
 
     def restart(self) -> Broker:
-        """The same data directory in a new node; on the same port, so that clients find it again."""
+        """Start a new node on the same data directory and the same port, so that clients find it again."""
         host, port = (self.node.addresses[0]) if self.node is not None else ("127.0.0.1", 0)
         self._stop_node()
         self.settings["listeners"] = f"PLAINTEXT://{host}:{port}"
         return self.start()
 
-    # --- what can go wrong
+    # --- faults
 
     def fail(
         self,
@@ -118,20 +119,20 @@ class Broker:
         after: bool = False,
         client_id: str | None = None,
     ) -> Fault:
-        """Makes the next `times` requests of an API fail (None: all, until `heal`); only those of `client_id` if given.
+        """Make the next `times` requests of an API fail (None: all, until `heal`); only those of `client_id` if given.
 
-        They get `error` and are not carried out; or, with `after`, are carried out and get it all the same. `close`
-        ends their connection instead; `delay` ("2s") holds them up first.
+        The requests get `error` and are not carried out; or, with `after`, are carried out and get the error
+        nevertheless. `close` closes their connection instead; `delay` ("2s") delays them first.
         """
         return self._faults.add(api, error, times, close=close, delay=delay, after=after, client_id=client_id)
 
     def heal(self) -> None:
-        """Requests no longer fail, and a paused broker goes on."""
+        """Let no more requests fail, and resume a paused broker."""
         self._faults.clear()
         self.resume()
 
     def pause(self) -> None:
-        """Stands still, with all connections open, until `resume`; as if the process had been stopped."""
+        """Stop the broker, with all connections open, until `resume`; as if its process had got SIGSTOP."""
         assert self._loop is not None, "the broker is not running"
         self._pause.begin(self._loop)
 
@@ -146,7 +147,7 @@ class Broker:
         finally:
             self.resume()
 
-    # --- its thread
+    # --- the broker's thread
 
     def _run(self) -> None:
         loop = self.clock.new_loop()

@@ -1,8 +1,8 @@
-"""A clock that a test moves: sessions expire, transactions time out and segments age in milliseconds.
+"""A clock that a test can advance, so that sessions expire, transactions time out and segments age within milliseconds.
 
-The broker's loop reads its time from here, so everything in it that waits (sessions, rebalances, locks, retention)
-follows. Time goes on by itself as usual; `advance` adds to it. It passes in steps, from one thing that is due to the
-next, as it would have by itself; but in a thousand steps at most, so that a week takes a moment.
+The broker's event loop reads its time from this clock, so everything in it that waits (sessions, rebalances, locks,
+retention) follows. Time goes on as usual; `advance` adds to it. The added time passes in steps from one timer that is
+due to the next, but in a thousand steps at most, so that advancing by a week is fast.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STEPS_MAX = 1_000
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop whose time is ahead of the machine's by `ahead_s`."""
+    """An event loop whose time is ahead of the machine's by `ahead_s`."""
 
     def __init__(self) -> None:
         self.ahead_s = 0.0
@@ -33,14 +33,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return super().time() + self.ahead_s
 
-    def call_at(  # type: ignore[override]  # the types of the arguments are the caller's business
+    def call_at(  # type: ignore[override]  # the arguments may have any types
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         heapq.heappush(self._deadlines, when)
         return super().call_at(when, callback, *args, context=context)
 
     async def pass_time(self, duration_s: float) -> None:
-        """Moves on to what is due, again and again, until `duration_s` have passed."""
+        """Advance the time from one timer to the next, until `duration_s` have passed."""
         until_s = self.time() + duration_s
         step_s = duration_s / STEPS_MAX
         while (left_s := until_s - self.time()) > 0:
@@ -54,24 +54,26 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 async def _a_turn() -> None:
-    """Whatever is due runs, and what it schedules for at once."""
+    """Let due callbacks run, and those that they schedule without a delay."""
     for _ in range(3):
         await asyncio.sleep(0)
 
 
 class Clock:
-    """What a test holds: `broker.clock.advance("45s")`."""
+    """The clock of a broker: `broker.clock.advance("45s")`."""
 
     def __init__(self) -> None:
         self._loop: VirtualLoop | None = None
-        self._before_s = 0.0  # what earlier loops of this broker had gained: a restart does not turn the clock back
+        self._before_s = 0.0  # `ahead_s` of the broker's earlier loop: a restart does not turn the clock back
 
     def now_ms(self) -> int:
         """The broker's time, in milliseconds since 1970."""
         return time.time_ns() // 1_000_000 + int(self._ahead_s * 1000)
 
     def advance(self, duration: str | float | timedelta) -> None:
-        """Lets time pass: `"45s"`, `"2h30m"`, `"500ms"`, a timedelta, or seconds. Returns when what was due is done."""
+        """Advance the clock by `"45s"`, `"2h30m"`, `"500ms"`, a timedelta, or seconds. Returns when due timers have
+        run.
+        """
         assert self._loop is not None, "the broker is not running"
         duration_s = _seconds(duration)
         if not 0 <= duration_s < math.inf:
@@ -83,7 +85,7 @@ class Clock:
         return self._loop.ahead_s if self._loop is not None else self._before_s
 
     def new_loop(self) -> VirtualLoop:
-        """The loop of a start of the broker."""
+        """The event loop for a start of the broker."""
         self._before_s = self._ahead_s
         loop = VirtualLoop()
         loop.ahead_s = self._before_s
@@ -92,7 +94,7 @@ class Clock:
 
 
 class Pause:
-    """Stops the whole broker in the middle of whatever it does, as SIGSTOP would."""
+    """Stops the whole broker at any point, as SIGSTOP would."""
 
     def __init__(self) -> None:
         self._go_on: threading.Event | None = None

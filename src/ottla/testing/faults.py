@@ -1,11 +1,11 @@
-"""The fault script: requests that a test wants to fail, in its own way.
+"""The fault script: the requests that a test wants to fail, and how.
 
     broker.fail(api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=3)
     broker.fail(api="Fetch", close=True)
     broker.fail(api="OffsetCommit", delay="2s", times=None)
 
-A failed request was never carried out: its answer has the shape of a real one, with the error wherever an answer of
-that API may have one. `after=True` carries it out first, so that the client cannot know that it was.
+A failed request is not carried out: its response has the structure of a real one, with the error code in its innermost
+structures that can have one. With `after=True` the request is carried out first, which the client cannot see.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ottla.wire.api import API_NAMES
 
 @dataclass(eq=False, slots=True)
 class Fault:
-    """One line of the script; `hits` counts the requests it met."""
+    """One entry of the script; `hits` counts the requests that it failed."""
 
     api: str
     error: ErrorCode | None
@@ -45,7 +45,7 @@ class Fault:
         return f"{self.api}: {how}{late}{', carried out all the same' if self.after else ''}"
 
     def takes(self, api: str, client_id: str) -> bool:
-        """Whether this request is one of those; counts it."""
+        """Whether this fault applies to the request; counts the request if so."""
         with self._lock:
             if api != self.api or self.left == 0 or self.client_id not in (None, client_id):
                 return False
@@ -55,13 +55,13 @@ class Fault:
             return True
 
     def clear(self) -> None:
-        """No further request fails by this."""
+        """Let no further request fail by this fault."""
         with self._lock:
             self.left = 0
 
 
 class FaultScript:
-    """All faults of a broker; the first that takes a request decides."""
+    """All faults of a broker; the first that applies to a request decides."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
@@ -98,7 +98,7 @@ class FaultScript:
         self._faults.clear()
 
     def intercept(self, endpoint: Served, request: Any, context: Context) -> Any:
-        """Between a connection and the handler."""
+        """Handle a request, or let it fail; called between the connection and the handler."""
         for fault in self._matching(endpoint, context):
             if fault.delay_ms:
                 return self._later(fault, endpoint, request, context)
@@ -120,7 +120,7 @@ class FaultScript:
         return with_error(done, fault.error)
 
     def _later(self, fault: Fault, endpoint: Served, request: Any, context: Context) -> Any:
-        """The request waits, and with it all that follow on its connection."""
+        """Delay the request, and with it all that follow on its connection."""
         version = context.request_version
 
         async def wait() -> Any:
@@ -132,7 +132,7 @@ class FaultScript:
         return wait()
 
     def _carry_out(self, answer: Any) -> None:
-        """What is still to be done for an answer that nobody gets. (A `Later` comes by itself.)"""
+        """Complete an answer that is not sent. (A `Later` completes by itself.)"""
         if isinstance(answer, Awaitable) and not isinstance(answer, Later):
             task = asyncio.ensure_future(_awaited(answer))
             self._under_way.add(task)

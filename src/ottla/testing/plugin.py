@@ -3,7 +3,7 @@
     def test_orders(ottla_broker):
         producer = Producer({"bootstrap.servers": ottla_broker.bootstrap})
 
-Nothing of Ottla is imported until a test asks for a broker, so the plugin costs other tests nothing.
+No other module of Ottla is imported until a test asks for a broker, so the plugin does not slow down other tests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def ottla_broker(tmp_path: Path) -> Iterator[Broker]:
-    """A broker of its own for this test, with an empty data directory below `tmp_path`."""
+    """A broker for this test alone, with an empty data directory below `tmp_path`."""
     from ottla.testing.broker import Broker
 
     with Broker(tmp_path / "ottla") as broker:

@@ -1,8 +1,8 @@
-"""An answer that says no, for any API.
+"""Make an error response for a request of any API.
 
-What only reads is asked for its real answer, which then gets the error; for what would change something the answer is
-made from the request: the same topics, partitions or groups, each with the error. Both have the error at the innermost
-places where an answer can have one.
+For an API that only reads, the error is put into the real response. For an API that changes something, the response is
+made from the request: the same topics, partitions or groups, each with the error. In both cases the error is in the
+innermost structures that can have one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ottla.wire.message import REQUIRED, Field, Struct, fields
 from ottla.wire.types import Fixed, Sized
 
 ERROR = "error_code"
-# Handlers that change nothing: their true answer, but for the error, is the best imitation.
+# APIs that change nothing: the error is put into their real response.
 _READING = frozenset(
     {"Metadata", "Fetch", "ListOffsets", "FindCoordinator", "DescribeGroups", "ListGroups", "DescribeCluster"}
     | {"DescribeConfigs", "ConsumerGroupDescribe", "ShareGroupDescribe", "OffsetFetch", "OffsetForLeaderEpoch"}
@@ -38,7 +38,7 @@ def refusal(endpoint: Served, request: Any, context: Context, error: ErrorCode) 
 
 
 def with_error(answer: Any, error: ErrorCode) -> Any:
-    """The answer of a handler, whenever it comes, with the error at its innermost places."""
+    """The answer of a handler, now or later, with the error in its innermost structures."""
     match answer:
         case Later():
             return answer.map(lambda value: with_error(value, error))
@@ -57,7 +57,7 @@ async def _awaited(answer: Awaitable[Any], error: ErrorCode) -> Any:
 
 
 def _put(struct: Struct, error: ErrorCode) -> bool:
-    """Whether there was a place for it."""
+    """Set the error in the innermost structures; whether there was a field for it."""
     inner = False
     for field in fields(type(struct)):
         value = getattr(struct, field.name)
@@ -71,7 +71,7 @@ def _put(struct: Struct, error: ErrorCode) -> bool:
 
 
 def _mirrored(kind: type[Struct], source: Any, error: ErrorCode) -> Any:
-    """A `kind` that repeats what it shares with `source`, with the error where it has a place for one."""
+    """A `kind` with the fields that it shares with `source`, and with the error if it has a field for one."""
     values: dict[str, Any] = {}
     nested = False
     for field in fields(kind):
@@ -85,7 +85,7 @@ def _mirrored(kind: type[Struct], source: Any, error: ErrorCode) -> Any:
             values[field.name] = [_mirrored(field.type, each, error) for each in items]  # type: ignore[arg-type]
             nested = nested or any(_carries(each) for each in values[field.name])
         elif not values and _suits(source, field):
-            values[field.name] = source  # the request has nothing but a name or a number for it
+            values[field.name] = source  # the request has only a name or a number for this item
         elif own is not None and not isinstance(own, list | Struct):
             values[field.name] = own
         elif field.default is REQUIRED:
@@ -96,14 +96,16 @@ def _mirrored(kind: type[Struct], source: Any, error: ErrorCode) -> Any:
 
 
 def _carries(struct: Struct) -> bool:
-    """Whether it has an error, itself or further inside."""
+    """Whether the struct has an error, itself or in a nested one."""
     inner = (getattr(struct, field.name) for field in fields(type(struct)) if field.is_list)
     lists = (value for value in inner if value and isinstance(value[0], Struct))
     return bool(getattr(struct, ERROR, 0)) or any(_carries(each) for value in lists for each in value)
 
 
 def _counterpart(kind: Any, source: Any) -> list[Any]:
-    """The list in the request whose items look most like those of the answer; else its list of names or numbers."""
+    """The list in the request whose items share most fields with those of the response; otherwise its list of names or
+    numbers.
+    """
     wanted = {field.name for field in fields(kind)} - {ERROR}
     best: list[Any] = []
     shared = 0
@@ -118,11 +120,13 @@ def _counterpart(kind: Any, source: Any) -> list[Any]:
 
 
 def _further_inside(wanted: set[str], source: Any) -> list[Any]:
-    """Where the request groups them by something that the answer leaves out (topics by directory): all of them."""
+    """All items of the inner lists, if the request groups them by something that the response does not have (topics by
+    directory).
+    """
     found: list[Any] = []
     for field in fields(type(source)) if isinstance(source, Struct) else ():
         groups = getattr(source, field.name) if field.is_list and _is_struct(field.type) else ()
-        for group in groups or ():  # null: all there are
+        for group in groups or ():  # null stands for all
             for inner in fields(type(group)):
                 if inner.is_list and _is_struct(inner.type) and wanted & {each.name for each in fields(inner.type)}:  # type: ignore[arg-type]
                     found.extend(getattr(group, inner.name) or ())
@@ -130,7 +134,7 @@ def _further_inside(wanted: set[str], source: Any) -> list[Any]:
 
 
 def _blank(field: Field) -> Any:
-    """Nothing, of the field's type."""
+    """An empty value of the field's type."""
     if isinstance(field.type, Fixed):
         return {"?": False, "16s": bytes(16)}.get(field.type.code, -1)
     if isinstance(field.type, Sized):

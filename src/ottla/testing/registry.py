@@ -1,4 +1,4 @@
-"""Registry: a schema registry on an event loop of its own, in a thread of the test process."""
+"""A schema registry for tests, on an event loop of its own, in a thread of the test process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ START_TIMEOUT_S = 30.0
 
 
 class Registry:
-    """`start` returns when everything in the broker's `_schemas` has been read; `url` is what clients are given."""
+    """`start` returns when everything in the broker's `_schemas` has been read; `url` is the address for clients."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Registry:
 
     @property
     def url(self) -> str:
-        """What clients call `schema.registry.url`."""
+        """The value for clients' `schema.registry.url`."""
         assert self.service is not None, "the registry is not running"
         return self.service.url
 
@@ -50,7 +50,7 @@ class Registry:
         return self
 
     def stop(self) -> None:
-        """Stops cleanly; calling it again is harmless."""
+        """Stop cleanly; calling it again is harmless."""
         if self._thread is not None:
             if self._loop is not None and self._ended is not None:
                 self._loop.call_soon_threadsafe(self._ended.set)

@@ -1,8 +1,9 @@
-"""What the options of a read say together: what is read, from where to where, and how it is fetched.
+"""The settings of a read, from its options: which partitions are read, from where to where, and how they are fetched.
 
 Rules:
-- What Spark's connector refuses is refused: no or two ways to choose topics, batches from `latest`, streams to an end.
-- The result is small and picklable: it travels to the executors.
+- The combinations that Spark's connector refuses are refused: no or two ways to choose topics, a batch that starts at
+  `latest`, a stream with an end.
+- The result is small and can be pickled, because it is sent to the executors.
 """
 
 import re
@@ -30,14 +31,15 @@ if TYPE_CHECKING:
 
 RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS_COLUMN = "headers"
-# A task reads one partition: one large answer at a time, fetched while Spark takes the one before it.
+# A task reads one partition, with one large fetch at a time, which is under way while Spark takes the rows of the one
+# before.
 FETCH_BYTES = 8 * limits.MIB
 _STRATEGIES = ("subscribe", "subscribePattern", "assign")
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which topics or partitions; exactly one of the three is set."""
+    """The chosen topics or partitions; exactly one of the three fields is set."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -46,7 +48,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """All that reading needs to know."""
+    """All settings of a read."""
 
     kafka: KafkaSettings
     chosen: Chosen
@@ -65,9 +67,9 @@ class ReadSettings:
         return self.kafka.choice("isolation.level", "read_uncommitted", "read_committed") == "read_committed"
 
     def fetch_options(self) -> "ReadOptions":
-        """How executors fetch."""
+        """Options for the executors' fetches."""
         from ottla.client.consumer.fetching import (
-            ReadOptions,  # Spark asks for schemas in processes that need no client
+            ReadOptions,  # not at the top: Spark asks for schemas in processes that need no client
         )
 
         kafka = self.kafka
@@ -82,7 +84,7 @@ class ReadSettings:
         )
 
     def group(self, query_id: str | None) -> str:
-        """The group under which the query appears: told by an option, or after the query."""
+        """The group under which the query is seen: the option `kafka.group.id`, or a name made from the query's id."""
         told = self.kafka.get("group.id")
         if told:
             return told
@@ -93,7 +95,9 @@ class ReadSettings:
 
 
 def parse_read(raw: Mapping[str, str], *, streaming: bool | None) -> ReadSettings:
-    """Read and check the options. OptionError says what is wrong. `streaming` is None while nobody knows yet."""
+    """Parse and check the options. Raises OptionError if they are wrong. `streaming` is None while it is not known
+    yet.
+    """
     options = parse_options(raw, Use.READ)
     kafka = parse_kafka_settings(raw)
     starting = parse_limit(
@@ -155,7 +159,7 @@ def _columns(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _check_letters(options: Mapping[str, Any], chosen: Chosen) -> None:
-    """Dead letters do not go where they would be read, and found bad, again: a stream of them would never end."""
+    """Refuse a dead-letter topic that is read by the same query: its letters would be found bad again, without end."""
     letters = options["dlq.topic"]
     if not letters:
         return

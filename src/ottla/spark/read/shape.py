@@ -1,9 +1,9 @@
-"""What rows look like: Spark's schema by the options, and what decodes typed columns.
+"""The shape of rows: their Spark schema according to the options, and the decoder of typed columns.
 
 Rules:
-- Without typed columns it is the schema of Spark's Kafka connector, or the chosen columns of it; but what is never null
-  is said to be so, which saves Spark a look at each cell.
-- Typed columns are asked of the registry on the driver; executors get what was found.
+- Without typed columns it is the schema of Spark's Kafka connector, or the chosen columns of it; but columns that are
+  never null are declared so, which saves Spark a check of each cell.
+- The driver asks the registry for the schemas of typed columns; executors get the result.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,14 +39,14 @@ NULLABLE = ("key", "value", "headers")
 
 
 class RowShape(NamedTuple):
-    """The schema of rows, and what makes typed columns (None: nothing is decoded)."""
+    """The schema of rows, and the decoder of typed columns (None if nothing is decoded)."""
 
     schema: StructType
     typed: "TypedColumns | None" = None
 
 
 def shape_of(settings: ReadSettings) -> RowShape:
-    """By the options; asks the registry if they say so."""
+    """The shape for these settings; asks the registry if the options have typed columns."""
     raw = StructType([StructField(name, _TYPES[name], name in NULLABLE) for name in settings.columns])
     formats = (settings.options["key.format"], settings.options["value.format"])
     if formats == ("raw", "raw"):

@@ -1,14 +1,14 @@
-"""A snapshot: all partitions of a read as they were at one moment; and what follows from it. Pure functions.
+"""A snapshot: the state of all partitions of a read at one moment; and the plan of a batch from it. Pure functions.
 
 Rules:
-- Topic ids, beginnings, ends and leader epochs belong together (`Lookup.snapshot` sees to it). Where a batch begins
-  and ends, and what is lost before it, is decided from one snapshot and the mark that the last batch left
-  (`spark.marks`), and nothing else. So a plan made again from a checkpoint is the same plan.
-- What is new to the query is read from its beginning: partitions, topics, and a topic that was deleted and created
-  anew, which is another topic with the same name.
-- A log is only what was read before if the leader epoch of the mark still reaches as far as the mark (KIP-320). If it
-  ends earlier, others have been written in place of what was read after it: these are read from there on.
-- Whatever looks like a loss is named, once, by the batch that meets it.
+- Topic ids, first and end offsets and leader epochs are of the same moment (`Lookup.snapshot` ensures that). Where a
+  batch begins and ends, and which records are lost before it, is decided only from one snapshot and the mark of the
+  last batch (`spark.read.marks`). So a plan made again from a checkpoint is the same plan.
+- Partitions and topics that are new to the query are read from their beginning; so is a topic that was deleted and
+  created again, because it is another topic with the same name.
+- The log still has the records that were read if the leader epoch of the mark reaches as far as the mark (KIP-320). If
+  that epoch ends earlier, the log was truncated there and other records were written: reading continues at that end.
+- Every data loss is reported once, by the first batch that notices it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,18 +26,18 @@ from ottla.spark.read.plan import TaskRange
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The chosen partitions, in order. Beginnings are known where somebody needs them."""
+    """The state of the chosen partitions, in order. First offsets are only in it where they are needed."""
 
     ends: Offsets
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
     epochs: Offsets = field(default_factory=dict)
     beginnings: Offsets = field(default_factory=dict)
-    # Where the leader epoch of the mark ends, in partitions that have another leader since.
+    # The end offset of the mark's leader epoch, in partitions whose leader epoch has changed since.
     epoch_ends: Offsets = field(default_factory=dict)
-    at_times: Mapping[tuple[TopicPartition, int], int | None] = field(default_factory=dict)  # None: nothing is so late
+    at_times: Mapping[tuple[TopicPartition, int], int | None] = field(default_factory=dict)  # None: no record so late
 
     def mark(self, offsets: Offsets, begun: Offsets | None = None) -> ReachedOffsets:
-        """These offsets of this snapshot. An offset that is not there yet was seen under no leader."""
+        """The mark of these offsets. An offset beyond the end of its log gets no leader epoch."""
         epochs = {
             each: epoch for each, epoch in self.epochs.items() if each in offsets and offsets[each] <= self.ends[each]
         }
@@ -50,13 +50,13 @@ class Snapshot:
 
 
 def is_new(partition: TopicPartition, reached: ReachedOffsets, topic_ids: Mapping[str, bytes]) -> bool:
-    """Whether nothing of it was read yet, only perhaps something of the same name."""
+    """Whether no record of this partition was read yet; at most records of another topic with the same name were."""
     topic = partition.topic
     return partition not in reached.offsets or reached.is_of_another(topic, topic_ids.get(topic, NO_ID))
 
 
 def begins_anew(reached: ReachedOffsets, snapshot: Snapshot) -> Offsets:
-    """Where the next batch begins in partitions that do not go on at the mark."""
+    """Where the next batch begins in the partitions that do not continue at the mark."""
     found: Offsets = {}
     for partition in snapshot.ends:
         if is_new(partition, reached, snapshot.topic_ids):
@@ -69,14 +69,15 @@ def begins_anew(reached: ReachedOffsets, snapshot: Snapshot) -> Offsets:
 
 
 def begins(reached: ReachedOffsets, snapshot: Snapshot) -> Offsets:
-    """Where the next batch begins, in all partitions."""
+    """Where the next batch begins, for all partitions."""
     anew = begins_anew(reached, snapshot)
     return {each: anew[each] if each in anew else reached.offsets[each] for each in snapshot.ends}
 
 
 def next_mark(reached: ReachedOffsets, snapshot: Snapshot, ends: Offsets) -> ReachedOffsets:
-    """The mark of a batch that ends there. It is the last one, if there is nothing to read and nothing to learn: a
-    leader epoch alone is worth no batch."""
+    """The mark of a batch with these ends. It is the last mark if there is no record to read and no topic id to note: a
+    new leader epoch alone does not make a batch.
+    """
     anew = begins_anew(reached, snapshot)
     told = {each: offset for each, offset in anew.items() if offset or not is_new(each, reached, snapshot.topic_ids)}
     mark = snapshot.mark(ends, told)
@@ -86,8 +87,9 @@ def next_mark(reached: ReachedOffsets, snapshot: Snapshot, ends: Offsets) -> Rea
 
 
 def doubts(reached: ReachedOffsets, snapshot: Snapshot) -> list[TopicPartition]:
-    """What seems to be lost. A broker that has just come up, or has just become the leader, may know no better: it is
-    to be asked again."""
+    """Partitions that seem to have lost records. A broker that has just started, or has just become the leader, may
+    answer with old values, so the caller asks again.
+    """
     return [
         each
         for each, offset in reached.offsets.items()
@@ -96,14 +98,16 @@ def doubts(reached: ReachedOffsets, snapshot: Snapshot) -> list[TopicPartition]:
 
 
 class Plan(NamedTuple):
-    """What a batch reads, and what it cannot read any more."""
+    """The ranges that a batch reads, and the losses that it reports."""
 
     ranges: list[TaskRange]
     losses: list[DataLoss]
 
 
 def planned(reached: ReachedOffsets, mark: ReachedOffsets) -> Plan:
-    """The batch between two marks; none if they are the same, which is how Spark tells where a restarted query is."""
+    """The batch between two marks. It is empty if they are the same: Spark passes equal marks to tell the reader where
+    a restarted query is.
+    """
     if mark == reached:
         return Plan([], [])
     ranges: list[TaskRange] = []
@@ -130,7 +134,7 @@ def planned(reached: ReachedOffsets, mark: ReachedOffsets) -> Plan:
 
 
 def _gone(reached: ReachedOffsets, mark: ReachedOffsets) -> list[DataLoss]:
-    """Topics made anew, and partitions that do not exist any more."""
+    """Losses by topics that were created again, and by partitions that do not exist any more."""
     topics = dict.fromkeys(each.topic for each in mark.offsets)
     losses = [
         DataLoss(None, Reason.RECREATED, f"what was not read of topic {topic!r} is gone")
@@ -144,7 +148,7 @@ def _gone(reached: ReachedOffsets, mark: ReachedOffsets) -> list[DataLoss]:
     return losses
 
 
-# --- what options name ------------------------------------------------------------------------------------------------
+# --- offsets from options ---------------------------------------------------------------------------------------------
 
 
 def times_of(limit: Limit, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -155,7 +159,9 @@ def times_of(limit: Limit, partitions: Iterable[TopicPartition]) -> dict[TopicPa
 
 
 def check_partitions(limit: Limit, partitions: Mapping[TopicPartition, object], side: str) -> None:
-    """OptionError unless an option that names partitions names all of them. `side` is "starting" or "ending"."""
+    """Raise OptionError if an option that names partitions does not name all of them. `side` is "starting" or
+    "ending".
+    """
     named = limit.offsets if isinstance(limit, Specific) else limit.times if isinstance(limit, ByTime) else None
     if not isinstance(named, dict) or named.keys() == partitions.keys():
         return
@@ -169,8 +175,9 @@ def check_partitions(limit: Limit, partitions: Mapping[TopicPartition, object], 
 
 
 def resolved(limit: Limit, snapshot: Snapshot, *, nothing_so_late: str = "latest") -> Offsets:
-    """An option's places as offsets of all partitions. Where nothing is as late as a time says, it is the end, or an
-    OptionError."""
+    """An option as offsets of all partitions. If a partition has no record at or after the given time, the offset is
+    the partition's end, or OptionError is raised, as `nothing_so_late` says.
+    """
     if isinstance(limit, ByTime):
         return _resolved_times(times_of(limit, snapshot.ends), snapshot, nothing_so_late)
     if isinstance(limit, Everywhere):

@@ -1,13 +1,14 @@
-"""The streaming reader: where each micro-batch ends, and its ranges. Lives in a process beside the driver.
+"""The streaming reader: it decides where each micro-batch ends, and plans its ranges. It lives in a process beside the
+driver.
 
 Rules:
-- Offsets are marks (`spark.marks`): Spark's JSON, and of which topic and leader epoch they are. A query that begins at
-  the latest offsets has an empty first batch from `INITIAL` to these: so they are in the checkpoint before anything is
-  read, and a crash cannot move the beginning.
-- A batch ends where a snapshot says, which is taken anew for each; it begins at the mark of the last. Its ranges follow
-  from its two marks alone (`spark.snapshot`).
-- With a read limit of all that is available (Trigger.Once) limits by option do not count; with Trigger.AvailableNow
-  they do, up to the first snapshot that is taken.
+- Offsets are marks (`spark.read.marks`): Spark's JSON, with topic ids and leader epochs. A query that begins at the
+  latest offsets has an empty first batch from `INITIAL` to these offsets: so they are in the checkpoint before anything
+  is read, and a crash cannot move the beginning.
+- A batch begins at the mark of the last batch and ends where a new snapshot says. Its ranges follow from its two marks
+  alone (`spark.read.snapshot`).
+- With a read limit of all that is available (Trigger.Once) the limits in the options do not apply; with
+  Trigger.AvailableNow they do, and the first snapshot is the end of the query.
 """
 
 import time
@@ -38,7 +39,7 @@ except ImportError:  # before Spark 4.2: no limits by trigger
 
 
 class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what the options say, for ever."""
+    """Reads the records that the options choose, without end."""
 
     def __init__(self, settings: ReadSettings, shape: RowShape) -> None:
         self.settings = settings
@@ -46,9 +47,9 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._lookup: Lookup | None = None
         self._latest: Offsets = {}
         self._is_available_now = False
-        self._target: Snapshot | None = None  # of Trigger.AvailableNow
+        self._target: Snapshot | None = None  # the end of a query with Trigger.AvailableNow
         self._triggered_at_s = float("-inf")
-        self._seen: Document = INITIAL  # the last mark that Spark knows; it does not say, before 4.2
+        self._seen: Document = INITIAL  # the last mark that Spark knows; before 4.2 Spark does not pass it
 
     def __getstate__(self) -> dict[str, Any]:
         return {"settings": self.settings, "shape": self.shape}  # executors need no more
@@ -100,7 +101,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return document_of(self._latest) if self._latest else None
 
     def _is_too_early(self, begun: Offsets, latest: Offsets) -> bool:
-        """Whether more records are to be waited for."""
+        """Whether the batch waits for more records."""
         least = self.settings.options["minOffsetsPerTrigger"]
         if least is None or self._is_available_now:
             return False
@@ -126,14 +127,14 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_partition(self.settings, self.shape, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Offsets are in Spark's checkpoint."""
+        """Do nothing: the offsets are in Spark's checkpoint."""
 
     def stop(self) -> None:
         if self._lookup is not None:
             self._lookup.close()
             self._lookup = None
 
-    # --- what there is ------------------------------------------------------------------------------------------
+    # --- snapshots ----------------------------------------------------------------------------------------------
 
     def _connected(self) -> Lookup:
         if self._lookup is None:
@@ -142,14 +143,14 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._lookup
 
     def _begin(self) -> tuple[ReachedOffsets, Snapshot]:
-        """Where the options say that the query begins."""
+        """The mark at which the query begins according to the options, and the snapshot that it was made from."""
         limit = self.settings.starting
         snapshot = self._connected().snapshot(limits={"starting": limit})
         strategy = self.settings.options["startingOffsetsByTimestampStrategy"]
         return snapshot.mark(resolved(limit, snapshot, nothing_so_late=strategy)), snapshot
 
     def _look(self, reached: ReachedOffsets) -> Snapshot:
-        """What there is now; whatever seems to be lost is looked at again."""
+        """A snapshot; it is taken again while records seem to be lost, as often as the options allow."""
         options = self.settings.options
         for attempt in range(max(options["fetchOffset.numRetries"], 1)):
             if attempt:
@@ -166,7 +167,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _is_moving(settings: ReadSettings) -> bool:
-    """Whether the beginning would be another one a moment later."""
+    """Whether the starting offsets of the options would be other ones a moment later."""
     limit = settings.starting
     if isinstance(limit, Everywhere):
         return limit.offset == LATEST_OFFSET

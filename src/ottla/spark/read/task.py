@@ -1,12 +1,13 @@
-"""One Spark task: reads one range of one partition, whatever becomes of brokers meanwhile.
+"""One Spark task: reads one range of one partition, also while brokers restart or leaders change.
 
 Rules:
-- The task has an event loop of its own, run only while it waits; the next Fetch is under way while Spark takes rows.
-- What passes (leader changes, brokers that restart, a cluster not reached yet) is waited out for as long as the client
-  is patient (`kafka.default.api.timeout.ms`). What is gone for good is a `DataLoss` with its reason.
-- The range ends where its last offset is behind, records or not: gaps are no loss.
-- Rows are of the topic and of no later leader epoch than the range was planned with. Others at the same offsets are not
-  what was planned: the next batch reads them, from where they begin (`spark.snapshot`).
+- The task has an event loop of its own, which runs only while the task waits; the next Fetch is under way while Spark
+  takes rows.
+- Errors that pass (leader changes, brokers that restart, a cluster not reached yet) are retried for
+  `kafka.default.api.timeout.ms`. Records that are gone for good are a `DataLoss` with its reason.
+- The range is read when the position has passed its last offset, whether there are records or not: gaps are no loss.
+- Rows are of the topic id, and not of a later leader epoch, than the range was planned with. Other records at the same
+  offsets are not part of the range: the next batch reads them, from where they begin (`spark.read.snapshot`).
 """
 
 import asyncio
@@ -32,16 +33,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-# How long answers come without anything until offsets below the high watermark count as a gap: a broker that throttles,
-# or waits for remote storage, answers like that, too, and what is passed over then is never read.
+# How long responses must be empty until offsets below the high watermark count as a gap. A broker that throttles, or
+# waits for remote storage, sends empty responses, too, and records that are skipped as a gap are never read.
 _GAP_MS = 30_000
 
 
 def read_range(
     settings: ReadSettings, part: TaskRange, client_id: str, columns: Sequence[str] | None = None
 ) -> "Iterator[pa.RecordBatch]":
-    """The rows of a range, with these columns (those of the options unless told)."""
-    from ottla.spark.read.rows import Rows  # numba and all: executors only
+    """The rows of a range, with these columns (by default those of the options)."""
+    from ottla.spark.read.rows import Rows  # imports numba, which only executors need
 
     topic, partition = part.partition
     rows = Rows(topic, partition, columns or settings.columns, settings.options["rowsPerBatch"])
@@ -65,7 +66,7 @@ async def _next(answers: "AsyncGenerator[list[RawBatch], None]") -> list[RawBatc
 
 
 class _Reading:
-    """How far the range has been read."""
+    """The state of reading one range."""
 
     def __init__(self, settings: ReadSettings, part: TaskRange, client_id: str) -> None:
         self._settings = settings
@@ -77,7 +78,7 @@ class _Reading:
         self._empty_since_s: float | None = None
 
     async def answers(self) -> AsyncGenerator[list[RawBatch], None]:
-        """What each answer of a broker brings, until the range is read."""
+        """The record batches of each response of a broker, until the range is read."""
         async with Cluster(self._options) as cluster:
             await self._reach(cluster)
             fetcher = Fetcher(cluster, self._fetch)
@@ -105,7 +106,7 @@ class _Reading:
                 self._look_at_empty(fetched, asyncio.get_running_loop().time())
                 planned = self._planned(fetched.batches)
                 if planned is fetched.batches and not self._cursor.done:
-                    fetcher.start([self._cursor])  # the broker works while Spark takes these
+                    fetcher.start([self._cursor])  # the broker works while Spark takes these batches
                 if planned:
                     yield planned
                 if planned is not fetched.batches:
@@ -114,7 +115,9 @@ class _Reading:
                 return
 
     async def _reach(self, cluster: Cluster) -> None:
-        """A broker that is down now may be up in a moment; the driver has talked to this cluster."""
+        """Wait until the leader is known. A broker that is down now may be up in a moment: the driver has reached this
+        cluster.
+        """
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._options.api_timeout_ms / 1000
         tries = 0
@@ -124,7 +127,7 @@ class _Reading:
                 return
             except (ClientError, ApiError) as error:
                 if isinstance(error, ApiError) and error.code in _GONE:
-                    return  # the first fetch tells why
+                    return  # the first fetch finds out why
                 passes = error.code.retriable if isinstance(error, ApiError) else not isinstance(error, UnsupportedApi)
                 tries += 1
                 wait_s = self._options.backoff_ms(tries) / 1000
@@ -132,14 +135,14 @@ class _Reading:
                     raise
                 await asyncio.sleep(wait_s)
 
-    # --- what is not there ----------------------------------------------------------------------------------------
+    # --- data loss and gaps ---------------------------------------------------------------------------------------
 
     def _lose(self, loss: DataLoss) -> None:
         report(loss, fail=self._settings.fail_on_data_loss)
         self._cursor.position = self._part.end
 
     def _planned(self, batches: list[RawBatch]) -> list[RawBatch]:
-        """Those that were there when the range was planned: the same list, if all were."""
+        """The batches that existed when the range was planned: the same list object, if all did."""
         epoch = self._part.leader_epoch
         if epoch == NO_LEADER_EPOCH or not batches or batches[-1].header.leader_epoch <= epoch:
             return batches
@@ -152,7 +155,7 @@ class _Reading:
         self._lose(DataLoss(partition, Reason.TRUNCATED, what))
 
     def _pass_over(self, error: Exception) -> None:
-        """Go on behind what is gone, if that is allowed."""
+        """Continue behind records that are gone, if that is allowed; raise other errors."""
         partition, position = self._part.partition, self._cursor.position
         if isinstance(error, TopicRecreated):
             self._lose(self._gone(Reason.RECREATED))
@@ -174,12 +177,14 @@ class _Reading:
             raise error
 
     def _look_at_empty(self, fetched: Fetched, now_s: float) -> None:
-        """Nothing comes for offsets below the end of what may be read: compaction has removed them. Nothing comes for
-        long and the log ends before the range does: it was truncated. If it does not, a transaction is open."""
+        """Find out why no records come. If the offsets are below the end of what may be read, compaction has removed
+        the records. Otherwise, after a long wait: if the high watermark is before the end of the range, the log was
+        truncated; if not, a transaction is open.
+        """
         has_moved = fetched.next_offset > self._asked_at
         self._asked_at = fetched.next_offset
         if has_moved or self._empty_since_s is None:
-            # From the first answer without anything on: before it, Spark may have taken rows for long.
+            # Count from the first empty response on: before it, Spark may have taken long to process rows.
             self._empty_since_s = None if has_moved else now_s
             return
         waited_ms = (now_s - self._empty_since_s) * 1000
@@ -197,7 +202,7 @@ class _Reading:
             self._lose(DataLoss(partition, Reason.TRUNCATED, f"{what}: it can be read up to {readable_to}"))
 
     async def _is_same_topic(self, cluster: Cluster) -> bool:
-        """False if the topic is another one by now, and that is not an error."""
+        """Whether the topic still has the id of the plan. If not, the loss is reported, which may raise."""
         if self._part.topic_id == NO_ID:
             return True
         info = await cluster.topic(self._part.partition.topic)

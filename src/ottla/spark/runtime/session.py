@@ -1,9 +1,10 @@
 """A SparkSession that is ready to use: local, on a cluster, or through Spark Connect.
 
 Rules:
-- It is Spark's own session, made by Spark's own builder; every setting here is a default that the caller may override.
-- What was asked for explicitly wins over a session that is already there: Spark applies what can still change to it.
-- The session knows where the log is (`spark.ottla.bootstrap`, `spark.ottla.registry`); `topic()` and others ask it.
+- The session is made by Spark's own builder; every setting here is a default that the caller may override.
+- If a session exists already, Spark applies to it the explicit settings that can still be changed.
+- The session has the addresses of the cluster and the registry (`spark.ottla.bootstrap`, `spark.ottla.registry`), which
+  `topic()` and other functions read.
 """
 
 import os
@@ -18,19 +19,19 @@ from ottla.spark.service_addresses import BOOTSTRAP, REGISTRY
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Kept by every session, also by a Connect server's.
+# Settings of every session, also of one on a Connect server.
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
 }
-# Only where this process starts the driver.
+# Settings only for a driver that this process starts.
 _DRIVER = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # A micro-batch of a local session has little to shuffle; 200 tasks for it are what makes streams slow at first.
+    # A micro-batch of a local session has little to shuffle: Spark's default of 200 tasks makes streams slow.
     "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
 }
 
@@ -45,11 +46,12 @@ def session(
     log_level: str = "ERROR",
     **settings: str,
 ) -> "SparkSession":
-    """A session with the data source `ottla`, RocksDB for state, UTC, and queries whose lag can be seen.
+    """A session with the data source `ottla`, RocksDB for state, UTC as its time zone, and queries that commit their
+    offsets.
 
-    `master` as Spark names it (`local[*]` unless told), or `remote="sc://host:port"` for Spark Connect, which needs no
-    Java here. Other settings by their names: `session("job", **{"spark.sql.shuffle.partitions": "8"})`. Raises
-    `NoJava`.
+    `master` is a Spark master (by default `local[*]`); `remote="sc://host:port"` is for Spark Connect, which needs no
+    Java on this machine. Other settings are given by their names: `session("job", **{"spark.sql.shuffle.partitions":
+    "8"})`. Raises `NoJava`.
     """
     if master and remote:
         raise ValueError("either master or remote, not both")
@@ -68,7 +70,7 @@ def session(
 
 def _local(name: str, master: str | None, given: dict[str, str]) -> "SparkSession":
     prepare_java()
-    # Without this, workers are whatever `python3` is on their PATH.
+    # Without this, workers run the `python3` on their PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
@@ -76,7 +78,7 @@ def _local(name: str, master: str | None, given: dict[str, str]) -> "SparkSessio
     settings = {**SETTINGS, **_DRIVER, **given}
     chosen = master or os.environ.get("SPARK_MASTER") or "local[*]"
     if chosen.startswith("local"):
-        # Nobody else has to reach a local driver; the machine's own name may lead nowhere.
+        # No other machine has to reach a local driver, and this machine's own host name may not resolve.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings.setdefault("spark.driver.host", "127.0.0.1")
         settings.setdefault("spark.driver.bindAddress", "127.0.0.1")

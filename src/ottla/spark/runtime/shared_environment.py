@@ -1,10 +1,10 @@
 """The environment of Python workers that all streams of a session share, filled in before the first of them starts.
 
 Spark keeps one map of environment variables for a data source that is written in Python, and every stream that starts
-puts the same few into it, each in a thread of its own. Two that do so at once count a new variable twice, and from then
-on the map cannot be serialized: every query of the session that reads or writes with the source fails with "Task not
-serializable" (Spark 4.2.0, `PythonStreamingSourceRunner.init`). Where the variables are there already nothing is
-inserted, and nothing can be counted twice.
+puts the same few variables into it, each stream in a thread of its own. If two threads insert the same new variable at
+once, the map counts it twice and cannot be serialized from then on: every query of the session that reads or writes
+with the source fails with "Task not serializable" (Spark 4.2.0, `PythonStreamingSourceRunner.init`). If the variables
+are in the map already, nothing is inserted, and nothing can be counted twice.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-# Every stream overwrites them with the values of its session; these are Spark's defaults.
+# Spark's defaults; every stream overwrites them with the values of its session.
 _VARIABLES = {
     "SPARK_LOCAL_DIRS": "",
     "SPARK_AUTH_SOCKET_TIMEOUT": "15",
@@ -27,12 +27,13 @@ _START_S = 60.0
 
 
 def settle_environment(session: "SparkSession") -> None:
-    """After this, streams of the source `ottla` may start at once. Nothing happens through Connect, where the server
-    owns the map: see `wait_for_sources`."""
+    """Insert the variables, so that several streams of the source `ottla` may start at the same time. Does nothing with
+    Spark Connect, where the server owns the map: see `wait_for_sources`.
+    """
     found: Any = getattr(session, "_jsparkSession", None)
     if found is None:
         return
-    with contextlib.suppress(Exception):  # another Spark may keep it elsewhere: then it is as if we had not been here
+    with contextlib.suppress(Exception):  # another version of Spark may keep the map elsewhere: then do nothing
         source = found.sessionState().dataSourceManager().lookupDataSource("ottla")
         environment = source.dataSourceCls().envVars()
         for name, value in _VARIABLES.items():
@@ -40,7 +41,9 @@ def settle_environment(session: "SparkSession") -> None:
 
 
 def wait_for_sources(session: "SparkSession", query: "StreamingQuery") -> None:
-    """Through Connect: wait until the streams of a query have started, so that the next query's start after them."""
+    """With Spark Connect: wait until the streams of a query have started, so that the next query starts its streams
+    after them.
+    """
     if hasattr(session, "_jsparkSession"):
         return
     deadline_s = time.monotonic() + _START_S

@@ -1,9 +1,10 @@
-"""Memory of Spark's Python workers: kept by the process, and looked through for garbage no more often than it pays.
+"""Memory settings of Spark's Python workers: freed memory is kept by the process, and garbage collection skips loaded
+modules.
 
-- Buffers of megabytes come and go with every answer. The C library gives such memory back to the system each time, and
-  getting it anew costs as much as filling it.
-- Spark's daemon collects garbage after every task. With numba loaded that looks at some 400,000 objects, none of which
-  ever goes, and takes as long as reading 500,000 records.
+- Buffers of megabytes are allocated and freed with every response. The C library returns such memory to the system each
+  time, and getting new memory costs as much as filling it.
+- Spark's daemon collects garbage after every task. With numba loaded that visits some 400,000 objects, none of which is
+  ever freed, and takes as long as reading 500,000 records.
 """
 
 import ctypes
@@ -13,13 +14,13 @@ from functools import cache
 
 from ottla.model.limits import MIB
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt(3)
 _DAEMON = "pyspark.daemon"
 
 
 @cache
 def keep_freed_memory() -> bool:
-    """From now on, keep up to some 128 MiB of what is freed. False where the C library has no such switch."""
+    """Keep up to some 128 MiB of freed memory from now on. False if the C library has no such setting."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
@@ -29,8 +30,9 @@ def keep_freed_memory() -> bool:
 
 @cache
 def settle() -> bool:
-    """All that is loaded by now stays, and the collector need not look at it again. Once per worker, when it has loaded
-    what it works with; elsewhere (in a driver, in a test) this does nothing and is False."""
+    """Exclude all objects that exist now from garbage collection. This is done once per worker, when it has loaded its
+    modules; in other processes (a driver, a test) it does nothing and returns False.
+    """
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is None or spec.name != _DAEMON:
         return False

@@ -1,6 +1,7 @@
 """Writing rows of Spark to topics.
 
-`schema` says which rows can be written, `columns` and `rows` send them, `settings` holds what the options mean. The
-rest is the exactly-once protocol (docs/exactly-once.md): `protocol` decides, `log` remembers, `transactions` acts,
-`checkpoint` tells what Spark has planned, `driver` is one side of it and `task` the other.
+`schema` checks which rows can be written, `columns` and `rows` send them, `settings` parses the options. The other
+modules are the exactly-once protocol (docs/exactly-once.md): `protocol` makes the decisions, `log` stores them,
+`transactions` ends transactions, `checkpoint` reads what Spark has planned, `driver` is the driver's side and `task`
+the tasks'.
 """

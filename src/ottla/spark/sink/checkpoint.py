@@ -1,10 +1,10 @@
-"""What a sink, which has no session of Spark, knows of the checkpoint of its query: how it is named, and what its
-batches read.
+"""What a sink, which has no Spark session, can find out about the checkpoint of its query: its name, and the offsets
+that a batch reads.
 
 Rules:
-- Spark writes down what a batch reads before it runs it, and keeps to that when it runs the batch again. If the same
-  number stands for something else, the checkpoint is not the one that it was: it was restored from a backup.
-- Python reads local directories only (mounted ones too). Of any other checkpoint the plans are not known.
+- Spark writes down the offsets of a batch before it runs the batch, and uses them again when it repeats the batch. If a
+  batch number has other offsets than before, the checkpoint was restored from a backup.
+- Python reads only local (or mounted) directories. The plans of other checkpoints are not known.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def one_spelling(location: str) -> str:
-    """The same for a place however it is written: what names a sink must not change with a slash."""
+    """The location of a checkpoint in one spelling: the name of a sink must not change with an added slash."""
     scheme, colon, rest = location.partition(":")
     if colon and scheme.isalnum() and scheme.lower() != "file":
         return location.rstrip("/")
@@ -23,12 +23,12 @@ def one_spelling(location: str) -> str:
 
 
 def plan_of(location: str | None, batch: int) -> str:
-    """What this batch reads, by the offsets of its sources, as a short text; empty where that cannot be found out."""
+    """A hash of the offsets that this batch reads from its sources; empty if they cannot be found out."""
     place = "" if location is None else one_spelling(location)
     if not place.startswith("/"):
         return ""
     try:
-        # The version of the file, then metadata (the time of day among it), then a line per source.
+        # The file has its version, then metadata (with the time of day), then a line per source.
         offsets = Path(place, "offsets", str(batch)).read_bytes().split(b"\n")[2:]
     except OSError:
         return ""

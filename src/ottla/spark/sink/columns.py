@@ -1,4 +1,4 @@
-"""The columns of an Arrow batch as `records.build_columns` wants them; nothing is copied that need not be."""
+"""Convert the columns of an Arrow batch to the form that `records.build_columns` needs, without needless copies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ottla.spark.sink.schema import BadRows
 
 
 def bytes_column(array: pa.Array | None, rows: int) -> InputColumn:
-    """A column of strings or binaries; all null if there is none."""
+    """A column of strings or binaries; all null if the array is None."""
     if array is None or rows == 0:
         return missing(rows)
     array = array.cast(pa.binary())
@@ -41,7 +41,7 @@ def header_columns(array: pa.Array | None, rows: int) -> HeaderColumns:
     counts = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     ends = np.zeros(rows + 1, np.int32)
     np.cumsum(counts, out=ends[1:])
-    flat = array.flatten()  # what belongs to null lists is left out
+    flat = array.flatten()  # elements of null lists are left out
     names, contents = flat.field(0), flat.field(1)
     if names.null_count or flat.null_count:
         raise BadRows("the name of a header is null")
@@ -49,7 +49,7 @@ def header_columns(array: pa.Array | None, rows: int) -> HeaderColumns:
 
 
 def partition_column(array: pa.Array | None, rows: int) -> Any:
-    """-1 where a row does not say; nothing if none does."""
+    """The partition of each row, -1 if a row has none; NO_PARTITIONS if no row has one."""
     if array is None or array.null_count == rows:
         return NO_PARTITIONS
     given = pc.fill_null(array, -1).to_numpy(zero_copy_only=False).astype(np.int32)

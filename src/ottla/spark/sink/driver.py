@@ -1,13 +1,13 @@
-"""The driver's side of exactly-once: before the tasks of a batch, after them, and when they failed.
+"""The driver's side of the exactly-once protocol: before the tasks of a batch, after them, and when they failed.
 
-Spark makes the writer anew for every micro-batch, and once more, in another process, to commit it. So nothing is kept
-in memory: what `prepare` found out travels to the tasks as a `Ticket`, and comes back with their messages.
+Spark makes a new writer for every micro-batch, and another one, in another process, to commit it. So nothing is kept in
+memory: the result of `prepare` is sent to the tasks as a `Ticket`, and comes back with their messages.
 
 Rules:
-- A batch is decided only while the transactions of all its parts are open. One that timed out before fails the batch,
-  of which nothing is written then; it need not even give the same rows when it is run again.
-- Spark asks for an abort also when `commit` has failed, and the batch may be decided then. What may be decided is
-  aborted by nobody but the next `prepare`, which knows.
+- A batch is decided only while the transactions of all its parts are open. If one timed out before, the batch fails and
+  nothing of it is written; it may have other rows when it is run again.
+- Spark calls `abort` also after `commit` has failed, and the batch may be decided by then. Only the next `prepare`,
+  which reads the decision, may abort the transactions of such a batch.
 """
 
 from __future__ import annotations
@@ -55,37 +55,37 @@ _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What a batch begins with: the driver's hold on the sink, and the sink's state."""
+    """The result of `prepare` for a batch: the driver's transactional id with its epoch, and the state of the sink."""
 
     sink: str
     taken: OpenTransaction
     state: Prepared
-    batch: int  # of batch writes; streams have their own number
-    passing: bool  # a batch write without a name: nobody will ask for its state
+    batch: int  # number of a batch write; streams have numbers of their own
+    passing: bool  # a batch write without a name, whose state is not needed later
     made_ms: int  # before any task began
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What one task has to say."""
+    """The message of one task to the driver."""
 
     task: int
     run: str
     batch: int
     part: Part | None
-    taken: OpenTransaction  # of the ticket that it had
+    taken: OpenTransaction  # from the task's ticket
     ticket: (
         Ticket | None
-    )  # task 0 brings it back: it may name thousands of lost parts, and there are thousands of tasks
+    )  # only task 0 returns it: it may name thousands of lost parts, and there may be thousands of tasks
 
 
 def written(ticket: Ticket, run: str, batch: int, task: int, part: Part | None) -> Written:
-    """A task is done."""
+    """The message of a task that is done."""
     return Written(task, run, batch, part, ticket.taken, ticket if task == 0 else None)
 
 
 def prepare(settings: WriteSettings) -> Ticket:
-    """Fence other drivers, finish what was decided, abort what was not."""
+    """Fence other drivers, commit the transactions of a decided batch, and abort all others."""
     return asyncio.run(_prepare(settings))
 
 
@@ -93,7 +93,8 @@ async def _prepare(settings: WriteSettings) -> Ticket:
     sink = transactions.sink_name(settings.sink_id) if settings.sink_id else f"once-{uuid4().hex}"
     async with Cluster(settings.client(f"{sink}-driver")) as cluster:
         await log.ensure_topic(cluster)
-        # Once more if something had to be written: the id is then taken anew, and the state read after that.
+        # Repeat if the state had to be written: then the transactional id is taken again, and the state read after
+        # that.
         while (found := await _take(cluster, sink, settings.give_up)) is None:
             pass
     taken, state = found
@@ -106,7 +107,7 @@ async def _prepare(settings: WriteSettings) -> Ticket:
 async def _take(
     cluster: Cluster, sink: str, give_up: tuple[str, int] | None
 ) -> tuple[OpenTransaction, Prepared] | None:
-    """Take the sink and put it in order; None if its state was changed by that."""
+    """Take the sink's transactional id and end open transactions; None if the state was changed by that."""
     async with Producer(cluster, _producer(sink)) as producer:
         taken = await producer.take()
         reach(FaultPoint.PREPARE_FENCED)
@@ -125,7 +126,7 @@ async def _take(
 
 
 def _lost(decision: Decision | None, ends: Outcomes[Part, bool]) -> list[Part]:
-    """The parts that were lost. BatchRefused (or Unfinished) when it is not known of all of them."""
+    """The parts that were lost. Raises BatchRefused (or Unfinished) if that is not known of all parts."""
     lost = [part for part, committed in ends.found.items() if not committed]
     if decision is None or not ends.failed:
         return lost
@@ -148,7 +149,7 @@ def _producer(sink: str) -> ProducerOptions:
         transactional_id=transactions.driver_id(sink),
         transaction_timeout_ms=limits.SPARK_DECISION_TIMEOUT_MS,
         linger_ms=0,
-        # A decision names all parts: some 250 bytes of each task, a tenth of that when packed.
+        # A decision names all parts: some 250 bytes per task, a tenth of that when compressed.
         codec=Codec.GZIP,
         max_request_bytes=limits.SPARK_DECISION_BYTES_MAX,
         auto_create_topics=False,
@@ -156,7 +157,7 @@ def _producer(sink: str) -> ProducerOptions:
 
 
 def commit(settings: WriteSettings, messages: Sequence[Written], batch: int | None) -> None:
-    """Decide the batch, then let every part of it be seen."""
+    """Decide the batch, then commit the transactions of all its parts."""
     if messages:
         asyncio.run(_commit(settings, messages, batch))
 
@@ -178,7 +179,7 @@ async def _commit(settings: WriteSettings, messages: Sequence[Written], batch: i
 async def _decision(
     cluster: Cluster, settings: WriteSettings, ticket: Ticket, messages: Sequence[Written], batch: int | None
 ) -> Decision | None:
-    """What is to be written down. BatchRefused, if the batch cannot be decided."""
+    """The decision to write. Raises BatchRefused if the batch cannot be decided."""
     first = messages[0]
     if batch is not None and batch != first.batch:
         raise BatchRefused(f"the tasks of batch {batch} have written batch {first.batch}")
@@ -199,8 +200,9 @@ async def _decision(
 
 
 def _ended(over: Sequence[Part], batch: int, lasted_ms: int, timeout_ms: int) -> BatchRefused:
-    """Transactions that cannot have timed out yet were ended by somebody; the same batch would hardly meet them again.
-    A batch that lasts too long will do so again."""
+    """The error for transactions that ended too early. If they cannot have timed out yet, something else ended them,
+    which will hardly happen again. If the batch lasted longer than the timeout, it will probably do so again.
+    """
     what = (
         f"the transactions of tasks {[part.task for part in over]} ended before batch {batch} could be decided, "
         f"{lasted_ms} ms after it began"
@@ -238,7 +240,7 @@ async def _carry_out(cluster: Cluster, ticket: Ticket, decision: Decision) -> No
                 ) from error
             if error.code not in REFUSED:
                 raise
-            # It may be decided all the same, and the answer got lost: nothing is aborted here.
+            # The decision may be written although the response was lost: nothing is aborted here.
             raise _taken_over(ticket, decision) from error
         reach(FaultPoint.COMMIT_DECIDED)
         await _end(cluster, decision)
@@ -246,7 +248,7 @@ async def _carry_out(cluster: Cluster, ticket: Ticket, decision: Decision) -> No
         await log.write(producer, ticket.sink, None if ticket.passing else finished(decision))
         reach(FaultPoint.COMMIT_DONE)
         try:
-            await transactions.abort_open(cluster, ticket.sink)  # attempts that lost against another
+            await transactions.abort_open(cluster, ticket.sink)  # of attempts whose task another attempt completed
         except (ApiError, ClientError) as error:  # the batch is written; the next one tries again
             _log.warning("sink %s: transactions of attempts that were not needed are left open: %s", ticket.sink, error)
 
@@ -264,9 +266,10 @@ async def _end(cluster: Cluster, decision: Decision) -> None:
 
 
 def abort(settings: WriteSettings, messages: Sequence[Written | None]) -> None:
-    """The job failed: nothing of it will be seen. What cannot be aborted now is by the next `prepare`.
+    """Abort the transactions of a job that failed. Those that cannot be aborted now are aborted by the next `prepare`.
 
-    Where all tasks are done it was the commit that failed, and `commit` has aborted what surely is not decided.
+    If all tasks are done, the commit has failed, and `commit` has aborted the transactions if the batch is surely not
+    decided.
     """
     if all(each is not None for each in messages):
         return

@@ -1,8 +1,9 @@
-"""Named steps of the protocol at which a test can stop a process, in order to kill it just there.
+"""Named steps of the protocol at which a test can stop a process, in order to kill it there.
 
-With OTTLA_SPARK_STEPS=<directory> in the environment, a process that comes to a step looks for a file of that name in
-the directory. If there is one it is armed: the process renames it to `<step>.<its pid>`, which tells the test who waits
-there, and goes on only when that file is gone. Without the variable a step costs nothing.
+With OTTLA_SPARK_STEPS=<directory> in the environment, a process that reaches a step looks for a file with the name of
+the step in the directory. If there is one, the step is armed: the process renames the file to `<step>.<pid>`, which
+tells the test which process waits there, and continues only when that file is gone. Without the variable a step does
+nothing.
 """
 
 import os
@@ -15,7 +16,7 @@ _LOOK_EVERY_S = 0.02
 
 
 class FaultPoint(Enum):
-    """Where something can go wrong; docs/exactly-once.md says what happens then."""
+    """The steps at which a process may be killed; docs/exactly-once.md says what happens then."""
 
     # The driver, before the tasks.
     PREPARE_FENCED = "prepare.fenced"
@@ -35,7 +36,7 @@ class FaultPoint(Enum):
 
 
 def reach(step: FaultPoint) -> None:
-    """The process is here; see above."""
+    """Note that the process has reached this step, and wait there if the step is armed."""
     directory = os.environ.get(VARIABLE)
     if not directory:
         return

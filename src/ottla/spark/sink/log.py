@@ -1,9 +1,9 @@
-"""Where sinks keep their state: the compacted topic `_ottla_spark_sinks`, a record per sink.
+"""The storage of sinks' states: the compacted topic `_ottla_spark_sinks`, with one record per sink.
 
 Rules:
-- Written in transactions only, under the sink's own transactional id; read_committed readers see it.
-- A read goes up to the high watermark of its beginning. Other sinks share the partition, and what they have open there
-  holds back what is visible; so it waits for them, which takes as long as one record of theirs.
+- A state is written in a transaction under the sink's own transactional id, and read with read_committed.
+- A read goes up to the high watermark at its start. Other sinks share the partition, and their open transactions hold
+  back the last stable offset; so the read waits for them, which are short because each writes one record.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ottla.spark.sink.protocol import BatchRefused, Decision, from_bytes, to_byt
 
 TOPIC = "_ottla_spark_sinks"
 _PARTITIONS = 8
-# Old states of a sink are of no use: small segments, cleaned soon, keep a read short.
+# Old states of a sink are not needed: small segments that are compacted soon keep a read short.
 _SETTINGS = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.1"}
 
 
 async def ensure_topic(cluster: Cluster) -> None:
-    """Make the topic, unless there is one."""
+    """Create the topic if it does not exist."""
     _, errors = await cluster.refresh([TOPIC])
     if errors.get(TOPIC) != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return
@@ -40,12 +40,14 @@ async def ensure_topic(cluster: Cluster) -> None:
 
 
 async def _place(cluster: Cluster, sink: str) -> TopicPartition:
-    info = await cluster.topic(TOPIC, auto_create=True)  # auto_create: patience with a topic made a moment ago
+    info = await cluster.topic(TOPIC, auto_create=True)  # auto_create makes it wait for a topic created a moment ago
     return TopicPartition(TOPIC, partition_of_key(sink.encode(), info.partition_count))
 
 
 async def read(cluster: Cluster, sink: str) -> Decision | None:
-    """The sink's state. BatchRefused, if what is there cannot be one, or if states get lost there."""
+    """The sink's state; None if it has none. Raises BatchRefused if the record is no state, or if the topic may lose
+    states.
+    """
     partition = await _place(cluster, sink)
     end = (await resolve(cluster, [(partition, LATEST)]))[partition]
     found: ConsumedRecord | None = None
@@ -72,10 +74,12 @@ def _decoded(sink: str, record: ConsumedRecord, value: bytes) -> Decision:
 
 
 async def _check_policy(cluster: Cluster) -> None:
-    """Somebody else may have made the topic. One that forgets would let batches be written twice."""
+    """Raise BatchRefused if the topic, which somebody else may have created, is not compacted: batches could be written
+    twice.
+    """
     try:
         (found,) = await Admin(cluster).configs.describe(Resource(ResourceType.TOPIC, TOPIC), ["cleanup.policy"])
-    except ApiError:  # who may not ask has to trust
+    except ApiError:  # without permission to describe the topic it is not checked
         return
     policy = found.value or ""
     if policy.strip() != "compact":
@@ -85,7 +89,7 @@ async def _check_policy(cluster: Cluster) -> None:
 
 
 async def write(producer: Producer, sink: str, decision: Decision | None, *, step: FaultPoint | None = None) -> None:
-    """Make it the sink's state (None: forget the sink), unless another driver took over: ProducerFenced."""
+    """Make this the state of the sink (None removes it). Raises ProducerFenced if another driver has taken over."""
     async with producer.transaction():
         await producer.send(TOPIC, None if decision is None else to_bytes(decision), sink.encode())
         if step is not None:

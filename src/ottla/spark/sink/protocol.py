@@ -1,4 +1,4 @@
-"""The exactly-once protocol as pure decisions; docs/exactly-once.md tells the story and goes through the crashes.
+"""The exactly-once protocol as pure functions; docs/exactly-once.md explains it and goes through the possible crashes.
 
 A sink has one state, the last value of its key in the topic `_ottla_spark_sinks`:
 
@@ -6,20 +6,23 @@ A sink has one state, the last value of its key in the topic `_ottla_spark_sinks
                        decided --some parts lost, rerun of the same batch--> decided, one revision later
 
 A *part* is what one task wrote: one transaction, open until the driver ends it. The decision names all parts of a
-batch; once it is in the log the batch is written, and whoever comes next ends what is left to be ended.
+batch. Once the decision is in the log the batch counts as written, and the next driver commits the parts that are still
+open.
 
 Rules:
-- Only who prepared last can decide: every `prepare` takes the sink's transactional id anew, which fences the others,
-  and reads the state afterwards. So a decision is never made on a state that has changed since.
-- All decided parts are ended before any task begins. What is open then nobody will ever commit, and is aborted.
+- Only the driver that prepared last can decide: every `prepare` takes the sink's transactional id with a new epoch,
+  which fences other drivers, and reads the state afterwards. So a decision is never based on an old state.
+- All decided parts are ended before any task begins. Transactions that are still open then will never be committed, and
+  are aborted.
 - A batch that was decided is not written again: tasks of a rerun write nothing, except those whose part was lost.
-- A part is lost when its transaction ended without being committed: it timed out before it was. Its task writes it
-  again; it has to be the same rows, which is checked as far as their number and size tell.
-- Nothing else is written before lost parts are there, whoever writes it, unless somebody gives them up by name.
-- Numbers of batches belong to a run: Spark's query id, which lives in the checkpoint. All batch writes of a sink are
-  one run. Runs before the last one are remembered with their last batches, so that none of these is written again.
-- The last batch of a run is remembered with its plan: what it read, as far as that is known. Where a batch that counts
-  as written has another plan now, its rows are others, and nobody has written them: that is refused.
+- A part is lost if its transaction timed out before it was committed. Its task writes the part again; the rows have to
+  be the same, which is checked by their number and size.
+- No other batch is written to the sink before lost parts are written again, unless the option `sink.give.up` gives them
+  up.
+- Batches are numbered within a run: Spark's query id, which is in the checkpoint. All batch writes of a sink are one
+  run. The state has earlier runs with their last batches, so that none of these is written again.
+- The state has the plan of the last batch of a run: a hash of the offsets that it read, as far as they are known. If a
+  batch that counts as written has another plan now, it has other rows, which were not written: it is refused.
 """
 
 from __future__ import annotations
@@ -32,13 +35,13 @@ from typing import Any, NamedTuple
 
 from ottla.model import limits
 
-# Batch writes have no run of Spark's: all writes of one sink are numbered together.
+# The run of batch writes, which have no query id: all batch writes of one sink are numbered together.
 BATCH_RUN = "batch"
-_FORM = 3  # 1 did not know of earlier runs, 2 not of plans
+_FORM = 3  # version 1 had no earlier runs, version 2 no plans
 
 
 class RecordPosition(NamedTuple):
-    """Where a record lies."""
+    """The position of a record in a topic."""
 
     topic: str
     partition: int
@@ -47,7 +50,7 @@ class RecordPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one task wrote, in a transaction that it left open."""
+    """The transaction of one task, which the task left open."""
 
     task: int
     transactional_id: str
@@ -56,11 +59,11 @@ class Part:
     implicit: bool
     rows: int
     size_bytes: int
-    first: RecordPosition  # of its records; it tells whether the transaction was committed when nobody else can
+    first: RecordPosition  # its first record: if it is visible, the transaction was committed
 
 
 class Known(NamedTuple):
-    """How far a run has come: its last batch that was decided, and what that one read (empty if it is not known)."""
+    """The last decided batch of a run, and its plan (empty if it is not known)."""
 
     run: str
     batch: int
@@ -69,7 +72,7 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A batch that is written, as soon as this is in the log. `parts` are those that this revision brought in."""
+    """A batch that counts as written as soon as this is in the log. `parts` are those that this revision added."""
 
     run: str
     batch: int
@@ -86,12 +89,12 @@ class Decision:
         return None if known is None else known.batch
 
     def known_of(self, run: str) -> Known | None:
-        """What is known of a run."""
+        """The last decided batch of a run; None if the run is not known."""
         return next((each for each in (Known(self.run, self.batch, self.plan), *self.earlier) if each.run == run), None)
 
 
 class Work(Enum):
-    """What a task does."""
+    """The work of a task."""
 
     WRITE = "write"
     REWRITE = "rewrite"
@@ -99,24 +102,24 @@ class Work(Enum):
 
 
 class BatchRefused(RuntimeError):
-    """The batch cannot be written without rows getting lost or written twice."""
+    """The batch cannot be written without losing rows or writing them twice."""
 
 
 class Unfinished(BatchRefused):
-    """Another run of the same batch makes good what is missing, with nothing changed by anybody."""
+    """The batch is not complete; running it again unchanged completes it."""
 
 
 class TakenOver(BatchRefused):
-    """Another driver has the sink now."""
+    """Another driver has taken over the sink."""
 
 
 def to_bytes(decision: Decision) -> bytes:
-    """As it lies in the log."""
+    """The value of the decision's record."""
     return json.dumps({"form": _FORM, **asdict(decision)}, separators=(",", ":")).encode()
 
 
 def from_bytes(data: bytes) -> Decision:
-    """Reads what `to_bytes` wrote. BatchRefused, if a newer version did; ValueError, if it is nothing of the kind."""
+    """Parse the result of `to_bytes`. Raises BatchRefused if a newer version wrote it, ValueError if it is none."""
     try:
         found: dict[str, Any] = json.loads(data)
         form = found.pop("form")
@@ -139,15 +142,16 @@ def to_end(last: Decision | None) -> tuple[Part, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the tasks of a batch, and its commit, know: the last decision, and which of its parts were lost."""
+    """The state with which the tasks and the commit of a batch work: the last decision, and its lost parts."""
 
     last: Decision | None
     lost: tuple[Part, ...] = ()
 
 
 def prepared(last: Decision | None, lost: Sequence[Part], given_up: tuple[str, int] | None = None) -> Prepared:
-    """After every part of the last decision was either committed or found lost. `given_up`: the run and the batch whose
-    lost parts are not missed."""
+    """The state after every part of the last decision was either committed or found lost. `given_up`: the run and the
+    batch whose lost parts are given up.
+    """
     if last is None or last.done:
         assert not lost
         return Prepared(last)
@@ -157,12 +161,12 @@ def prepared(last: Decision | None, lost: Sequence[Part], given_up: tuple[str, i
 
 
 def finished(decision: Decision) -> Decision:
-    """Every part is committed. The parts are nobody's concern any more."""
+    """The decision when every part is committed. The parts are not needed any more."""
     return replace(decision, parts=(), done=True)
 
 
 def next_batch_write(last: Decision | None) -> int:
-    """The number of a batch write that was not given one."""
+    """The number of a batch write without the option `batch.id`."""
     known = None if last is None else last.last_of(BATCH_RUN)
     return 0 if known is None else known + 1
 
@@ -171,8 +175,9 @@ def next_batch_write(last: Decision | None) -> int:
 
 
 def work_of(state: Prepared, run: str, batch: int, task: int) -> tuple[Work, Part | None]:
-    """What this task does in this batch; with REWRITE comes the lost part. BatchRefused, as in `decide`, before
-    anything is written in vain."""
+    """The work of this task in this batch; with REWRITE comes the lost part. Raises BatchRefused in the same cases as
+    `decide`, before rows are written in vain.
+    """
     if is_new(state, run, batch):
         return Work.WRITE, None
     if state.last is not None and (run, batch) == (state.last.run, state.last.batch):
@@ -183,7 +188,9 @@ def work_of(state: Prepared, run: str, batch: int, task: int) -> tuple[Work, Par
 
 
 def is_new(state: Prepared, run: str, batch: int) -> bool:
-    """Whether this batch was not decided yet. BatchRefused if it must not be: parts of the last one are missing."""
+    """Whether this batch is not decided yet. Raises BatchRefused if it must not be decided because parts of the last
+    one are lost.
+    """
     last = state.last
     if last is None:
         return True
@@ -201,7 +208,7 @@ def is_new(state: Prepared, run: str, batch: int) -> bool:
 
 
 def missing(last: Decision, lost: Sequence[Part]) -> str:
-    """Which rows were lost, in words."""
+    """A description of the lost rows."""
     tasks = sorted(part.task for part in lost)
     shown = ", ".join(map(str, tasks[:10])) + (", ..." if len(tasks) > 10 else "")
     of_run = "batch write" if last.run == BATCH_RUN else f"run {last.run}, batch"
@@ -212,7 +219,7 @@ def missing(last: Decision, lost: Sequence[Part]) -> str:
 
 
 def check_rewritten(lost: Part, rows: int, size_bytes: int) -> None:
-    """The rows of a rerun must be those of the first time."""
+    """Raise BatchRefused if the rows of a rerun differ in number or size from those of the first run."""
     if (rows, size_bytes) != (lost.rows, lost.size_bytes):
         raise BatchRefused(
             f"task {lost.task} had {lost.rows} rows ({lost.size_bytes} bytes) when its batch was decided, and has "
@@ -227,10 +234,10 @@ def check_rewritten(lost: Part, rows: int, size_bytes: int) -> None:
 def decide(
     state: Prepared, run: str, batch: int, task_count: int, parts: Mapping[int, Part | None], plan: str = ""
 ) -> Decision | None:
-    """What to write down, given the part of every task (None: it wrote nothing) and the batch's plan. None: there is
+    """The decision, given the part of every task (None if it wrote nothing) and the batch's plan. None if there is
     nothing to decide.
 
-    BatchRefused when a rerun is not what the first run was.
+    Raises BatchRefused if a rerun differs from the first run.
     """
     last = state.last
     written = tuple(part for _, part in sorted(parts.items()) if part is not None)
@@ -251,7 +258,9 @@ def decide(
 
 
 def _check_plan(last: Decision, run: str, batch: int, plan: str) -> None:
-    """Only the last batch of a run is ever run again, and reads then what it read before."""
+    """Raise BatchRefused if this is not the last batch of its run, or has other offsets than it had: Spark repeats only
+    the last batch, with the same offsets.
+    """
     known = last.known_of(run)
     if known is None or not known.plan or not plan or (known.batch, known.plan) == (batch, plan):
         return
@@ -264,7 +273,7 @@ def _check_plan(last: Decision, run: str, batch: int, plan: str) -> None:
 
 
 def _earlier(last: Decision | None, run: str) -> tuple[Known, ...]:
-    """The runs that were before this one."""
+    """The runs before this one."""
     if last is None or last.run == run:
         return () if last is None else last.earlier
     others = [each for each in last.earlier if each.run != run]

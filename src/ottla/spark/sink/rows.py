@@ -1,11 +1,12 @@
-"""Rows on their way: Arrow batches in, record batches out, without a Python object per row.
+"""Send rows: Arrow batches become record batches, without a Python object per row.
 
 Rules:
 - Rows are gathered until there are enough of them to make full record batches for many partitions.
-- The client's loop runs in a thread of its own, so that brokers are talked to while Spark is asked for more rows.
-- `size_bytes` is of the rows alone: it must be the same when they are written again, into other partitions perhaps.
-- `first_place` is where some row of the task lies, once everything is flushed: it can be asked later whether that is
-  visible, and with it the whole transaction.
+- The client's event loop runs in a thread of its own, so that requests are sent while the task waits for more rows of
+  Spark.
+- `size_bytes` counts only the rows: it must be the same when they are written again, perhaps to other partitions.
+- `first_place` is the position of one row of the task, after a flush: whether that record is visible tells later
+  whether the transaction was committed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from ottla.records.scan import Bytes
 from ottla.spark.sink.columns import bytes_column, header_columns, partition_column
 from ottla.spark.sink.schema import BadRows
 
-# How long a broker may take to say whether there is a topic, after nobody has told for long.
+# How long a broker may take to answer whether a topic exists, after the wait for the topic has timed out.
 _ASK_S = 5.0
 
 
@@ -59,12 +60,12 @@ class RowSender:
         self._batch_bytes = producer.options.batch_size_bytes
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
-        self._turns: dict[str, tuple[int, int]] = {}  # of rows without a key: whose turn it is, and for how long
-        self._room: Bytes | None = None  # what records are encoded into, again and again
+        self._turns: dict[str, tuple[int, int]] = {}  # rows without a key: current partition, bytes left for it
+        self._room: Bytes | None = None  # buffer for encoded records, which is used again
         self._first: asyncio.Future[RecordMetadata] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows; some are sent when enough have come."""
+        """Take rows; send them when enough are gathered."""
         if batch.num_rows == 0:
             return
         self._gathered.append(batch)
@@ -74,7 +75,7 @@ class RowSender:
             self.send()
 
     def send(self) -> None:
-        """Send what was gathered; waits only while the producer's buffer is full."""
+        """Send the gathered rows; waits only while the producer's buffer is full."""
         if not self._gathered:
             return
         (batch,) = pa.Table.from_batches(self._gathered).combine_chunks().to_batches()
@@ -83,14 +84,14 @@ class RowSender:
             self._client.run(self._post(topic, rows))
 
     def flush(self) -> None:
-        """Until everything is acknowledged; raises what could not be delivered."""
+        """Wait until all rows are acknowledged. Raises the error if some could not be delivered."""
         self.send()
         self._client.run(self._producer.flush())
         if self._first is not None:
-            self._first.result()  # who asks for a future hears of a failure there, and the flush does not tell
+            self._first.result()  # the failure of a batch with a future is raised by the future, not by the flush
 
     def first_place(self) -> tuple[str, int, int] | None:
-        """(topic, partition, offset) of some row, after a flush; None if there was no row."""
+        """(topic, partition, offset) of one row, after a flush; None if there was no row."""
         if self._first is None:
             return None
         at = self._first.result()
@@ -125,7 +126,7 @@ class RowSender:
             await self._producer.post_encoded(TopicPartition(topic, int(row[PARTITION])), records, future)
 
     async def _find(self, topic: str) -> TopicInfo:
-        """BadRows if there is no such topic; a broker that does not answer is another matter, which may pass."""
+        """The metadata of the topic. Raises BadRows if it does not exist, another error if no broker answers."""
         within = f"{self._producer.options.max_block_ms} ms"
         try:
             async with asyncio.timeout(self._producer.options.max_block_ms / 1000):
@@ -144,7 +145,7 @@ class RowSender:
         )
 
     async def _is_absent(self, topic: str) -> bool:
-        """Whether a broker answers now, and says that there is no such topic."""
+        """Whether a broker answers now that the topic does not exist."""
         with contextlib.suppress(TimeoutError, ClientError, ApiError):
             async with asyncio.timeout(_ASK_S):
                 _, errors = await self._client.cluster.refresh([topic])
@@ -160,7 +161,7 @@ class RowSender:
             raise BadRows(f"Partition {given.max()} of topic {info.name} is not in the range [0, {count})")
         led = [each.index for each in info.partitions if each.leader != NO_LEADER]
         available = frozen(np.array(led or [0], np.int32))
-        # Tasks of one job begin at different partitions, or the first of them would get all short batches.
+        # Tasks of one job begin at different partitions; otherwise the first partition would get all short batches.
         turn, left_bytes = self._turns.get(info.name) or (self._client.cluster.options.rng.randrange(len(available)), 0)
         chosen = np.empty(rows, np.int32)
         turn, left_bytes = choose(
@@ -175,6 +176,6 @@ class RowSender:
 
 
 def _ignore_result(future: asyncio.Future[RecordMetadata]) -> None:
-    """It is asked for at the flush, if it comes to that."""
+    """Mark the exception as retrieved, so that asyncio does not log it; `flush` raises it."""
     if not future.cancelled():
         future.exception()

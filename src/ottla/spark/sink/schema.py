@@ -1,7 +1,7 @@
-"""Which columns a DataFrame that is written has, checked in the words of Spark's Kafka sink.
+"""Check the columns of a DataFrame that is written, with the error messages of Spark's Kafka sink.
 
-Columns: `value` (string or binary), and if they are there `key` (the same), `headers`, `topic`, `partition`. All others
-are left alone, as Spark's own sink does.
+The columns are `value` (string or binary) and, optionally, `key` (of the same types), `headers`, `topic` and
+`partition`. Other columns are ignored, as by Spark's own sink.
 """
 
 from __future__ import annotations
@@ -39,5 +39,5 @@ def check_columns(schema: StructType, topic: str | None) -> None:
 
 
 def _is_like(found: DataType, wanted: DataType) -> bool:
-    """Equal, whatever may be null in it."""
+    """Whether the types are equal, apart from nullability."""
     return found.simpleString() == wanted.simpleString()

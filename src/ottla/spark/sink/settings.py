@@ -1,4 +1,4 @@
-"""What the options of a write mean: where rows go, how they are sent, and what a crash may cost."""
+"""The settings of a write, from its options: the topic, how rows are sent, and the delivery guarantee."""
 
 from __future__ import annotations
 
@@ -29,28 +29,30 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """One write's options, read. Picklable: tasks get it."""
+    """The parsed options of one write. It can be pickled, because tasks get it."""
 
     kafka: KafkaSettings
     topic: str | None
     exactly_once: bool
-    sink_id: str | None  # the name in the protocol; None: a write that is never repeated
+    sink_id: str | None  # the sink's name in the protocol; None for a write that is never repeated
     batch_bytes: int
-    batch_id: int | None = None  # batch writes only: which one of the sink it is
-    give_up: tuple[str, int] | None = None  # the run and the batch whose lost rows are not missed
-    checkpoint: str | None = None  # of the query whose batches are written
+    batch_id: int | None = None  # batch writes only: its number among the writes of the sink
+    give_up: tuple[str, int] | None = None  # the run and the batch whose lost rows are given up
+    checkpoint: str | None = None  # location of the query's checkpoint
 
     def client(self, role: str) -> ClientOptions:
-        """How to reach the cluster; brokers see who it is."""
+        """Options of a client; `role` is part of its client id."""
         return self.kafka.client_options(self.kafka.get("client.id") or f"ottla-spark-{role}")
 
     @property
     def transaction_timeout_ms(self) -> int:
-        """The longest that brokers allow by default: until the driver commits, a task's rows wait in a transaction."""
+        """By default the longest timeout that brokers allow, because a task's transaction is open until the driver
+        commits.
+        """
         return self.kafka.number("transaction.timeout.ms", limits.SPARK_TRANSACTION_TIMEOUT_MS)
 
     def producer(self, transactional_id: str | None = None) -> ProducerOptions:
-        """How tasks send."""
+        """Options of the tasks' producers."""
         kafka = self.kafka
         values: dict[str, Any] = {
             field: kafka.number(name, getattr(ProducerOptions(), field)) for name, field in _NUMBERS.items()
@@ -79,7 +81,7 @@ class WriteSettings:
 
 
 def write_settings(given: Mapping[str, str], *, streaming: bool) -> WriteSettings:
-    """Read and check all options of a write."""
+    """Parse and check all options of a write."""
     options = parse_options(given, Use.WRITE)
     kafka = parse_kafka_settings(given)
     for name, why in (
@@ -115,6 +117,6 @@ def write_settings(given: Mapping[str, str], *, streaming: bool) -> WriteSetting
         give_up=options["sink.give.up"],
         checkpoint=checkpoint,
     )
-    settings.producer("checked" if exactly_once else None)  # so that a mistake is found before a task begins
+    settings.producer("checked" if exactly_once else None)  # find mistakes before a task begins
     settings.client("checked")
     return settings

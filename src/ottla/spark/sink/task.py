@@ -1,4 +1,6 @@
-"""A task's side: its rows, in one transaction that it leaves open for the driver; or just sent, at least once."""
+"""A task's side of the sink: it writes its rows in one transaction that it leaves open for the driver; or, with
+at-least-once delivery, just sends them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from ottla.spark.sink.transactions import free_id
 
 
 def send(settings: WriteSettings, batches: Iterable[pa.RecordBatch]) -> int:
-    """Send rows so that they are there at least once; how many there were."""
+    """Send rows with at-least-once delivery and return their number."""
     with Blocking(settings.client("task"), settings.producer()) as client:
         rows = RowSender(client, client.inner, settings.topic, wall_clock_ms)
         for batch in batches:
@@ -41,11 +43,11 @@ def write(
     task: int,
     attempt: int,
 ) -> Written:
-    """Write the rows of one task, unless that was done; the transaction stays open."""
+    """Write the rows of one task, unless they were written before; the transaction stays open."""
     work, lost = work_of(ticket.state, run, batch, task)
     part: Part | None = None
     if work is Work.NOTHING:
-        for _ in batches:  # Spark wants its rows to be taken
+        for _ in batches:  # Spark needs its rows to be consumed
             pass
     else:
         part = _write(settings, ticket.sink, batches, task, attempt, lost)
@@ -75,7 +77,7 @@ def _write(
                 check_rewritten(lost, rows.rows, rows.size_bytes)
             opened = client.run(producer.hand_over())
         except BaseException:
-            with contextlib.suppress(ApiError, ClientError, RuntimeError):  # what is open is found by the driver
+            with contextlib.suppress(ApiError, ClientError, RuntimeError):  # the driver aborts open transactions
                 client.run(producer.abort())
             raise
         finally:

@@ -1,17 +1,17 @@
-"""The transactions of a sink: their names, and how the driver ends those that tasks left open.
+"""The transactions of a sink: their transactional ids, and how the driver ends those that tasks left open.
 
-ottla-spark/<sink>/driver                   the state is written under this one; who takes it fences other drivers
-ottla-spark/<sink>/task/<index>/<attempt>   one per task and attempt, used again by every batch
-ottla-spark/<sink>/task/<index>/<attempt>/<unique>   where another attempt of that number has its transaction open
+ottla-spark/<sink>/driver                   the driver's, to write the state; taking it fences other drivers
+ottla-spark/<sink>/task/<index>/<attempt>   one per task and attempt, reused by every batch
+ottla-spark/<sink>/task/<index>/<attempt>/<unique>   if another attempt of that number has its transaction open
 
 Rules:
-- Names of sinks have no slash, so that none of these ids is, or begins with, an id of another sink.
-- Spark counts a task's attempts anew when it retries the whole stage, and does not tell Python which attempt of the
-  stage it is. An attempt must not take an id under which another one's rows are open: that would abort them. Everything
-  open was aborted before the batch began, so what is open now is such a sibling's, or that of a task which is late.
-  Ids that are unique for good would be the plain way, but brokers remember each of them for days: a query that runs
-  every second would leave millions behind.
-- All parts are tried. What became of each is known, also when a coordinator is away.
+- Names of sinks have no slash, so that no id of one sink is equal to, or a prefix of, an id of another sink.
+- Spark numbers a task's attempts from 0 again when it retries the whole stage, and does not tell Python the number of
+  the stage's attempt. An attempt must not take a transactional id under which another attempt has an open transaction:
+  that would abort it. All open transactions were aborted before the batch began, so one that is open now belongs to
+  such an attempt, or to a task of an earlier batch that is late. Unique ids would be simpler, but brokers keep each id
+  for days: a query that runs every second would leave millions behind.
+- Ending transactions tries all parts and returns an outcome for each, also if a coordinator is away.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OPEN = "Ongoing"
 
 
 def sink_name(sink_id: str) -> str:
-    """The id itself if that can be part of a name; else what can be of it, and a hash."""
+    """The id itself if it can be part of a transactional id; otherwise a readable part of it and a hash."""
     if _PLAIN.fullmatch(sink_id):
         return sink_id
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", sink_id.rstrip("/").rpartition("/")[2])[:40]
@@ -55,17 +55,17 @@ def driver_id(sink: str) -> str:
 
 
 def task_prefix(sink: str) -> str:
-    """What the transactional ids of all tasks of the sink begin with."""
+    """The prefix of the transactional ids of all tasks of the sink."""
     return f"{_PREFIX}/{sink}/task/"
 
 
 def task_id(sink: str, task: int, attempt: int) -> str:
-    """The transactional id of one attempt of one task, usually."""
+    """The usual transactional id of one attempt of one task."""
     return f"{task_prefix(sink)}{task}/{attempt}"
 
 
 async def free_id(cluster: Cluster, sink: str, task: int, attempt: int) -> str:
-    """A transactional id for one attempt of one task, under which nothing is open."""
+    """A transactional id for one attempt of one task, without an open transaction."""
     usual = task_id(sink, task, attempt)
     if await handover.find_open(cluster, usual) is None:
         return usual
@@ -73,10 +73,11 @@ async def free_id(cluster: Cluster, sink: str, task: int, attempt: int) -> str:
 
 
 async def over(cluster: Cluster, parts: Sequence[Part]) -> list[Part]:
-    """Those of the parts whose transactions are not open any more."""
+    """The parts whose transactions are not open any more."""
     answers = await Admin(cluster).transactions.all_each(states=[_OPEN])
     listed = {(each.transactional_id, each.producer_id) for found in answers.found.values() for each in found}
-    # Brokers that are away, and coordinators that are moving, list nothing: who is not there is asked for by name.
+    # Brokers that are away, and coordinators that are moving, list nothing: describe the missing transactions by their
+    # ids.
     missed = [part for part in parts if (part.transactional_id, part.producer_id) not in listed]
     found = await asyncio.gather(*_bounded(handover.find_open(cluster, part.transactional_id) for part in missed))
     return [
@@ -87,7 +88,7 @@ async def over(cluster: Cluster, parts: Sequence[Part]) -> list[Part]:
 
 
 async def is_held(cluster: Cluster, taken: OpenTransaction) -> bool:
-    """Whether nobody has taken the transactional id since."""
+    """Whether no other producer has taken the transactional id since."""
     try:
         found = await Admin(cluster).transactions.describe(taken.transactional_id)
     except ApiError:
@@ -96,14 +97,15 @@ async def is_held(cluster: Cluster, taken: OpenTransaction) -> bool:
 
 
 async def commit(cluster: Cluster, parts: Sequence[Part]) -> Outcomes[Part, bool]:
-    """Commit what tasks wrote, now or (if that was done before) again; False for those that are lost."""
+    """Commit the transactions of tasks, also if they were committed before; False for lost ones."""
     return await outcomes_of(dict(zip(parts, _bounded(_commit(cluster, part) for part in parts), strict=True)))
 
 
 async def _commit(cluster: Cluster, part: Part) -> bool:
     if await handover.end(cluster, _open(part), committed=True):
         return True
-    # The coordinator does not remember it, or somebody took the id since. What the readers see is the truth.
+    # The coordinator does not know the transaction any more, or the id was taken since: see whether its first record is
+    # visible.
     place = part.first
     try:
         return await handover.is_committed(cluster, TopicPartition(place.topic, place.partition), place.offset)
@@ -112,13 +114,13 @@ async def _commit(cluster: Cluster, part: Part) -> bool:
 
 
 async def abort(cluster: Cluster, parts: Sequence[Part]) -> Outcomes[Part, bool]:
-    """Abort what tasks wrote, as far as it is open."""
+    """Abort the transactions of tasks that are still open."""
     ends = _bounded(handover.end(cluster, _open(part), committed=False) for part in parts)
     return await outcomes_of(dict(zip(parts, ends, strict=True)))
 
 
 async def abort_open(cluster: Cluster, sink: str) -> None:
-    """Abort whatever tasks of the sink have left open."""
+    """Abort all transactions that tasks of the sink have left open."""
     prefix = task_prefix(sink)
     listed = await Admin(cluster).transactions.all(states=[_OPEN])
     names = [each.transactional_id for each in listed if each.transactional_id.startswith(prefix)]
@@ -127,7 +129,7 @@ async def abort_open(cluster: Cluster, sink: str) -> None:
 
 
 async def _abort(cluster: Cluster, transactional_id: str) -> None:
-    """By the very producer and epoch that have it open: if it is ended meanwhile, nothing happens."""
+    """Abort with the producer id and epoch of the open transaction: if it is ended meanwhile, nothing happens."""
     found = await handover.find_open(cluster, transactional_id)
     if found is not None:
         await handover.end(cluster, found, committed=False)
@@ -140,7 +142,7 @@ def _open(part: Part) -> OpenTransaction:
 
 
 def _bounded(work: Iterable[Awaitable[T]]) -> list[Awaitable[T]]:
-    """Not all at once."""
+    """Limit how many of these run at the same time."""
     room = asyncio.Semaphore(limits.SPARK_ENDS_AT_ONCE_MAX)
 
     async def run(each: Awaitable[T]) -> T:

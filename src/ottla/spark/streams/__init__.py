@@ -1,1 +1,1 @@
-"""The vocabulary of stream processing on DataFrames."""
+"""Functions for stream processing on DataFrames."""

@@ -1,4 +1,4 @@
-"""Joins: a stream with a table, and two streams that meet in time."""
+"""Joins: a stream with a table, and two streams within a time window."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 def join_table(stream: "DataFrame", table: "DataFrame", on: str | list[str], how: str = "inner") -> "DataFrame":
-    """Each record with the table's row for it, if any. Kafka Streams: `stream.join(globalTable)`, `leftJoin`.
+    """Join each record with its row of a table. Kafka Streams: `stream.join(globalTable)`, `leftJoin`.
 
     `table` is a batch DataFrame (`table(...)`, Delta, Parquet, JDBC): Spark reads it for every micro-batch, so changes
-    count from the next one on. Stateless: nothing comes out when only the table changes, as in Kafka Streams.
+    of the table take effect with the next one. The join is stateless: a change of the table alone produces no rows, as
+    in Kafka Streams.
     """
     if how not in ("inner", "left"):
         raise ValueError(f"a stream joins a table inner or left, not {how!r}")
@@ -36,8 +37,8 @@ def join_streams(
     """Records of two streams whose keys are equal and whose times are at most `within` apart. Kafka Streams:
     `stream.join(other, JoinWindows.ofTimeDifferenceAndGrace)`; `how`: inner, left, right, full.
 
-    Columns of both that have the same name (other than `on`) get `_right` on the right side. Spark keeps records as
-    long as they may still meet another; an outer row without a partner comes out when that is over.
+    Columns of the right side whose names are also on the left side (other than `on`) get the suffix `_right`. Spark
+    keeps records as long as a matching one may still come; an outer row without a match is produced after that.
     """
     from pyspark.sql import functions as F
 
@@ -66,11 +67,11 @@ def join_streams(
 
 
 def join_changes(stream: "DataFrame", changes: "DataFrame", on: str = "key", how: str = "inner") -> "DataFrame":
-    """Each record with the table's row for it, the table kept in Spark's state. Kafka Streams: `stream.join(table)`.
+    """Join each record with its row of a table that is kept in Spark's state. Kafka Streams: `stream.join(table)`.
 
     `changes` is a stream of records with the key `on` and a `value` (null deletes), in order of `offset`: `topic(...)`
-    of a compacted topic. Unlike `join_table` nothing is read twice, and state is partitioned by key. Within one
-    micro-batch changes of the table count first, then the stream's records.
+    of a compacted topic. Unlike with `join_table` nothing is read twice, and state is partitioned by key. Within one
+    micro-batch the changes of the table are applied first, then the stream's records are joined.
     """
     from pyspark.sql import functions as F
 
@@ -91,7 +92,7 @@ def join_changes(stream: "DataFrame", changes: "DataFrame", on: str = "key", how
 
 
 class _TableJoin(StatefulProcessor):
-    """Keeps a table's row per key, and hands records on with it."""
+    """Keeps the table's row of each key, and joins records with it."""
 
     def __init__(self, row_type: "StructType", columns: list[str], output: list[str], on: str, how: str) -> None:
         self._row_type = row_type
@@ -115,7 +116,7 @@ class _TableJoin(StatefulProcessor):
             if newest["value"] is None:
                 self._table.clear()
             else:
-                # By name: Spark hands structs in rows over as dictionaries.
+                # By name: Spark passes structs in rows as dictionaries.
                 self._table.update(tuple(newest[name] for name in self._row_type.names))
         found = self._table.get() if self._table.exists() else None
         if not records or (found is None and self._how == "inner"):
@@ -139,7 +140,7 @@ def _output_type(stream: "DataFrame", changes: "DataFrame", on: str, names: dict
 
 
 def _without_clashes(stream: "DataFrame", table: "DataFrame", on: list[str]) -> "DataFrame":
-    """Columns of the table that the stream has too get `_right`."""
+    """The table, with the suffix `_right` on columns that the stream has too."""
     for name in table.columns:
         if name in stream.columns and name not in on:
             table = table.withColumnRenamed(name, f"{name}_right")

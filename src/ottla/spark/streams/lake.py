@@ -22,12 +22,12 @@ def to_delta(
     mode: str | None = None,
     partition_by: Sequence[str] = (),
 ) -> Output:
-    """Into a Delta table: append, exactly once; or with `merge` (key columns) upserts: the table has the latest row of
-    each key. Kafka Streams has no counterpart; Kafka Connect's upsert sinks do this.
+    """Write to a Delta table: append, exactly once; or, with `merge` (key columns), upsert, so that the table has the
+    latest row of each key. Kafka Streams has no counterpart; Kafka Connect's upsert sinks do this.
 
-    Several rows of a key in one micro-batch: the one with the highest `order` (a column) counts, and without it there
-    must be only one. `deleted`: the condition under which a row deletes its key. A batch that was cut short is merged
-    again, which changes nothing. `path`: a directory, or a table's name.
+    If a micro-batch has several rows of a key, the one with the highest `order` (a column) counts; without `order`
+    there must be only one. `deleted`: the condition under which a row deletes its key. A batch that was interrupted is
+    merged again, which does not change the result. `path`: a directory, or a table's name.
     """
     if not merge:
         if order or deleted:
@@ -50,7 +50,7 @@ def merge_batch(
     deleted: str | None,
     partition_by: Sequence[str] = (),
 ) -> None:
-    """One micro-batch into the table, which is made if it is not there."""
+    """Merge one micro-batch into the table, which is created if it does not exist."""
     from pyspark.sql import functions as F
     from pyspark.sql.window import Window
 

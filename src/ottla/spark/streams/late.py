@@ -1,15 +1,15 @@
-"""Records that came too late: those that Spark has dropped because of the watermark, as dead letters.
+"""Late records, which Spark has dropped because of the watermark, as dead letters.
 
-Spark drops such records without a trace but for their number. What it drops is decided by what it writes down before it
-runs a batch, so it can be found again: in batch N a window is closed, or a record too old, if its end (its time) is not
-after the watermark of batch N - 1; that is in the checkpoint, and so are the offsets of N. This reads the batch once
-more and sends exactly those records.
+Spark reports only the number of records that it drops. Which records it drops follows from what it writes down before
+it runs a batch: in batch N a window is closed, or a record too old, if its end (its time) is not after the watermark of
+batch N - 1. That watermark is in the checkpoint, and so are the offsets of batch N. This module reads the batch again
+and sends exactly those records.
 
 Rules:
-- Only batches in which Spark says that it dropped something are read again, and those that a killed driver left behind.
-- Letters are written in the sink's exactly-once protocol under the number of the batch: doing a batch twice changes
-  nothing.
-- It is about the first stateful step of a query, on one topic; and about offsets that the log still has.
+- Only batches in which Spark dropped records, and batches that a killed driver left behind, are read again.
+- Letters are written in the sink's exactly-once protocol under the number of the batch: sending those of a batch twice
+  changes nothing.
+- Only the first stateful step of a query, on one topic, is covered; and only offsets that the log still has.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ _PLACE = ["topic", "partition", "offset"]
 
 @dataclass(frozen=True, slots=True)
 class LateTo:
-    """Where late records go, and how they are known: `records` makes of raw records (with their topic, partition and
-    offset) those that have the column `time`; `window` is the size of the windows, None if times count as they are."""
+    """Where late records go, and how they are recognised: `records` maps raw records (with their topic, partition and
+    offset) to rows that have the column `time`; `window` is the size of the windows, None if the times themselves are
+    compared.
+    """
 
     letters: str
     time: str = "timestamp"
@@ -53,7 +55,8 @@ def late_to(
     every: str | None = None,
     records: Callable[[DataFrame], DataFrame] | None = None,
 ) -> LateTo:
-    """Late records to the topic `letters`, for `@pipeline.query(late=late_to(...))`. Kafka Streams has no counterpart.
+    """Send late records to the topic `letters`, for `@pipeline.query(late=late_to(...))`. Kafka Streams has no
+    counterpart.
 
     `time`, and `window` (and `every`, for hopping ones): as in the query. `records`: the function that the query uses
     to get `time` from raw records, if it is not one of their columns; it must keep topic, partition and offset.
@@ -62,7 +65,7 @@ def late_to(
 
 
 def send_late(spark: SparkSession, rule: LateTo, checkpoint: str, batch: int, by: str) -> None:
-    """The letters of one batch that was finished; nothing if it dropped nothing, or was done before."""
+    """Send the letters of one finished batch; does nothing if it dropped no records, or if they were sent before."""
     from pyspark.sql import functions as F
 
     watermark_ms = _watermark_ms(spark, checkpoint, batch - 1)
@@ -88,7 +91,7 @@ def send_late(spark: SparkSession, rule: LateTo, checkpoint: str, batch: int, by
     elif rule.every is None:
         moment = F.window(rule.time, rule.window)["end"]
     else:
-        # The last of the windows that it is in: a record is lost only where all of them are closed.
+        # The last of a record's windows: a record is dropped only if all of them are closed.
         timed = timed.withColumn("_window", F.window(rule.time, rule.window, rule.every))
         timed = timed.groupBy(*_PLACE).agg(F.max("_window.end").alias("_end"))
         moment = F.col("_end")
@@ -105,7 +108,7 @@ def _watermark_ms(spark: SparkSession, checkpoint: str, batch: int) -> int:
 
 
 def _mark(spark: SparkSession, checkpoint: str, batch: int) -> ReachedOffsets:
-    """Of all sources of the query together; only of those that have topics and partitions."""
+    """The mark of all sources of the query together; sources without topics and partitions are skipped."""
     found: dict[str, dict[str, int]] = {}
     for source in written_down(spark, checkpoint, batch)[1:] if batch >= 0 else ():
         for topic, places in source.items() if isinstance(source, dict) else ():

@@ -1,7 +1,7 @@
-"""Where results go: topics, changelogs, Parquet, Delta, JDBC, and dead letters.
+"""Outputs of queries: topics, changelogs, Parquet, JDBC, and dead letters.
 
-Each function gives an `Output`: the DataFrame, and how Spark is to write it. `start` starts a streaming query, `save`
-writes a batch, `writer` is Spark's own writer to go on with; a pipeline does it by itself.
+Each function returns an `Output`: the DataFrame, and how Spark is to write it. `start` starts a streaming query, `save`
+writes a batch, `writer` returns Spark's own writer. A pipeline starts its outputs by itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 MODES = ("append", "update", "complete")
-# The columns that are a record's own; where there is no column `value`, all others are the value.
+# The columns of a record besides its value; if there is no column `value`, all other columns are the value.
 _RECORD_COLUMNS = ("key", "headers")
 _DLQ = "ottla.dlq."
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A DataFrame and where it goes."""
+    """A DataFrame and where to write it."""
 
     frame: "DataFrame"
     target: str
@@ -40,8 +40,9 @@ class Output:
             raise ValueError(f"the output mode is one of {', '.join(MODES)}, not {self.mode!r}")
 
     def writer(self, checkpoint: str | None = None) -> "DataStreamWriter":
-        """Spark's writer, ready to be started. `checkpoint`: where it will be, which makes topics that are written in
-        other modes than append exactly once too (see `_each_batch`)."""
+        """Spark's writer, ready to be started. `checkpoint`: the location of the query's checkpoint, with which topics
+        are written exactly once also in other modes than append (see `_each_batch`).
+        """
         writer = self.frame.writeStream.outputMode(self.mode)
         each_batch = self.each_batch
         if self.format == "ottla" and self.mode != "append":
@@ -54,7 +55,9 @@ class Output:
         return writer.format(self.format).options(**self.options)
 
     def start(self, *, checkpoint: str, name: str | None = None, trigger: str | None = None) -> "StreamingQuery":
-        """Start the query. `trigger`: "10 seconds" between batches, or "once" for what is there now."""
+        """Start the query. `trigger`: the time between batches, such as "10 seconds", or "once" to read the records
+        that exist now.
+        """
         writer = self.writer(checkpoint).option("checkpointLocation", checkpoint)
         if name is not None:
             writer = writer.queryName(name)
@@ -70,8 +73,9 @@ class Output:
 
 
 def _each_batch(options: dict[str, str], checkpoint: str | None) -> "Callable[[DataFrame, int], None]":
-    """Spark lets sources written in Python take streams in mode append only; so other modes write batch by batch: in
-    the same protocol, exactly once, as long as the query is known by its checkpoint."""
+    """Write batch by batch in modes other than append, because Spark supports only append for streams into sinks
+    written in Python. The same protocol makes it exactly once, if the checkpoint of the query is given.
+    """
     known: list[str] = []
 
     def write(batch: "DataFrame", batch_id: int) -> None:
@@ -87,7 +91,7 @@ def _each_batch(options: dict[str, str], checkpoint: str | None) -> "Callable[[D
 
 
 def triggered(writer: "DataStreamWriter", trigger: str | None) -> "DataStreamWriter":
-    """None: the next batch as soon as the last is done."""
+    """The writer with this trigger; None starts the next batch as soon as the last is done."""
     if trigger is None:
         return writer
     return writer.trigger(availableNow=True) if trigger == "once" else writer.trigger(processingTime=trigger)
@@ -107,13 +111,13 @@ def to(
     registry: str | None = None,
     **options: object,
 ) -> Output:
-    """Into a topic, exactly once. Kafka Streams: `to`.
+    """Write to a topic, exactly once. Kafka Streams: `to`.
 
-    `key` and `value` are columns or expressions; without them they are the columns of these names. Without a column
+    `key` and `value` are columns or expressions; by default they are the columns of these names. Without a column
     `value` all columns but `key` and `headers` are the value: as JSON, or encoded by the registry's schema with
-    `format` (avro, json, protobuf). Records go to the partition of their key, or to `partition`, if that is given (a
-    column, an expression): a column of that name says where a record came from, and is one like any other. `dead`:
-    other records (see `dead_letters`) that go to other topics within the same query, by topic.
+    `format` (avro, json, protobuf). Records go to the partition of their key, or to `partition` (a column or an
+    expression), if that is given; a column that is named `partition` is not used, because it says where a record came
+    from. `dead`: other records (see `dead_letters`) that go to other topics within the same query, by topic.
     """
     told = {"kafka.bootstrap.servers": bootstrap_of(frame.sparkSession, bootstrap)}
     rows = _records(frame, key, value, partition, typed=format is not None)
@@ -145,11 +149,11 @@ def to_changelog(
     mode: str = "update",
     **options: Any,
 ) -> Output:
-    """Changes of a result into a compacted topic: the latest value per key, none for deleted keys. Kafka Streams:
-    `toStream().to` of a table.
+    """Write the changes of a result to a compacted topic: the latest value per key, null for deleted keys. Kafka
+    Streams: `toStream().to` of a table.
 
-    For an aggregation with mode `update` each micro-batch writes the keys that changed. `deleted` says which rows
-    delete their key; where it is null, the row does not. Read it back with `table(topic)`.
+    For an aggregation with mode `update` each micro-batch writes the keys that changed. `deleted` is the condition for
+    rows that delete their key; null counts as false. `table(topic)` reads the result back.
     """
     from pyspark.sql import functions as F
 
@@ -160,15 +164,16 @@ def to_changelog(
 
 
 def to_parquet(frame: "DataFrame", path: str, *, partition_by: Sequence[str] = (), mode: str = "append") -> Output:
-    """Into Parquet files, exactly once for those who read the directory with Spark (it has a log of what counts)."""
+    """Write Parquet files; exactly once for readers that use Spark, which keeps a log of the valid files."""
     return Output(frame, path, "parquet", mode, {"path": path}, partition_by=tuple(partition_by))
 
 
 def to_jdbc(
     frame: "DataFrame", url: str, table: str, *, mode: str = "append", properties: Mapping[str, str] | None = None
 ) -> Output:
-    """Into a table of a database; at least once: a batch that was cut short is written again. The driver's jar must be
-    on Spark's class path."""
+    """Write to a table of a database, at least once: a batch that was interrupted is written again. The driver's jar
+    must be on Spark's class path.
+    """
     settings = dict(properties or {})
 
     def write(batch: "DataFrame", batch_id: int) -> None:
@@ -178,10 +183,11 @@ def to_jdbc(
 
 
 def dead_letters(records: "DataFrame", reason: "Column | str", *, by: str = "spark") -> "DataFrame":
-    """Records as letters for a dead-letter topic: as they were, with headers that say where they come from and why they
-    are there, as `ottla dlq list` and `ottla dlq redrive` read them.
+    """Records as letters for a dead-letter topic: unchanged, with added headers for their origin and the reason, which
+    `ottla dlq list` and `ottla dlq redrive` read.
 
-    `records` needs the columns of the source: key, value, topic, partition, offset, timestamp. `by`: who gave them up.
+    `records` needs the columns of the source: key, value, topic, partition, offset, timestamp. `by`: the name of the
+    query that gave them up.
     """
     from pyspark.sql import functions as F
 
@@ -217,7 +223,7 @@ def _records(
     *,
     typed: bool,
 ) -> "DataFrame":
-    """Columns as the sink wants them."""
+    """The columns that the sink needs."""
     from pyspark.sql import functions as F
 
     columns = {name: F.col(name) for name in _RECORD_COLUMNS if name in frame.columns}
@@ -230,7 +236,7 @@ def _records(
 
 
 def _value(frame: "DataFrame", value: "Column | str | None", *, typed: bool) -> "Column":
-    """The value that was asked for; else the column of that name; else all columns together."""
+    """The given value; by default the column `value`, or else all columns together."""
     from pyspark.sql import functions as F
 
     if value is not None:

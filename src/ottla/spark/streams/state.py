@@ -1,5 +1,5 @@
-"""Keyed state: a function that sees a key's new rows and what it has kept for that key. Kafka Streams: a processor with
-a key-value store; Spark: `transformWithState`, which has more (lists, maps, initial state) and works here too.
+"""Keyed state: a function that gets a key's new rows and the state of that key. Kafka Streams: a processor with a
+key-value store; Spark: `transformWithState`, which has more (lists, maps, initial state) and can be used too.
 
     def count(key, rows, kept):
         total = (kept.value.total if kept.value else 0) + sum(1 for _ in rows)
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 class Kept:
-    """What is kept for one key, during one call."""
+    """The state of one key, during one call."""
 
     def __init__(self, names: list[str], state: "ValueState", handle: "StatefulProcessorHandle", now_ms: int) -> None:
         self._names = names
         self._state = state
         self._handle = handle
-        # The watermark with times of events, the clock otherwise; -1 where there is neither.
+        # The watermark with event time, the clock with processing time; -1 without either.
         self.now_ms = now_ms
 
     @property
     def value(self) -> "Row | None":
-        """None at first, and after it was set to None."""
+        """The state of the key; None at first, and after it was set to None."""
         from pyspark.sql import Row
 
         if not self._state.exists():
@@ -52,12 +52,12 @@ class Kept:
             self._state.update(tuple(row))
 
     def wake_at(self, time_ms: int) -> None:
-        """Call `on_time` for this key then (instead of at any time asked for before)."""
+        """Call `on_time` for this key at this time; replaces a time that was set before."""
         self.sleep()
         self._handle.registerTimer(time_ms)
 
     def sleep(self) -> None:
-        """Do not call `on_time`."""
+        """Cancel the call of `on_time` for this key."""
         for each in list(self._handle.listTimers()):
             self._handle.deleteTimer(each)
 
@@ -82,8 +82,8 @@ def with_state(
     """Rows that `function(key, rows, kept)` yields for each key of each micro-batch.
 
     `state` and `output` are schemas as Spark writes them ("total long, last timestamp"). With `time` (a column) timers
-    go by event time, `grace` behind the newest; without it by the clock. `on_time(key, kept)` is called when a timer of
-    `kept.wake_at` is due. `ttl_ms`: state of keys that nothing was written for so long (by the clock) is forgotten.
+    use event time, `grace` behind the newest; without it the clock. `on_time(key, kept)` is called when a timer of
+    `kept.wake_at` is due. `ttl_ms`: the state of a key is removed if it was not written for so long (by the clock).
     """
     keys = [by] if isinstance(by, str) else by
     if ttl_ms is not None and time is not None:
@@ -91,14 +91,14 @@ def with_state(
     needs_clock = on_time is not None or ttl_ms is not None
     time_mode = "eventTime" if time is not None else "processingTime" if needs_clock else "none"
     timed = stream if time is None else stream.withWatermark(time, grace)
-    kept = StructType.fromDDL(state)  # here, because it needs a session, and workers have none
+    kept = StructType.fromDDL(state)  # parsed here, because that needs a session, which workers do not have
     assert isinstance(kept, StructType)
     processor = _Keyed(function, on_time, kept, time_mode, ttl_ms)
     return timed.groupBy(*keys).transformWithState(processor, output, mode, time_mode)
 
 
 class _Keyed(StatefulProcessor):
-    """Spark's processor over two functions."""
+    """A processor of Spark that calls the two functions."""
 
     def __init__(
         self,

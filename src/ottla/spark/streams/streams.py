@@ -1,6 +1,7 @@
-"""Topics as DataFrames, and what is done to streams row by row: keys, duplicates, streams that go through a topic.
+"""Topics as DataFrames, and simple operations on streams: setting keys, removing duplicates, repartitioning through a
+topic.
 
-All of these take and give DataFrames of Spark; everything of Spark works on them before and after.
+All functions take and return Spark's DataFrames, so they can be combined with Spark's own operations.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -27,12 +28,12 @@ def topic(
     registry: str | None = None,
     **options: object,
 ) -> "DataFrame":
-    """Topics as a stream of their records (or, with `stream=False`, as they are now). Kafka Streams: `builder.stream`.
+    """Topics as a stream of their records (or, with `stream=False`, as a batch). Kafka Streams: `builder.stream`.
 
-    Columns: key, value, topic, partition, offset, timestamp, timestampType. `key` and `value` name their formats (avro,
+    Columns: key, value, topic, partition, offset, timestamp, timestampType. `key` and `value` are their formats (avro,
     json, protobuf, string): the columns are typed then, by the registry's schema or by `schema`. `starting`:
-    `earliest`, `latest`, or offsets as JSON; it counts where there is no checkpoint yet. Any option of the source, by
-    its name.
+    `earliest`, `latest`, or offsets as JSON; it applies if there is no checkpoint yet. `options`: options of the source
+    by their names.
     """
     session = the_session(spark)
     told = source_options(
@@ -69,7 +70,7 @@ def source_options(
     registry: str | None = None,
     **options: object,
 ) -> dict[str, str]:
-    """What `topic` tells the source."""
+    """The source's options for the arguments of `topic`."""
     if not names:
         raise ValueError("the name of a topic is needed")
     session = the_session(spark)
@@ -114,12 +115,12 @@ def repartition_through(
     value: "Column | str | None" = None,
     read: dict[str, Any] | None = None,
 ) -> "tuple[DataFrame, StreamingQuery]":
-    """Write a stream to a topic, keyed anew, and read it from there. Kafka Streams: `repartition`, `through`.
+    """Write a stream to a topic, under a new key, and read it from there. Kafka Streams: `repartition`, `through`.
 
     Spark shuffles by itself where it must; go through a topic to keep the result, to share it, or to separate two
-    stateful steps. The query that writes is started here (exactly once, with its own checkpoint) and returned too, to
-    be stopped; in a pipeline file write it as a query of its own instead. The topic must exist: its partitions are the
-    parallelism of what reads it.
+    stateful steps. The query that writes is started here (exactly once, with its own checkpoint) and returned too, so
+    that the caller can stop it; in a pipeline file define it as a separate query instead. The topic must exist: the
+    number of its partitions is the parallelism of its readers.
     """
     output: Output = to(stream, name, key=key, value=value)
     query = output.start(checkpoint=checkpoint, name=f"through-{name}")

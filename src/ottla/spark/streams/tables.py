@@ -1,10 +1,10 @@
-"""Tables: the latest record of each key, where one without a value deletes its key.
+"""Tables: the latest record of each key, where a record with a null value deletes its key.
 
-A topic that is compacted is such a table by itself; any stream with keys can be read as one.
+A compacted topic is such a table; any stream with keys can be read as one.
 
 Rules:
-- The latest record is the one with the highest offset. That orders the records of a key as long as all of them are in
-  one partition, which is what producers see to.
+- The latest record is the one with the highest offset. That orders the records of a key if all of them are in one
+  partition, which partitioning by key ensures.
 - A key whose latest value is null is not in a snapshot; among changes it is a row with a null value.
 """
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def table(*names: str, **options: Any) -> "DataFrame":
-    """Topics as a table as it is now: one row per key, deleted keys left out. Kafka Streams: `builder.globalTable`.
+    """Topics as a snapshot of a table: one row per key, without deleted keys. Kafka Streams: `builder.globalTable`.
 
-    A batch DataFrame, read anew whenever it is used: for every micro-batch of a stream that it is joined with, so the
-    stream always meets the table of that moment; that costs a read of the whole topic each time. For large tables use
-    `topic` and `join_changes`.
+    The result is a batch DataFrame that is read again whenever it is used: for every micro-batch of a stream that it is
+    joined with, so the stream is joined with the current table. That costs a read of the whole topic each time. For
+    large tables use `topic` and `join_changes`.
     """
     from pyspark.sql import functions as F
 
@@ -35,8 +35,9 @@ def table(*names: str, **options: Any) -> "DataFrame":
 
 
 def _anew(names: tuple[str, ...], options: dict[str, Any]) -> "DataFrame":
-    """Records as they are whenever this is run. Spark asks a source written in Python once what there is to read and
-    keeps to that as long as the DataFrame lives; so here the tasks themselves ask."""
+    """The current records at each run. Spark plans a source written in Python once, and keeps that plan as long as the
+    DataFrame lives; so here the tasks themselves plan what to read.
+    """
     told = source_options(*names, **options)
     spark = the_session(options.get("spark"))
     note_topics(names)
@@ -59,23 +60,24 @@ def _anew(names: tuple[str, ...], options: dict[str, Any]) -> "DataFrame":
 
 
 def task_of(partition: "TopicPartition", tasks: int) -> int:
-    """Which of so many tasks reads a partition. Each task finds out for itself what there is to read, a moment earlier
-    or later than the others; so this depends on nothing else that may be there or not."""
+    """The number of the task that reads a partition. Each task plans for itself which partitions exist, a moment
+    earlier or later than the others; so the number depends only on the partition and the number of tasks.
+    """
     return (crc32(partition.topic.encode()) + partition.partition) % tasks
 
 
 def changes(*names: str, **options: Any) -> "DataFrame":
-    """Topics as a table that is kept up to date: a stream of the rows that change. Kafka Streams: `builder.table`.
+    """Topics as a table, in the form of a stream of the rows that change. Kafka Streams: `builder.table`.
 
-    Each micro-batch gives the keys that changed with their latest values (null: deleted), so that whoever overwrites by
-    key (`to_changelog`, `to_delta(merge=...)`, a view in memory) has the table. Output mode `update`; Spark keeps one
-    row of state per key.
+    Each micro-batch has the keys that changed with their latest values (null: deleted), so that an output that
+    overwrites by key (`to_changelog`, `to_delta(merge=...)`, a view in memory) has the table. It needs output mode
+    `update`; Spark keeps one row of state per key.
     """
     return latest(topic(*names, stream=True, **options))
 
 
 def latest(records: "DataFrame", by: str = "key", order: str = "offset") -> "DataFrame":
-    """The latest row of each `by`, all columns kept. Kafka Streams: `toTable`. On a stream: output mode `update`."""
+    """The latest row of each `by`, with all columns. Kafka Streams: `toTable`. A stream needs output mode `update`."""
     from pyspark.sql import functions as F
 
     others = [name for name in records.columns if name != by]

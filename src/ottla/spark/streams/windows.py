@@ -1,10 +1,11 @@
-"""Windows in event time. Each function gives Spark's grouped data, to be aggregated: `.agg(...)`, `.count()`, `.sum()`.
+"""Windows in event time. Each function returns Spark's grouped data, to be aggregated: `.agg(...)`, `.count()`,
+`.sum()`.
 
 Rules:
-- `grace` is how much later than the newest time seen a record may come and still count: Spark's watermark. What comes
-  later is dropped by Spark; `ottla.spark.streams.late` finds those records.
-- With output mode `append` a window comes out once, when `grace` has passed after its end. With `update` it comes out
-  with every change.
+- `grace` is how much older than the newest time seen a record may be and still count: Spark's watermark. Spark drops
+  older records; `ottla.spark.streams.late` finds those records.
+- With output mode `append` a window is produced once, when `grace` has passed after its end. With `update` it is
+  produced with every change.
 - The column `window` of the result has `start` and `end`.
 """
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def tumbling(
     stream: "DataFrame", size: str, *by: str, time: str = "timestamp", grace: str = "0 seconds"
 ) -> "GroupedData":
-    """Windows side by side. Kafka Streams: `TimeWindows.ofSizeAndGrace`."""
+    """Windows that follow each other without gap or overlap. Kafka Streams: `TimeWindows.ofSizeAndGrace`."""
     from pyspark.sql import functions as F
 
     return stream.withWatermark(time, grace).groupBy(F.window(time, size), *by)
@@ -27,7 +28,7 @@ def tumbling(
 def hopping(
     stream: "DataFrame", size: str, every: str, *by: str, time: str = "timestamp", grace: str = "0 seconds"
 ) -> "GroupedData":
-    """Windows that overlap, one beginning `every` so often. Kafka Streams: `TimeWindows...advanceBy`."""
+    """Overlapping windows, of which a new one begins `every` so often. Kafka Streams: `TimeWindows...advanceBy`."""
     from pyspark.sql import functions as F
 
     return stream.withWatermark(time, grace).groupBy(F.window(time, size, every), *by)
@@ -38,7 +39,7 @@ def sessions(
 ) -> "GroupedData":
     """Windows of activity, ended by a pause of `gap`. Kafka Streams: `SessionWindows`.
 
-    The column is called `window` here too. Only with output mode `append`.
+    The column is called `window`, too. It works only with output mode `append`.
     """
     from pyspark.sql import functions as F
 
@@ -46,5 +47,5 @@ def sessions(
 
 
 def grouped(stream: "DataFrame", *by: str) -> "GroupedData":
-    """All records of a key, for ever. Kafka Streams: `groupBy(...).aggregate`; output mode `update`."""
+    """All records of a key, without windows. Kafka Streams: `groupBy(...).aggregate`; output mode `update`."""
     return stream.groupBy(*by)

@@ -1,8 +1,8 @@
-"""Bad records to a dead-letter topic, as they were, with headers that say where they come from and why.
+"""Send bad records to a dead-letter topic, unchanged, with added headers for their origin and the reason.
 
-They are acknowledged by all in-sync replicas before their batch goes on, so none is lost: a task that cannot send them
-fails. A task that is run again (a retry, a speculative copy, another action over the same rows) sends its own again;
-the headers tell the copies of one record apart from other records.
+The letters are acknowledged by all in-sync replicas before their batch goes on, so none is lost: a task that cannot
+send its letters fails. A task that is run again (a retry, a speculative copy, another action over the same rows) sends
+its letters again; by the headers copies of one record can be recognised.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Letter(NamedTuple):
 
 
 def letters(dead: pa.RecordBatch) -> Iterator[Letter]:
-    """The dead letters of rows of `typed.Applied.dead`."""
-    # Of a record's time nothing is known but that it has 64 bits: Python's years are too few.
+    """The dead letters for rows of `typed.reading.Applied.dead`."""
+    # A record's timestamp may be any 64-bit number, also one outside of Python's range of years.
     micros = dead.column("timestamp").cast(pa.int64())
     rows = dead.drop_columns(["timestamp"]).append_column("timestamp", micros).to_pylist()
     for row in rows:
@@ -51,15 +51,15 @@ def letters(dead: pa.RecordBatch) -> Iterator[Letter]:
 
 
 class Undelivered(RuntimeError):
-    """A dead letter that cannot be sent, so that its batch cannot go on; the message says which, and why."""
+    """A dead letter cannot be sent, so its batch cannot go on; the message says which letter, and why."""
 
 
 class UndeliveredYet(Undelivered):
-    """The broker did not answer, or asks to try again: another run of the batch may send it."""
+    """The broker did not answer, or the error is retriable: another run of the batch may send the letter."""
 
 
 def send_dead(options: ClientOptions, topic: str, dead: pa.RecordBatch) -> None:
-    """Send rows of `typed.Applied.dead` and wait until they are safe. Raises Undelivered."""
+    """Send rows of `typed.reading.Applied.dead` and wait until they are acknowledged. Raises Undelivered."""
     asyncio.run(_send(options, topic, list(letters(dead))))
 
 

@@ -1,11 +1,12 @@
-"""Keys, or values, decoded: rows grouped by the schema they name, each group decoded, and all put back in order.
+"""Decode the keys, or the values, of a batch: rows are grouped by their schema id, each group is decoded, and the
+results are put back in order.
 
 Rules:
-- There is one reader schema, so the columns have one type, whatever schemas the records were written with.
-- Without a registry the values are plain payloads of the schema that the options hold.
-- A schema that the registry does not know, or that cannot be read by, makes its rows bad. A registry that does not
-  answer, or answers as no registry does, is an error, since it may answer later.
-- Whatever fails for a column is found out row by row: no record stops those beside it.
+- There is one reader schema, so the column has one type, whatever schemas the records were written with.
+- Without a registry the values are plain payloads of the schema in the options.
+- Rows whose schema is not in the registry, or cannot be used to decode, are bad. A registry that does not answer, or
+  gives an invalid answer, is an error, because it may answer later.
+- If decoding a column fails, the bad rows are found one by one, so that a bad record does not affect other records.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ class Side:
 
     @property
     def type(self) -> pa.DataType:
-        """Of the column."""
+        """The type of the decoded column."""
         return self._own().type
 
     def decode(self, values: pa.Array, headers: pa.Array | None) -> DecodedColumns:
-        """One column."""
+        """Decode one column."""
         if self.registry is None or self.reader is None:
             return decode_each(self._own(), values, np.zeros(len(values), np.int64))
         is_protobuf = self.reader.type is SchemaType.PROTOBUF
@@ -60,7 +61,7 @@ class Side:
         return self._mixed(values, found)
 
     def _mixed(self, values: pa.Array, found: Frames) -> DecodedColumns:
-        """Group by group; then back in order."""
+        """Decode the rows of each schema; then restore the order."""
         reasons = dict(found.reasons)
         parts: list[pa.Array] = []
         order: list[Any] = []
@@ -93,7 +94,7 @@ class Side:
         return self._reading
 
     def _decoder(self, mark: SchemaMark) -> Decoder | str:
-        """The decoder of what a mark names, or why there is none."""
+        """The decoder for the schema of a mark, or the reason why there is none."""
         if mark not in self._decoders:
             self._decoders[mark] = self._made(mark)
             if len(self._decoders) > DECODERS_KEPT_MAX:
@@ -119,5 +120,5 @@ class Side:
             return decoder_of(writer, self.reader, self.message, mark.message)
         except UnsupportedSchema as error:
             return str(error)
-        except Exception as error:  # anybody may register anything
+        except Exception as error:  # any client may register any schema
             return f"schema {mark.schema} cannot be read by: {type(error).__name__} {error}"

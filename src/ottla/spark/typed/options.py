@@ -1,4 +1,4 @@
-"""What the options of typed columns mean: which subject, which version, which registry, for keys and for values."""
+"""The options of typed columns: the subject, its version and the registry, for keys and for values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REGISTRY_URL = "schema.registry.url"
 
 
 class SideSettings(NamedTuple):
-    """Options of keys, or of values. `subject` is None where no topic gives it a name."""
+    """The options of keys, or of values. `subject` is None if it is not given and cannot be named after one topic."""
 
     name: str
     format: str
@@ -26,7 +26,7 @@ class SideSettings(NamedTuple):
 
     @property
     def record_name(self) -> str:
-        """The name of a record or message made from columns: after the subject."""
+        """The name for a record or message type that is derived from columns, made from the subject."""
         plain = re.sub(r"[^A-Za-z0-9]+", "_", self.subject or self.name).strip("_")
         return "".join(part[:1].upper() + part[1:] for part in plain.split("_")) if plain else "Record"
 
@@ -42,7 +42,7 @@ class SideSettings(NamedTuple):
 
 
 def of_side(name: str, format: str, given: Mapping[str, str], topics: Sequence[str]) -> SideSettings:
-    """The options of one side; names in lower case. Raises ValueError."""
+    """The options of keys, or of values (`name`). The names in `given` are in lower case. Raises ValueError."""
     if format not in TYPES:
         raise ValueError(f"{name}.format: one of avro, json, protobuf, raw, string is expected, not {format!r}")
     subject = given.get(f"{name}.subject") or (f"{topics[0]}-{name}" if len(topics) == 1 else None)
@@ -58,7 +58,7 @@ def of_side(name: str, format: str, given: Mapping[str, str], topics: Sequence[s
 
 
 def registry_of(given: Mapping[str, str]) -> SchemaRegistry | None:
-    """The registry that the options name, if they do."""
+    """The registry of the options; None if they name none."""
     urls = given.get(REGISTRY_URL)
     if not urls:
         return None

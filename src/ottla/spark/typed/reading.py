@@ -20,7 +20,7 @@ from ottla.spark.typed.key_or_value import Side
 from ottla.spark.typed.options import TYPES, of_side, registry_of
 
 CORRUPT = "_corrupt"
-# What a bad record was: why it is bad, and its bytes.
+# A bad record: the reason, and its raw key and value.
 CORRUPT_TYPE = pa.struct([("reason", pa.string()), ("key", pa.binary()), ("value", pa.binary())])
 _SIDES = ("key", "value")
 
@@ -30,8 +30,9 @@ class BadRecord(ValueError):
 
 
 class Applied(NamedTuple):
-    """`batch` has the typed columns; `dead` the raw rows for the dead-letter topic (with `on.bad=dlq`), if any: the
-    batch's columns as they came, and `reason`."""
+    """`batch` has the typed columns. `dead` has the raw rows for the dead-letter topic (with `on.bad=dlq`), if any: the
+    raw columns of the batch, and `reason`.
+    """
 
     batch: pa.RecordBatch
     dead: pa.RecordBatch | None
@@ -51,7 +52,7 @@ class TypedColumns:
         """The raw columns that must be in every batch given to `apply`, whatever columns are chosen."""
         needed = set(self._sides)
         if any(side.registry is not None for side in self._sides.values()):
-            needed.add("headers")  # an id may be there
+            needed.add("headers")  # the schema id may be in a header
         if self._on_bad in ("corrupt", "dlq"):
             needed |= {"key", "value"}
         if self._on_bad in ("fail", "dlq"):
@@ -59,7 +60,9 @@ class TypedColumns:
         return frozenset(needed | ({"headers", "timestamp"} if self._on_bad == "dlq" else set()))
 
     def schema(self, raw: pa.Schema) -> pa.Schema:
-        """The schema of what `apply` makes of batches of `raw`: raw has Spark's columns (key, value: binary, ...)."""
+        """The schema of the result of `apply` for batches of schema `raw`, which has Spark's columns (key, value:
+        binary, ...).
+        """
         fields: list[pa.Field] = []
         for column in raw:
             side = self._sides.get(column.name)
@@ -78,7 +81,8 @@ class TypedColumns:
         return pa.schema(fields)
 
     def apply(self, batch: pa.RecordBatch, keep: Sequence[str] | None = None) -> Applied:
-        """Decode. `keep`: the raw columns that the result is to have (all; others are there because they are needed).
+        """Decode a batch. `keep`: the raw columns that the result has (default: all); other columns are only used for
+        decoding.
 
         Raises BadRecord (with topic, partition, offset and reason) with `on.bad=fail`.
         """
@@ -118,8 +122,10 @@ class TypedColumns:
 
 
 def typed_columns(options: Mapping[str, str], topics: Sequence[str]) -> TypedColumns | None:
-    """As the options say; None if neither `key.format` nor `value.format` is set. Raises ValueError for options that
-    do not go together, and what `client.registry` raises. `topics`: those subscribed to by name (none: a pattern)."""
+    """The typed columns that the options ask for; None if neither `key.format` nor `value.format` is set. Raises
+    ValueError for options that contradict each other, and the exceptions of `client.registry`. `topics`: the topics
+    that are subscribed to by name; empty with a pattern.
+    """
     given = {name.lower(): value for name, value in options.items()}
     formats = {name: given.get(f"{name}.format", "raw").strip().lower() for name in _SIDES}
     if all(each == "raw" for each in formats.values()):
@@ -149,7 +155,7 @@ def _side(
         if found.source.type is not TYPES[format]:
             raise ValueError(f"{name}.format is {format}, but {found.subject} holds {found.source.type.value}")
         side = Side(name, found.source, registry, settings.message)
-    _ = side.type  # what has no columns is found out on the driver
+    _ = side.type  # so that a schema without columns is refused on the driver
     return side
 
 

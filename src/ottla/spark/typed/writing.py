@@ -4,8 +4,8 @@
 executors, which call `apply` on every batch.
 
 Rules:
-- The schema is, in this order: the one that the options hold; the version of the subject that they name; one made from
-  the columns. The first and the last are registered, if there is a registry.
+- The schema is, in this order: the one in the options; the version of the subject in the options; one derived from the
+  columns. The first and the last are registered, if there is a registry.
 - With a registry, payloads begin with the schema's id, as Confluent's serializers write them; without, they are plain.
 """
 
@@ -42,7 +42,7 @@ class Written:
         return {**self.__dict__, "_encoder": None}
 
     def encode(self, column: pa.Array) -> pa.Array:
-        """A binary array."""
+        """Encode a column to a binary array."""
         if self._encoder is None:
             self._encoder = TextEncoder() if self.schema is None else encoder_of(self.schema, self.message)
         return self._encoder.encode(column, self.prefix)
@@ -60,15 +60,15 @@ class TypedOutput:
         self._schema = pa.schema([*made, pa.field("value", pa.binary())] if self._gathers else made)
 
     def schema(self) -> pa.Schema:
-        """What `apply` gives: `key` and `value` binary, other columns as they were."""
+        """The schema of the result of `apply`: `key` and `value` binary, other columns unchanged."""
         return self._schema
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Encode. Raises ValueError for rows that the schema cannot hold."""
+        """Encode a batch. Raises ValueError for rows that the schema cannot hold."""
         arrays = []
         for name in self._schema.names:
             if name == "value" and self._gathers:
-                # By the batch's own types: Spark names time zones as it likes.
+                # Use the batch's own types, because Spark may name the time zone differently than in the schema.
                 fields = [batch.schema.field(each) for each in self._fields]
                 columns = [batch.column(each.name) for each in fields]
                 arrays.append(self._sides[name].encode(pa.StructArray.from_arrays(columns, fields=fields)))
@@ -79,11 +79,11 @@ class TypedOutput:
 
 
 def typed_output(options: Mapping[str, str], schema: pa.Schema, topic: str | None) -> TypedOutput | None:
-    """As the options say; None if neither `key.format` nor `value.format` is set.
+    """The encoder that the options ask for; None if neither `key.format` nor `value.format` is set.
 
     `schema` is that of the DataFrame in Arrow. The value is the column `value`; without one, all columns that the
-    writer does not use itself (see `_value_fields`) are the fields of the value. `topic`: the one written to, if the
-    options name it (it makes the subjects' default names).
+    writer does not use itself (see `_value_fields`) are the fields of the value. `topic`: the topic that is written to,
+    if the options have it (the default subjects are named after it).
     """
     given = {name.lower(): value for name, value in options.items()}
     formats = {name: given.get(f"{name}.format", "raw").strip().lower() for name in _SIDES}
@@ -105,7 +105,7 @@ def typed_output(options: Mapping[str, str], schema: pa.Schema, topic: str | Non
 
 
 def unwritable(options: Mapping[str, str], schema: pa.Schema, topic: str) -> list[str]:
-    """Why columns could not be written, before anything is: each reason a sentence. Registers nothing."""
+    """The reasons why columns could not be written, each a sentence. Writes and registers nothing."""
     given = {name.lower(): value for name, value in options.items()}
     registry = registry_of(given)
     found: list[str] = []
@@ -160,7 +160,7 @@ def _schema(
 
 
 def _fixed(settings: SideSettings, registry: SchemaRegistry | None) -> tuple[SchemaSource, int | None]:
-    """The schema that the options name: its text, or a version of a subject."""
+    """The schema in the options: its text, or a version of a subject."""
     kind = TYPES[settings.format]
     if settings.schema is not None:
         return SchemaSource(settings.schema, kind), None
@@ -183,7 +183,8 @@ def _type_of(name: str, schema: pa.Schema, topic: str | None) -> pa.DataType:
 
 
 def _value_fields(schema: pa.Schema, topic: str | None) -> list[pa.Field]:
-    """The fields of a value that has no column of its own: all columns that say nothing else of the record. (The column
-    `topic` does not where the option `topic` says where all rows go.)"""
+    """The fields of a value that has no column of its own: all columns that are not another part of the record. (The
+    column `topic` is a field of the value if the option `topic` is given.)
+    """
     own = ("key", "headers", "partition") if topic is not None else ("key", "headers", "partition", "topic")
     return [each for each in schema if each.name not in own]
