@@ -1,1 +1,1 @@
-"""Share groups' records: who has which record in hand, and what became of it. Pure."""
+"""Delivery of records to share groups: which member has acquired which record, and its outcome. Pure."""

@@ -1,4 +1,4 @@
-"""What a transaction needs done outside its journal, and the notes that no record holds."""
+"""The effects of transactions outside the journal, and the notes that no record holds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ottla.txns.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class WriteMarkers:
-    """An effect: tell each partition how the transaction ended, then submit `MarkersWritten`."""
+    """An effect: write the end of the transaction to each partition, then submit `MarkersWritten`."""
 
     transactional_id: str
     producer_id: ProducerId
@@ -23,27 +23,27 @@ class WriteMarkers:
 
 
 class LastEpoch(NamedTuple):
-    """A note: the producer had this epoch before, and may not have heard of the new one."""
+    """A note: this was the producer's epoch before the present one, which the producer may not have learnt of."""
 
     transactional_id: str
     epoch: ProducerEpoch
 
 
 class Sweeping(NamedTuple):
-    """A note: whether a timer looks for transactions that run out of time."""
+    """A note: whether a timer checks for transactions that time out."""
 
     on: bool
 
 
 class BegunLater(NamedTuple):
-    """A note: a transaction that is taken over began later than now, by what is written down; by how much (below 0)."""
+    """A note: by its record, a loaded transaction starts in the future; `by_ms` (negative) is the difference."""
 
     transactional_id: str
     by_ms: int
 
 
 def markers_of(transaction: Transaction) -> WriteMarkers:
-    """What is left to do for a prepared transaction."""
+    """Return the markers that a prepared transaction still needs."""
     return WriteMarkers(
         transaction.transactional_id,
         transaction.producer_id,

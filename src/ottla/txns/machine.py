@@ -1,9 +1,9 @@
 """The transaction coordinator's machine: the transactions of one partition of `__transaction_state`.
 
-Each change of a transaction is one record that holds all of it (see `states.py` for the changes there are). When the
-journal has been read, the markers of every prepared transaction are wanted again: nobody knows which were written, and
-writing one twice does no harm. So a crash at any moment leaves a transaction either undecided (its producer or the
-clock will end it) or decided and soon told everywhere.
+Each change of a transaction is one record with its whole state (see `states.py` for the transitions). After loading,
+the markers of every prepared transaction are written again: which ones were written before is unknown, and writing one
+twice does no harm. So a crash leaves a transaction either undecided (its producer or its timeout will end it) or
+decided, with its markers soon written everywhere.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ottla.txns.view import TxnsView
 
 
 class TxnCommand(Protocol):
-    """Anything that a handler, a timer or an effect asks of the coordinator."""
+    """Any command that a handler, a timer or an effect submits to the coordinator."""
 
     def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]: ...
 
 
 class TransactionsMachine(OneByOne):
-    """Runs on one partition of `__transaction_state`."""
+    """The machine of one partition of `__transaction_state`."""
 
     def __init__(self, view: TxnsView) -> None:
         self.view = view
@@ -98,8 +98,9 @@ class TransactionsMachine(OneByOne):
 
 
 def _begun_later(transactions: Iterable[Transaction], now_ms: int) -> list[BegunLater]:
-    """Those that began later than now, by a clock that was set back since, or by another broker's. None may take longer
-    than its timeout from here on."""
+    """Return notes for transactions that start in the future, because the clock was set back or another broker's clock
+    is ahead. None may take longer than its timeout from now on.
+    """
     return [
         BegunLater(each.transactional_id, now_ms - each.started_ms)
         for each in transactions

@@ -1,4 +1,4 @@
-"""The states of a transaction and the ways between them.
+"""The states of a transaction and the transitions between them.
 
     Empty ──add──▶ Ongoing ──end──▶ PrepareCommit ──markers written──▶ CompleteCommit ──add──▶ Ongoing
                           └──end──▶ PrepareAbort  ──markers written──▶ CompleteAbort  ──add──▶ Ongoing
@@ -6,8 +6,8 @@
     Empty, CompleteCommit, CompleteAbort ──abort of nothing (KIP-890)──▶ PrepareAbort
     Empty, CompleteCommit, CompleteAbort ──unused for long──▶ gone (Dead)
 
-Once a Prepare state is in the journal the transaction's fate is decided: only its markers are missing, and whoever
-reads the journal next writes them. Dead and PrepareEpochFence are numbers that Kafka's tools know; a transaction here
+Once a Prepare state is in the journal the outcome is decided: only the markers are missing, and the next coordinator
+that loads the journal writes them. Dead and PrepareEpochFence are numbers that Kafka's tools know; a transaction here
 goes from Ongoing to PrepareAbort in one step when its producer is fenced, and a dead one is a tombstone.
 """
 
@@ -17,7 +17,7 @@ from enum import IntEnum
 
 
 class TxnState(IntEnum):
-    """As written in the journal."""
+    """The states by their numbers in the journal."""
 
     EMPTY = 0
     ONGOING = 1
@@ -30,7 +30,7 @@ class TxnState(IntEnum):
 
     @property
     def text(self) -> str:
-        """As tools show it and ask for it."""
+        """The name of the state in Kafka's tools."""
         return _TEXTS[self]
 
 
@@ -46,7 +46,7 @@ _TEXTS = {
 }
 BY_TEXT = {text: state for state, text in _TEXTS.items()}
 
-# What its producer may leave for good, and what a new producer may take over at once.
+# No transaction is open: the id may expire, and a new producer may take it over at once.
 AT_REST = (TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)
-# Decided, but not everywhere known yet.
+# The outcome is decided, but not all markers are written.
 PREPARED = (TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT)

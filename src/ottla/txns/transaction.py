@@ -1,10 +1,10 @@
-"""Transaction: what the coordinator knows of one transactional id, and how that is written into the journal.
+"""Transaction: the coordinator's state of one transactional id, and its record in the journal.
 
 Rules:
-- An epoch is never used twice for one producer id, and never goes back. Clients never get the last one (32767): the
-  coordinator must always be able to fence.
-- The record holds everything but `last_epoch`: whether an InitProducerId is the repetition of an earlier one is
-  remembered only while the coordinator runs, as with Kafka.
+- An epoch is never used twice for one producer id, and never decreases. Clients never get the last epoch (32767), so
+  that the coordinator can always fence.
+- The record holds everything but `last_epoch`: as in Kafka, a repeated InitProducerId is recognised only while the
+  coordinator runs.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ class Transaction(NamedTuple):
     partitions: tuple[TopicPartition, ...] = ()
     started_ms: int = NO_TIME
     updated_ms: int = NO_TIME
-    previous_producer_id: ProducerId = NO_PRODUCER_ID  # the one before the last change
-    # The id that the producer gets when the markers are written, if its epochs ran out.
+    previous_producer_id: ProducerId = NO_PRODUCER_ID  # the id before the last change
+    # The producer's id after the markers are written, if its epochs are used up.
     next_producer_id: ProducerId = NO_PRODUCER_ID
-    client_version: int = 0  # the transaction version that the client showed by what it asked last
-    last_epoch: ProducerEpoch = NO_PRODUCER_EPOCH  # the one before the last increase, if that may be asked for again
+    client_version: int = 0  # the transaction version of the client's last request
+    # the epoch before the last bump, if the producer may repeat its request with it
+    last_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
 
     @property
     def bumps_epochs(self) -> bool:
@@ -47,7 +48,7 @@ class Transaction(NamedTuple):
         return is_exhausted(self.epoch)
 
     def to(self, state: TxnState, now_ms: int, **changes: Any) -> Transaction:
-        """The next state; the id it had is kept as the previous one."""
+        """Return the next state; the present id becomes the previous one."""
         return self._replace(state=state, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)
 
 
@@ -57,7 +58,7 @@ def is_exhausted(epoch: int) -> bool:
 
 
 def entry_of(transaction: Transaction, transaction_version: int) -> Entry:
-    """The record, in the form for the cluster's finalised transaction version."""
+    """Return the record, in the version for the cluster's finalised transaction version."""
     flexible = transaction_version >= _FLEXIBLE_SINCE
     partitions = None
     if transaction.state != TxnState.EMPTY:
@@ -86,7 +87,7 @@ def tombstone(transactional_id: str) -> Entry:
 
 
 def transaction_of(entry: Entry) -> Transaction:
-    """What `entry_of` wrote."""
+    """Return the transaction of a record (the inverse of `entry_of`)."""
     value = entry.value
     assert isinstance(value, TransactionLogValue)
     return Transaction(

@@ -23,19 +23,19 @@ class TransactionsState:
 
     def __init__(self) -> None:
         self.transactions: dict[str, Transaction] = {}
-        self.ongoing: dict[str, None] = {}  # the ids of those that may run out of time
-        self.sweeping = False  # whether a timer looks after them
-        self.clock_set_ms: dict[str, int] = {}  # of ongoing ones: by how much the time of day was set since they began
+        self.ongoing: dict[str, None] = {}  # the ids of transactions that may time out
+        self.sweeping = False  # whether a timer checks them
+        self.clock_set_ms: dict[str, int] = {}  # ongoing transaction → by how much the clock was set since it began
 
 
 @dataclass(frozen=True, slots=True)
 class TxnsView:
-    """The state, the settings as they are now, the finalised transaction version, and where new ids come from."""
+    """The state, the present settings, the finalised transaction version, and a source of producer ids."""
 
     state: TransactionsState
     broker: Callable[[], Config]
     version: Callable[[], int]
-    next_producer_id: Callable[[], ProducerId]  # raises ApiError if there is none to be had now
+    next_producer_id: Callable[[], ProducerId]  # raises ApiError if none is available now
 
     def setting(self, setting: Setting[T]) -> T:
         return self.broker()[setting]
@@ -44,7 +44,7 @@ class TxnsView:
         return entry_of(transaction, self.version())
 
     def known(self, transactional_id: str) -> Transaction:
-        """Raises ApiError as Kafka does for an id that nobody has begun with, or that was never given."""
+        """Return the transaction of an id; raises the ApiError of Kafka if the id is empty or has no producer yet."""
         if not transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         found = self.state.transactions.get(transactional_id)

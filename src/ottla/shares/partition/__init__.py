@@ -1,1 +1,1 @@
-"""One share-partition: which records of a partition a share group has out, and what became of them."""
+"""One share-partition: which records of a partition are acquired by members of a share group, and their outcomes."""

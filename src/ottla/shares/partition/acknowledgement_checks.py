@@ -1,4 +1,4 @@
-"""Acknowledgements as a request brings them, checked before any state is looked at."""
+"""Checks of the acknowledgements in a request, before the share-partition's state is consulted."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class AcknowledgementBatch(Protocol):
 
 
 def acks_of(batches: Iterable[AcknowledgementBatch], *, renew: bool) -> list[Ack]:
-    """The same in our words. Raises INVALID_REQUEST for what makes no sense; `renew`: whether RENEW does here."""
+    """Return the batches as Acks. Raises INVALID_REQUEST for malformed ones; `renew`: whether RENEW is allowed."""
     found: list[Ack] = []
     before = -1
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         if first > last:
             raise _invalid("An acknowledgement batch ends before it begins.")
-        if first < before:  # as Kafka: that one may begin where the other ends is refused later
+        if first < before:  # as in Kafka: a batch that begins where the one before ends is refused later
             raise _invalid("Acknowledgement batches must be in order and must not overlap.")
         if not types:
             raise _invalid("An acknowledgement batch has no type.")

@@ -1,6 +1,6 @@
-"""Acknowledgements: whether a member has what it speaks of, and what it says of which offsets.
+"""Checks that a member has acquired the offsets it acknowledges, and splits an Ack by type.
 
-The complaints, their order and their words are Kafka's, so that whoever searches for them finds them.
+The errors, their order and their texts are Kafka's, so that users can search for them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _BEYOND = "Batch record not found. The {} offset in request is past acquired rec
 
 
 def check(acks: Sequence[Ack], member: str, ranges: RecordRanges, start_offset: int) -> None:
-    """Raises unless they are in order, and the member has all of it (but what lies below the start: that is done)."""
+    """Raise unless the acks are in order and the member has acquired all their offsets; offsets below the start are
+    ignored.
+    """
     before = None
     for ack in acks:
         if before is not None and ack.first <= before:
@@ -51,7 +53,7 @@ def _check_one(ack: Ack, member: str, ranges: RecordRanges, start_offset: int) -
 
 
 def runs(ack: Ack, first: int) -> Iterable[tuple[AckType, int, int]]:
-    """The offsets from `first` on by what is said about them."""
+    """Yield the offsets from `first` on as runs of the same acknowledgement type."""
     if first > ack.last:
         return
     if len(ack.types) == 1:

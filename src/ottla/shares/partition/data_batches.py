@@ -1,4 +1,4 @@
-"""What the headers of a log say about handing out: which batches hold data that counts."""
+"""Finds, by the headers of a log's batches, which batches hold records to deliver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ottla.shares.partition.terms import FetchedBatch
 
 
 def spans(headers: Iterable[BatchHeader], aborted: Sequence[tuple[int, int]] = ()) -> Iterator[FetchedBatch]:
-    """A span for each batch; `aborted` are the producers and first offsets of transactions that do not count."""
+    """Yield a FetchedBatch for each batch; `aborted` are the producers and first offsets of aborted transactions."""
     coming = sorted(aborted, key=lambda entry: entry[1])
     at = 0
     open_: set[int] = set()
@@ -19,7 +19,7 @@ def spans(headers: Iterable[BatchHeader], aborted: Sequence[tuple[int, int]] = (
             at += 1
         data = not header.is_control and header.count > 0
         if header.is_control:
-            # Nothing of an aborted transaction comes after its marker.
+            # The marker ends the aborted transaction.
             open_.discard(header.producer_id)
         elif header.is_transactional and header.producer_id in open_:
             data = False

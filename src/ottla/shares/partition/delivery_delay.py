@@ -1,7 +1,7 @@
-"""Delayed delivery: the time before which a record is not handed out, as its headers say.
+"""Delayed delivery: the time before which a record is not delivered, as its headers say.
 
-`ottla.deliver-at` is a moment (milliseconds since 1970), `ottla.delay-ms` a span from the record's own time on; both as
-decimal text or as eight bytes, big endian, so that any client can write them. What is neither is no delay.
+`ottla.deliver-at` is a time (milliseconds since 1970), `ottla.delay-ms` a delay from the record's timestamp on; both
+are decimal text or eight bytes, big endian, so that any client can write them. Other values mean no delay.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _INT64_BYTES = 8
 
 
 def due_ms(record: Record) -> int:
-    """0 if there is no delay; the last word counts."""
+    """Return when the record is due, 0 if there is no delay; the last of several headers counts."""
     due = 0
     for name, value in record.headers:
         if name == DELIVER_AT:
@@ -29,6 +29,6 @@ def due_ms(record: Record) -> int:
 def _number(value: bytes | None) -> int:
     if not value:
         return 0
-    if value.isdigit() and len(value) < 20:  # also eight of them: 12345678 is text
+    if value.isdigit() and len(value) < 20:  # eight digits are text, too, not a binary number
         return int(value)
     return int.from_bytes(value, "big", signed=True) if len(value) == _INT64_BYTES else 0

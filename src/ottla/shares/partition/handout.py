@@ -1,8 +1,8 @@
-"""What one fetch gets of one share partition, and how much more it may have.
+"""Handout: the records that one fetch acquires from one share partition.
 
-Records that were first handed out together are a lot. As long as a lot is delivered seldom it comes whole. From half of
-the delivery limit on it comes alone, and in portions that get smaller by half with each delivery, the last time record
-by record: one record that no consumer survives must not take the others of its lot along to the limit. These are the
+Records that were first acquired together are a lot. A lot that was delivered few times is delivered whole. From half of
+the delivery limit on it is delivered alone, and in portions that are halved with each delivery, the last time record by
+record: a record that crashes every consumer must not take the rest of its lot to the delivery limit. These are the
 rules of Kafka's share partitions.
 """
 
@@ -23,14 +23,14 @@ class Handout:
         self._ranges = ranges
         self._now_ms = now_ms
         self._given = 0
-        self._lot: Lot | None = None  # whose records are being handed out; None: they never were before
-        self._slowed = False  # that lot was delivered often
+        self._lot: Lot | None = None  # the lot being delivered; None: records that were never delivered
+        self._slowed = False  # whether that lot was delivered often
         self._of_lot = 0
         self._of_lot_max: int | None = None
-        self._joins: Lot | None = None  # what was handed out last
+        self._joins: Lot | None = None  # the lot of the last acquired records
 
     def share(self, item: RecordRange, size: int) -> int:
-        """How many of the next `size` records, which lie in `item` and are available, this fetch gets."""
+        """Return how many of the next `size` records, which lie in `item` and are available, this fetch gets."""
         if item.lot is not self._lot:
             self._enter(item.lot)
         if self.full or (self._want.strict and self.left <= 0):
@@ -75,7 +75,7 @@ class Handout:
         return size
 
     def add(self, item: RecordRange) -> None:
-        """These are handed out: together with the ones before if they are of the same lot, or begin one."""
+        """Add acquired records: to the range before if they continue the same lot, else as a new range."""
         last = self.found[-1] if self.found else None
         follows = last is not None and last.last + 1 == item.first and last.count == item.count
         if item.lot is not None:

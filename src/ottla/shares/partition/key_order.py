@@ -1,6 +1,6 @@
-"""Lanes: the records of each key that are not dealt with yet, in order; only the first of a lane may be handed out.
+"""Lanes: for each key, the records that are not done yet, in order; only the first of a lane may be delivered.
 
-Records without a key have no lane. Keys are only compared, so a long one is kept as its digest.
+Records without a key have no lane. Keys are only compared, so a long key is stored as its digest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Lanes:
         return len(self._key_of)
 
     def enter(self, offset: int, key: bytes) -> None:
-        """A record of that key; known ones stay where they are."""
+        """Add a record to the lane of its key; a known record keeps its place."""
         if offset in self._key_of:
             return
         if len(key) > _DIGEST_BYTES:
@@ -38,7 +38,7 @@ class Lanes:
         return key is None or self._offsets[key][0] == offset
 
     def leave(self, first: int, last: int) -> None:
-        """These are dealt with."""
+        """Remove records that are done."""
         offsets: Iterable[int] = range(first, last + 1)
         if last - first >= len(self._key_of):
             offsets = [offset for offset in self._key_of if first <= offset <= last]

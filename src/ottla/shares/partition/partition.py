@@ -1,13 +1,14 @@
 """SharePartition: the acquisition state of one partition for one share group.
 
 Rules:
-- Everything below `start_offset` is dealt with. From there on `ranges` says who has what; offsets without a range were
-  never handed out.
-- A record is ACQUIRED by at most one member at a time, and its delivery count says how often it was.
-- Acknowledging, releasing and the end of a lock make a Transition. It is stored outside; until `settle` the records are
-  in nobody's hands, and if storing fails `restore` gives them back as they were. So what a consumer is told is stored.
-- Offsets without a record (markers, aborted transactions, what compaction took) are buried: ARCHIVED without an answer
-  to anybody, and stored with `buried` when there is time.
+- All records below `start_offset` are done. From there on `ranges` holds the states; offsets without a range were never
+  acquired.
+- A record is ACQUIRED by at most one member at a time, and its delivery count says how often it was acquired.
+- Acknowledging, releasing and the end of an acquisition lock make a Transition, which the caller stores; until `settle`
+  no member can have the records, and if storing fails `restore` brings back their former state. So a consumer is told
+  only what is stored.
+- Offsets without a record (markers, aborted transactions, compacted records) are buried: ARCHIVED without an
+  acknowledgement, and stored later (`buried`).
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ class SharePartition:
         self.rules = rules
         self.ranges = RecordRanges()
         self.lanes = Lanes()
-        self.scanned = start_offset  # where rules want records looked at: all below were
-        self.open = 0  # records with a state that is not final, or not yet stored
-        self.delayed = 0  # of these: never handed out, because their time has not come
+        self.scanned = start_offset  # if the rules require inspection: all records below were inspected
+        self.open = 0  # records whose state is not final, or not stored yet
+        self.delayed = 0  # of these: never delivered, because they are not due yet
         self.done = 0  # records with a final state above the start
-        self._low = start_offset  # nothing below is available
+        self._low = start_offset  # no record below is available
         self._tokens = 0
         self._pending: dict[int, list[RecordRange]] = {}
         self._buried: list[StateBatch] = []
 
     @classmethod
     def loaded(cls, start_offset: int, batches: Iterable[StateBatch], rules: Rules, now_ms: int) -> SharePartition:
-        """From the stored state. What was handed out when it was lost is available again."""
+        """Restore a share-partition from its stored state. Records that were acquired then are available again."""
         self = cls(start_offset, rules)
         for batch in sorted(batches):
             first = max(batch.first_offset, start_offset)
@@ -76,7 +77,7 @@ class SharePartition:
     # --- handing out
 
     def next_offset(self, now_ms: int) -> int:
-        """The first offset that may be handed out now."""
+        """Return the first offset that may be acquired now."""
         position = max(self._low, self.start_offset)
         items = self.ranges.items
         held_back = None
@@ -100,15 +101,15 @@ class SharePartition:
 
     @property
     def room(self) -> int:
-        """How many more records may be out at the same time."""
+        """How many more records may be in flight."""
         return self.rules.locks_max - (self.open - self.delayed)
 
     def can_acquire(self, now_ms: int) -> bool:
-        """Whether records may be handed out if there are any: some that came back, or new ones if there is room."""
+        """Whether records may be acquired if there are any: released ones, or new ones if there is room."""
         return self.room > 0 or self.next_offset(now_ms) < self.end_offset
 
     def acquire(self, spans: Iterable[FetchedBatch], offset: int, want: Want, now_ms: int) -> list[AcquiredRange]:
-        """Hands out what `spans`, the batches of the log from `offset` on, hold, until there is enough."""
+        """Acquire records of `spans`, the batches of the log from `offset` on, until the fetch has enough."""
         handout = Handout(want, self.rules, self.ranges, now_ms)
         for span in spans:
             if span.first > offset:
@@ -126,9 +127,9 @@ class SharePartition:
         return handout.found
 
     def _take(self, first: int, last: int, handout: Handout, want: Want, now_ms: int) -> None:
-        """Hands out what may be of [first, last]."""
+        """Acquire the available records of [first, last]."""
         holes = self.ranges.holes(first, last)
-        if holes == [(first, last)]:  # the usual case: nobody had them yet
+        if holes == [(first, last)]:  # the usual case: none of them has a state yet
             item = RecordRange(first, last, RecordState.AVAILABLE)
             size = handout.share(item, item.size)
             if size:
@@ -156,7 +157,7 @@ class SharePartition:
         self._low = min(self._low, first)
 
     def _forget_untouched(self, first: int, last: int) -> None:
-        """What was looked at but not handed out has no state, as before."""
+        """Drop the state of records that were considered but not acquired."""
         for item in self.ranges.between(first, last):
             if item.state is RecordState.AVAILABLE and item.count == 0:
                 self.open -= item.size
@@ -171,14 +172,15 @@ class SharePartition:
         item.until_ms = now_ms + self.rules.lock_ms
         handout.add(item)
 
-    # --- looking at records first (key order, delayed delivery)
+    # --- inspecting records first (key order, delayed delivery)
 
     def inspect(
         self, first: int, last: int, records: Sequence[tuple[int, bytes | None, int]] | None, now_ms: int
     ) -> None:
-        """Takes note of the batch [first, last]: `records` are offset, key and the time before which nobody gets it.
+        """Note the records of the batch [first, last]; `records` are their offset, key and due time.
 
-        None: nobody can read them. They are handed out as they are, without order; the consumer may judge them.
+        None: the batch cannot be decoded. Its records are delivered as they are, without key order, for the consumer to
+        judge.
         """
         first = max(first, self.scanned)
         if first > self.scanned:
@@ -213,7 +215,7 @@ class SharePartition:
         self.ranges.merge(first, last)
 
     def ready(self, want: Want, now_ms: int) -> Ready:
-        """What was looked at and may be handed out now, in order, at most as much as is wanted."""
+        """Return inspected records that may be acquired now, in order, at most as many as are wanted."""
         found: list[tuple[int, int]] = []
         handout = Handout(want._replace(strict=True), self.rules, self.ranges, now_ms)
         for item in self.ranges:
@@ -238,7 +240,7 @@ class SharePartition:
         return Ready(found, handout.full or handout.left <= 0)
 
     def take(self, runs: Iterable[tuple[int, int]], want: Want, now_ms: int) -> list[AcquiredRange]:
-        """Hands out what `ready` named, except what was buried since."""
+        """Acquire what `ready` returned, except records that were buried since."""
         handout = Handout(want, self.rules, self.ranges, now_ms)
         for first, last in runs:
             for item in self.ranges.between(first, last):
@@ -248,12 +250,12 @@ class SharePartition:
         return handout.found
 
     def look_again(self) -> None:
-        """The rules changed: what was seen of records is forgotten."""
+        """Forget what inspection found, because the rules changed."""
         self.lanes = Lanes()
         self.scanned = self._low = self.start_offset
 
     def next_due_ms(self, now_ms: int) -> int | None:
-        """When something that is held back may be handed out."""
+        """Return when the next record that is held back may be acquired."""
         return min(
             (
                 item.until_ms
@@ -263,10 +265,10 @@ class SharePartition:
             default=None,
         )
 
-    # --- what becomes of records
+    # --- outcomes of records
 
     def acknowledge(self, member: str, acks: Sequence[Ack], now_ms: int) -> Transition:
-        """What a consumer says about what it was given; all of it or, with an ApiError, nothing."""
+        """Apply a consumer's acknowledgements; all of them or, with an ApiError, none."""
         check(acks, member, self.ranges, self.start_offset)
         token = self._begin()
         dead: list[Dead] = []
@@ -278,11 +280,11 @@ class SharePartition:
         return self._transition(token, dead)
 
     def release(self, member: str, now_ms: int) -> Transition | None:
-        """Gives back all that a member has; None if that is nothing."""
+        """Release all records that a member has acquired; None if there are none."""
         return self._release([item for item in self.ranges if item.member == member], now_ms)
 
     def expire(self, now_ms: int) -> Transition | None:
-        """Takes back what was kept for too long."""
+        """Release records whose acquisition lock has ended; None if there are none."""
         return self._release([item for item in self.ranges if item.until_ms <= now_ms], now_ms)
 
     def _release(self, items: list[RecordRange], now_ms: int) -> Transition | None:
@@ -296,8 +298,9 @@ class SharePartition:
         return self._transition(token, dead)
 
     def clock_set(self, by_ms: int) -> None:
-        """The time of day was set. Locks and pauses take as long as they would have; when a delayed record is due is a
-        time of day itself."""
+        """The clock was set by `by_ms`. Locks and pauses keep their duration; the due time of a delayed record stays,
+        because it is a wall-clock time.
+        """
         for item in self.ranges:
             if item.until_ms and item.count:
                 item.until_ms += by_ms
@@ -305,7 +308,7 @@ class SharePartition:
                 item.before = (*item.before[:3], item.before[3] + by_ms)
 
     def next_lock_ms(self) -> int | None:
-        """When the next lock ends."""
+        """Return when the next acquisition lock ends."""
         return min(
             (item.until_ms for item in self.ranges if item.state is RecordState.ACQUIRED and not item.write),
             default=None,
@@ -351,10 +354,10 @@ class SharePartition:
         return Transition(token, tuple(batches), tuple(dead))
 
     def settle(self, token: int) -> None:
-        """It is stored."""
+        """The transition of this token is stored."""
         for item in self._pending.pop(token, ()):
             if item.write != token:
-                continue  # the log has lost it meanwhile
+                continue  # the log start has passed it meanwhile
             item.write, item.before = 0, None
             if item.terminal:
                 self.open -= item.size
@@ -365,7 +368,9 @@ class SharePartition:
         self._forward()
 
     def restore(self, token: int, *, until_ms: int | None = None) -> None:
-        """It could not be stored: as before, but locked until then if that is said."""
+        """The transition of this token could not be stored: go back to the states before it; locks end at `until_ms` if
+        given.
+        """
         for item in self._pending.pop(token, ()):
             if item.write != token or item.before is None:
                 continue
@@ -378,7 +383,7 @@ class SharePartition:
     # --- offsets without records, and the start
 
     def bury(self, first: int, last: int) -> None:
-        """There are no records at these offsets (any more)."""
+        """Archive offsets at which there are no records (any more)."""
         first = max(first, self.start_offset)
         if first > last:
             return
@@ -403,7 +408,7 @@ class SharePartition:
         self._forward()
 
     def buried(self) -> Transition | None:
-        """What was buried and is not stored yet; None if nothing was."""
+        """Return the buried offsets that are not stored yet; None if there are none."""
         if not self._buried:
             return None
         token = self._begin()
@@ -416,7 +421,9 @@ class SharePartition:
         return taken
 
     def advance(self, log_start_offset: int) -> bool:
-        """The log begins there now: what lies below is gone, whoever has it; whether that is news."""
+        """The log starts at this offset now, so records below are gone even if acquired; return whether the start
+        moved.
+        """
         if log_start_offset <= self.start_offset:
             return False
         self._drop_below(log_start_offset)
@@ -424,7 +431,7 @@ class SharePartition:
         return True
 
     def _forward(self) -> None:
-        """Moves the start over all that is dealt with."""
+        """Move the start over all records that are done."""
         start = self.start_offset
         for item in self.ranges:
             if item.first > start or item.write or not item.terminal:

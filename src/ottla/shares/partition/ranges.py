@@ -1,7 +1,8 @@
 """RecordRanges: the offsets of a share-partition that have a state, as runs of neighbours in the same state.
 
-Sorted and disjoint. What lies between two runs, or beyond the last, was never handed out. A consumer that acknowledges
-what it was given keeps the list very short; one that picks single records makes it as long as the records in flight.
+Sorted and disjoint. Offsets between two runs, or beyond the last, were never acquired. If consumers acknowledge
+everything they acquire, the list stays very short; if they pick single records it gets as long as the records in
+flight.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _TERMINAL = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
 class Lot:
-    """Offsets that were first handed out together. It keeps its size when parts of it are done."""
+    """Offsets that were first acquired together. A lot keeps its size when parts of it are done."""
 
     __slots__ = ("first", "last")
 
@@ -31,9 +32,9 @@ class Lot:
 class RecordRange:
     """Consecutive offsets in the same state.
 
-    `until_ms` ends the lock of ACQUIRED records, and for AVAILABLE ones the time before which nobody gets them.
-    While a change is being stored `write` is its token, and `before` what to go back to. What was never handed out
-    has no `lot`.
+    `until_ms` is the end of the lock of ACQUIRED records, and the time before which AVAILABLE ones may not be acquired.
+    While a change is being stored `write` is its token, and `before` the state to go back to if that fails. Records
+    that were never acquired have no `lot`.
     """
 
     __slots__ = ("before", "count", "first", "last", "lot", "member", "state", "until_ms", "write")
@@ -67,7 +68,7 @@ class RecordRange:
         return self.state in _TERMINAL
 
     def free(self, now_ms: int) -> bool:
-        """Of AVAILABLE records: whether they may be handed out now."""
+        """Whether AVAILABLE records may be acquired now."""
         return not self.write and self.until_ms <= now_ms
 
     def like(self, other: RecordRange) -> bool:
@@ -100,16 +101,16 @@ class RecordRanges:
         return len(self.items)
 
     def floor(self, offset: int) -> int:
-        """Index of the last range that begins at or before `offset`; -1 if there is none."""
+        """Return the index of the last range that begins at or before `offset`; -1 if there is none."""
         return bisect_right(self._firsts, offset) - 1
 
     def find(self, offset: int) -> int:
-        """Index of the range that holds `offset`, else of the first one after it."""
+        """Return the index of the range that holds `offset`, else of the first one after it."""
         index = bisect_right(self._firsts, offset) - 1
         return index if index >= 0 and self.items[index].last >= offset else index + 1
 
     def add(self, new: RecordRange) -> None:
-        """Into a hole."""
+        """Add a range of offsets that have no state yet."""
         index = bisect_left(self._firsts, new.first)
         assert index == len(self.items) or new.last < self.items[index].first, "ranges are disjoint"
         assert index == 0 or self.items[index - 1].last < new.first, "ranges are disjoint"
@@ -117,7 +118,9 @@ class RecordRanges:
         self._firsts.insert(index, new.first)
 
     def append_or_add(self, new: RecordRange) -> None:
-        """`add`, for what is nearly always beyond the last; joins the last if it is alike."""
+        """Like `add`, for a range that is nearly always beyond the last one; extend the last one if it is in the same
+        state.
+        """
         items = self.items
         if items and items[-1].last >= new.first:
             self.add(new)
@@ -133,7 +136,7 @@ class RecordRanges:
         del self.items[index], self._firsts[index]
 
     def split(self, offset: int) -> None:
-        """No range goes across the boundary before `offset` any more. What is being stored is never split."""
+        """Split the range that contains both `offset - 1` and `offset`. A range that is being stored is never split."""
         index = bisect_right(self._firsts, offset) - 1
         if index < 0:
             return
@@ -147,13 +150,13 @@ class RecordRanges:
         self._firsts.insert(index + 1, offset)
 
     def between(self, first: int, last: int) -> list[RecordRange]:
-        """The ranges within [first, last], cut to fit."""
+        """Return the ranges within [first, last], split at both ends."""
         self.split(first)
         self.split(last + 1)
         return self.items[bisect_left(self._firsts, first) : bisect_right(self._firsts, last)]
 
     def holes(self, first: int, last: int) -> list[tuple[int, int]]:
-        """The offsets in [first, last] that have no state."""
+        """Return the runs of offsets in [first, last] that have no state."""
         found = []
         index = self.find(first)
         while first <= last:
@@ -168,7 +171,7 @@ class RecordRanges:
         return found
 
     def merge(self, first: int, last: int) -> None:
-        """Joins what is alike in and around [first, last]."""
+        """Merge neighbours in the same state in and around [first, last]."""
         index = max(self.find(first) - 1, 0)
         items, firsts = self.items, self._firsts
         while index + 1 < len(items) and items[index].last < last + 1:
@@ -180,7 +183,9 @@ class RecordRanges:
                 index += 1
 
     def drop_below(self, offset: int) -> list[RecordRange]:
-        """Takes out everything before `offset`; a range across it keeps its upper part, also if it is being stored."""
+        """Remove and return everything below `offset`; a range across it keeps its upper part, even if it is being
+        stored.
+        """
         count = bisect_left(self._firsts, offset)
         if count and self.items[count - 1].last >= offset:
             count -= 1

@@ -1,10 +1,10 @@
-"""The words of a share-partition: states of a record, acknowledgement types, rules, and what operations answer.
+"""Types of a share-partition: states of a record, acknowledgement types, rules, and results of operations.
 
     AVAILABLE ──acquire──▶ ACQUIRED ──accept──▶ ACKNOWLEDGED
         ▲                     │ ├──reject, gap──▶ ARCHIVED
         └──release, lock over─┘ └──release, lock over, at the delivery limit──▶ ARCHIVED
 
-A record that was never handed out has no state at all; it is as good as AVAILABLE with a delivery count of zero.
+A record that was never acquired has no state; it counts as AVAILABLE with a delivery count of zero.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ottla.shares.state.batches import StateBatch
 
-# Kafka's number. A limit that is not above it leaves no deliveries to be careful with.
+# Kafka's constant. With a delivery limit of at most this, deliveries are never split into portions.
 DELIVERED_OFTEN_MIN = 2
 
 
@@ -29,7 +29,9 @@ class RecordState(IntEnum):
 
 
 class AckType(IntEnum):
-    """What a consumer says about a record. GAP: there is none at this offset. RENEW (KIP-1222): more time, please."""
+    """What a consumer says about a record. GAP: there is no record at this offset. RENEW (KIP-1222): extend the
+    acquisition lock.
+    """
 
     GAP = 0
     ACCEPT = 1
@@ -39,7 +41,7 @@ class AckType(IntEnum):
 
 
 class GiveUpReason(IntEnum):
-    """Why a record is given up."""
+    """Why a record is archived without being acknowledged."""
 
     REJECTED = 0
     DELIVERY_LIMIT = 1
@@ -54,7 +56,7 @@ class Ack(NamedTuple):
 
 
 class AcquiredRange(NamedTuple):
-    """Offsets handed out together, and for the how manieth time."""
+    """Offsets that were acquired together, and their delivery count."""
 
     first: int
     last: int
@@ -62,14 +64,14 @@ class AcquiredRange(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """Offsets that may be handed out, and whether they are all that a fetch can get, whatever else there is."""
+    """Offsets that may be acquired; `enough`: a fetch can get no more, even if more are available."""
 
     runs: list[tuple[int, int]]
     enough: bool
 
 
 class Dead(NamedTuple):
-    """Records that are about to be given up: what a dead-letter topic wants to know."""
+    """Records that are about to be archived, as a dead-letter topic needs them."""
 
     first: int
     last: int
@@ -78,7 +80,7 @@ class Dead(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """Changes that count once they are stored: `settle` them then, `restore` what was if that fails."""
+    """Changes that take effect once they are stored: then call `settle`, or `restore` if storing failed."""
 
     token: int
     batches: tuple[StateBatch, ...]
@@ -86,7 +88,7 @@ class Transition(NamedTuple):
 
 
 class FetchedBatch(NamedTuple):
-    """One batch of the log; one without data (a marker, an aborted transaction's) is never handed out."""
+    """One batch of the log; a batch without data (a marker, or of an aborted transaction) is never delivered."""
 
     first: int
     last: int
@@ -94,7 +96,7 @@ class FetchedBatch(NamedTuple):
 
 
 class Want(NamedTuple):
-    """What a fetch may get. Without `strict` a batch is handed out whole although that makes it more records."""
+    """What a fetch may acquire. Without `strict` a batch is acquired whole, even if it exceeds `max_records`."""
 
     member: str
     max_records: int
@@ -103,7 +105,7 @@ class Want(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """A share group's settings, as far as they say what happens to records."""
+    """The settings of a share group that affect the delivery of records."""
 
     lock_ms: int = 30_000
     delivery_limit: int = 5
@@ -115,16 +117,20 @@ class Rules(NamedTuple):
 
     @property
     def often(self) -> int:
-        """From so many deliveries on records come in smaller portions: half of the limit, but two at least."""
+        """From this delivery count on, records are delivered in smaller portions: half of the limit, but at least
+        two.
+        """
         return max(DELIVERED_OFTEN_MIN, (self.delivery_limit + 1) // 2)
 
     @property
     def inspects(self) -> bool:
-        """Whether records must be looked at before they are handed out."""
+        """Whether records must be inspected before they are delivered."""
         return self.key_ordered or self.delayed
 
     def backoff(self, count: int) -> int:
-        """The pause before a released record is handed out again: doubled with each delivery, up to a maximum."""
+        """Return the pause before a released record may be acquired again: doubled with each delivery, up to a
+        maximum.
+        """
         if self.backoff_ms <= 0:
             return 0
         return min(self.backoff_ms << min(max(count, 1) - 1, 32), max(self.backoff_max_ms, self.backoff_ms))

@@ -1,8 +1,8 @@
-"""Ranges of offsets and what became of them, and how old and new knowledge of them become one list.
+"""StateBatch: ranges of offsets in one delivery state, and merging old and new ranges into one list.
 
-A leader writes only what changed, so ranges of different writes overlap. For each offset the further knowledge wins:
-the higher delivery count, and with equal counts the higher state (their numbers grow towards the final ones). So the
-order of writing does not matter, and writing something twice changes nothing.
+A leader writes only what changed, so ranges of different writes overlap. For each offset the more advanced one wins:
+the higher delivery count, and with equal counts the higher state (final states have the highest numbers). So the order
+of writes does not matter, and writing something twice changes nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-NO_OFFSET = -1  # of a start: not decided yet; the leader decides it when it first reads the state
+NO_OFFSET = -1  # as a start offset: not decided yet; the leader decides it when it first reads the state
 
 AVAILABLE = 0
 ACQUIRED = 1
@@ -34,9 +34,11 @@ _first_offset, _last_offset = itemgetter(0), itemgetter(1)
 
 
 def combine(batches: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
-    """The same knowledge without overlaps, in order, neighbours joined; what lies below the start is forgotten."""
+    """Return the merged ranges without overlaps, in order, with neighbours joined; offsets below the start are
+    dropped.
+    """
     waiting = sorted(_from(batches, start_offset))
-    open_: list[tuple[int, int, int]] = []  # heap: the strongest batch that may reach over `position` is first
+    open_: list[tuple[int, int, int]] = []  # heap: the most advanced batch that may cover `position` is first
     combined: list[StateBatch] = []
     position = taken = 0
     while taken < len(waiting) or open_:
@@ -50,7 +52,7 @@ def combine(batches: Iterable[StateBatch], start_offset: int) -> tuple[StateBatc
         if last < position:
             heapq.heappop(open_)
             continue
-        if taken < len(waiting):  # the next one may be stronger
+        if taken < len(waiting):  # the next one may be more advanced
             last = min(last, waiting[taken].first_offset - 1)
         _extend(combined, StateBatch(position, last, -state, -count))
         position = last + 1
@@ -60,7 +62,7 @@ def combine(batches: Iterable[StateBatch], start_offset: int) -> tuple[StateBatc
 def combine_into(
     combined: tuple[StateBatch, ...], more: Sequence[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """What `combine` makes of both, at the cost of the few batches near the new ones: most of many stay as they are."""
+    """Return `combine` of both, at the cost of the batches near the new ones only: most of many stay as they are."""
     if more:
         first = min(batch.first_offset for batch in more) - 1  # neighbours may be joined
         last = max(batch.last_offset for batch in more) + 1

@@ -1,7 +1,8 @@
-"""What a share-partition leader and the group coordinator ask of the share coordinator, one share partition at a time.
+"""The commands of the share coordinator, from share-partition leaders and the group coordinator, for one share
+partition each.
 
-Two epochs fence: the leader epoch stops a leader that lost its partition, the state epoch stops a leader that has not
-heard yet that the state was initialised anew (offsets were altered). -1 in a request means: not checked.
+Two epochs fence: the leader epoch stops a leader that lost its partition, the state epoch stops a leader that does not
+know yet that the state was initialised again (its offsets were altered). -1 in a request means: not checked.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Summary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InitializeState:
-    """Begin (again) at `start_offset`, with nothing delivered. Replies with None."""
+    """Initialise (again) the state at `start_offset`, with nothing delivered. Replies with None."""
 
     group_id: str
     topic_id: bytes
@@ -71,7 +72,7 @@ class InitializeState:
 
 @dataclass(frozen=True, slots=True)
 class ReadState:
-    """What a new leader starts from; from now on it fences the leaders before it. Replies with a StoredShareState."""
+    """Read the state as a new leader, which fences the leaders before it. Replies with a StoredShareState."""
 
     group_id: str
     topic_id: bytes
@@ -93,7 +94,7 @@ class ReadState:
 
 @dataclass(frozen=True, slots=True)
 class WriteState:
-    """What became of some records; `start_offset` NO_OFFSET leaves the start where it is. Replies with None."""
+    """Write the states of some records; `start_offset` NO_OFFSET keeps the start. Replies with None."""
 
     group_id: str
     topic_id: bytes
@@ -111,14 +112,14 @@ class WriteState:
         _check_epoch(self.leader_epoch, state.highest_leader_epoch, ErrorCode.FENCED_LEADER_EPOCH)
         _check_epoch(self.state_epoch, state.highest_state_epoch, ErrorCode.FENCED_STATE_EPOCH)
         view.check_exists(id)
-        # A write does not announce a leader, only a read does: so the epoch stays that of the last reader.
+        # Only a read announces a new leader, a write does not: so the epoch stays that of the last reader.
         change = ShareStateChange(state.leader_epoch, self.start_offset, self.delivery_complete_count, self.batches)
         return Result([_change(view, id, state, change, now_ms)])
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteState:
-    """Forget a share partition; one that is not there is forgotten already. Replies with None."""
+    """Delete the state of a share partition, if there is one. Replies with None."""
 
     group_id: str
     topic_id: bytes
@@ -133,7 +134,9 @@ class DeleteState:
 
 @dataclass(frozen=True, slots=True)
 class ReadSummary:
-    """How far the group is, for admins. Replies with a Summary, also of what was never initialised."""
+    """Read the progress of the group, for admin clients. Replies with a Summary, even if the state was never
+    initialised.
+    """
 
     group_id: str
     topic_id: bytes
@@ -152,7 +155,7 @@ class ReadSummary:
 
 
 class ShareStateChange(NamedTuple):
-    """What an update says."""
+    """The content of an update."""
 
     leader_epoch: int
     start_offset: int
@@ -161,14 +164,14 @@ class ShareStateChange(NamedTuple):
 
 
 def tombstone(id: SharePartitionId) -> Entry:
-    """The record that deletes a share partition's state."""
+    """Return the record that deletes a share partition's state."""
     return Entry(ShareSnapshotKey(**id._asdict()), None)
 
 
 def _change(
     view: ShareStatesView, id: SharePartitionId, state: SharePartitionState, change: ShareStateChange, now_ms: int
 ) -> Entry:
-    """An update, or when there were enough of them a snapshot, so that the updates can be pruned."""
+    """Return an update or, after enough updates, a snapshot, so that the updates can be pruned."""
     batches = combine(change.batches, change.start_offset)
     value = ShareUpdateValue(
         snapshot_epoch=state.snapshot_epoch,

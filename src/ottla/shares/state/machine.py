@@ -1,7 +1,7 @@
 """The share coordinator's machine: commands decide on the state, snapshots and updates change it.
 
 A snapshot is a share partition's whole state; updates change it; a snapshot without a value deletes it. The machine
-counts where in the journal it is, because the journal is pruned below the oldest snapshot that is still needed.
+tracks its offset in the journal, because the journal is pruned below the oldest snapshot that is still needed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ottla.wire.journal.share_state import ShareUpdateKey, ShareUpdateValue
 
 
 class ShareStateCommand(Protocol):
-    """Anything that a handler, a timer or an observer asks of the coordinator."""
+    """Any command that a handler, a timer or an observer submits to the coordinator."""
 
     def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]: ...
 
 
 class SharesMachine(OneByOne):
-    """Runs on one partition of `__share_group_state`."""
+    """The machine of one partition of `__share_group_state`."""
 
     def __init__(self, view: ShareStatesView) -> None:
         self.view = view
@@ -36,7 +36,7 @@ class SharesMachine(OneByOne):
         return command.decide(self.view, now_ms)
 
     def beginning(self) -> Iterator[Loaded]:
-        yield Loaded()  # what it has to look at is quickly looked at
+        yield Loaded()  # in one go: there is little work after loading
 
     def apply(self, record: Entry | Marker) -> Sequence[Any]:
         if isinstance(record, Marker):
@@ -60,7 +60,7 @@ class SharesMachine(OneByOne):
 
 
 def _first(value: ShareUpdateValue, offset: int) -> SharePartitionState:
-    """An update whose snapshot is missing: as much of the state as it tells."""
+    """Return the state from an update whose snapshot is missing, as far as the update contains it."""
     return SharePartitionState(
         snapshot_epoch=value.snapshot_epoch,
         state_epoch=0,

@@ -1,4 +1,4 @@
-"""What is stored of one share partition: one group's progress in one partition of one topic."""
+"""The stored state of one share partition: one group's progress in one partition of one topic."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ottla.model.ids import uuid_text
 from ottla.shares.state.batches import NO_OFFSET, StateBatch, combine, combine_into
 from ottla.wire.journal.share_state import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateValue
 
-NO_EPOCH = -1  # of a request: whoever asks does not know it, so it is not checked
-NO_COUNT = -1  # of delivered records: not known
+NO_EPOCH = -1  # in a request: the sender does not know the epoch, so it is not checked
+NO_COUNT = -1  # as a count of delivered records: unknown
 
 
 class SharePartitionId(NamedTuple):
@@ -23,13 +23,15 @@ class SharePartitionId(NamedTuple):
 
     @property
     def coordinator_key(self) -> str:
-        """What is hashed to find the coordinator, as FindCoordinator spells it."""
+        """The key that FindCoordinator hashes to find the coordinator."""
         return f"{self.group_id}:{uuid_text(self.topic_id)}:{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)
 class SharePartitionState:
-    """`highest_…`: the greatest epoch ever seen, which fences requests; the others are those of the last record."""
+    """The state. `highest_…` are the greatest epochs ever seen, which fence requests; the others are those of the last
+    record.
+    """
 
     snapshot_epoch: int
     state_epoch: int
@@ -42,10 +44,10 @@ class SharePartitionState:
     highest_state_epoch: int
     highest_leader_epoch: int
     updates: int = 0  # since the snapshot
-    snapshot_at: int = 0  # the journal's offset of the snapshot: everything from there on is needed
+    snapshot_at: int = 0  # the snapshot's offset in the journal: the journal is needed from there on
 
     def updated(self, value: ShareUpdateValue) -> SharePartitionState:
-        """The state after an update. Updates do not carry the state epoch: only a snapshot changes it."""
+        """Return the state after an update. Updates do not carry the state epoch: only a snapshot changes it."""
         start_offset = self.start_offset if value.start_offset == NO_OFFSET else value.start_offset
         return replace(
             self,
@@ -58,7 +60,7 @@ class SharePartitionState:
         )
 
     def snapshot(self, id: SharePartitionId) -> Entry:
-        """The record that says all of it."""
+        """Return the record with the whole state."""
         value = ShareSnapshotValue(
             snapshot_epoch=self.snapshot_epoch,
             state_epoch=self.state_epoch,
@@ -73,14 +75,14 @@ class SharePartitionState:
 
 
 def of_snapshot(value: ShareSnapshotValue, before: SharePartitionState | None, at: int) -> SharePartitionState:
-    """The state a snapshot tells; of what was known before, only the highest epochs remain."""
+    """Return the state of a snapshot; of the state before only the highest epochs are kept."""
     return SharePartitionState(
         snapshot_epoch=value.snapshot_epoch,
         state_epoch=value.state_epoch,
         leader_epoch=value.leader_epoch,
         start_offset=value.start_offset,
         delivery_complete_count=value.delivery_complete_count,
-        batches=combine(batches_of(value), value.start_offset),  # it may be a foreign one
+        batches=combine(batches_of(value), value.start_offset),  # another implementation may have written it
         created_ms=value.create_timestamp,
         written_ms=value.write_timestamp,
         highest_state_epoch=max(before.highest_state_epoch, value.state_epoch) if before else value.state_epoch,
@@ -90,7 +92,7 @@ def of_snapshot(value: ShareSnapshotValue, before: SharePartitionState | None, a
 
 
 def batches_of(value: ShareSnapshotValue | ShareUpdateValue) -> tuple[StateBatch, ...]:
-    """The ranges of a record."""
+    """Return the ranges of a record."""
     return tuple(
         StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
         for batch in value.state_batches

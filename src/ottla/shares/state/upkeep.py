@@ -1,8 +1,8 @@
-"""What the share coordinator does by the clock, and when topics go: snapshots of quiet partitions, pruning.
+"""Periodic work of the share coordinator: snapshots of idle partitions, pruning; and deletion with topics.
 
 `__share_group_state` is not compacted. A share partition's snapshot makes its older records redundant, but the journal
-can only be cut at the oldest snapshot that is still needed: one quiet partition would keep everything. So quiet ones
-get a new snapshot from time to time; one that has not changed since such a snapshot is left alone when all are like it.
+can only be pruned up to the oldest snapshot that is still needed: one idle partition would keep everything. So idle
+partitions get a new snapshot from time to time, unless no partition has changed since such a snapshot.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from ottla.shares.state.partition import SharePartitionId, SharePartitionState
 from ottla.shares.state.view import ShareStatesView
 
 _COLD_INTERVAL = SHARE_COORDINATOR_COLD_PARTITION_SNAPSHOT_INTERVAL_MS
-_RECORD_BYTES, _RANGE_BYTES = 128, 20  # about what a record takes, and each range of offsets in it
+_RECORD_BYTES, _RANGE_BYTES = 128, 20  # estimated bytes of a record, and of each range of offsets in it
 _PRUNE_INTERVAL = SHARE_COORDINATOR_STATE_TOPIC_PRUNE_INTERVAL_MS
 
 
 @dataclass(frozen=True, slots=True)
 class PruneBelow:
-    """An effect: the journal's records below `offset` may go."""
+    """An effect: the journal's records below `offset` may be deleted."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotCold:
-    """Snapshots of what has not been written as a whole for long."""
+    """Write snapshots of partitions without a recent one."""
 
     def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
         interval_ms = view.setting(_COLD_INTERVAL)
@@ -51,7 +51,7 @@ class SnapshotCold:
 
 @dataclass(frozen=True, slots=True)
 class Prune:
-    """Cut the journal at the oldest record that is still needed."""
+    """Prune the journal up to the oldest record that is still needed."""
 
     def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
         timers = (Timer("prune", now_ms + view.setting(_PRUNE_INTERVAL), Prune()),)
@@ -61,7 +61,7 @@ class Prune:
 
 @dataclass(frozen=True, slots=True)
 class TopicsDeleted:
-    """The state of share partitions whose topic is gone goes too."""
+    """Delete the state of share partitions whose topics were deleted."""
 
     topic_ids: frozenset[bytes]
 
@@ -73,7 +73,7 @@ class TopicsDeleted:
 
 
 def begin(view: ShareStatesView, now_ms: int) -> Result[Entry]:
-    """What starts when a journal was read. Topics may have been deleted while nobody looked."""
+    """Start the timers after loading, and delete the state of topics that were deleted meanwhile."""
     topic_ids = {id.topic_id for id in view.state.partitions}
     gone = frozenset(topic_id for topic_id in topic_ids if view.partitions_of(topic_id) == 0)
     deletions = TopicsDeleted(gone).decide(view, now_ms)
@@ -88,12 +88,12 @@ def begin(view: ShareStatesView, now_ms: int) -> Result[Entry]:
 
 
 def _again(id: SharePartitionId, state: SharePartitionState, now_ms: int) -> Entry:
-    """The same state, written as a whole."""
+    """Return a snapshot of the unchanged state."""
     return replace(state, snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms).snapshot(id)
 
 
 def _portion(view: ShareStatesView, ids: Iterable[SharePartitionId]) -> tuple[list[SharePartitionId], bool]:
-    """As many as may be written at once, and whether those are all."""
+    """Return as many ids as may be written at once, and whether these are all."""
     size_bytes = 0
     portion: list[SharePartitionId] = []
     for id in ids:

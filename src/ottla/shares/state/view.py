@@ -21,17 +21,17 @@ class SharesState:
 
     def __init__(self, journal_start: int = 0) -> None:
         self.partitions: dict[SharePartitionId, SharePartitionState] = {}
-        self.journal_end = journal_start  # one after the last record that was applied
+        self.journal_end = journal_start  # one after the last applied record
 
     @property
     def needed_from(self) -> int:
-        """Records of the journal below this offset say nothing that later ones do not say again."""
+        """The offset below which the journal's records are not needed any more."""
         return min((state.snapshot_at for state in self.partitions.values()), default=self.journal_end)
 
 
 @dataclass(frozen=True, slots=True)
 class ShareStatesView:
-    """The state, the sizes of the topics (0: there is none of this id), and the broker's settings as they are now."""
+    """The state, the partition counts of topics by id (0: no such topic), and the broker's present settings."""
 
     state: SharesState
     partitions_of: Callable[[bytes], int]
@@ -41,7 +41,7 @@ class ShareStatesView:
         return self.broker()[setting]
 
     def known(self, id: SharePartitionId, operation: str) -> SharePartitionState:
-        """Its state; refuses partitions that were not initialised."""
+        """Return the partition's state; refuses partitions that were not initialised."""
         state = self.state.partitions.get(id)
         if state is None:
             raise ApiError(
@@ -50,11 +50,11 @@ class ShareStatesView:
         return state
 
     def check_partition(self, id: SharePartitionId) -> None:
-        """Refuses numbers that no partition can have."""
+        """Refuse negative partition numbers."""
         if id.partition < 0:
             raise ApiError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
 
     def check_exists(self, id: SharePartitionId) -> None:
-        """Refuses partitions that the cluster does not have (any more)."""
+        """Refuse partitions that do not exist (any more)."""
         if self.partitions_of(id.topic_id) <= id.partition:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.message)

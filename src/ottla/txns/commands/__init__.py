@@ -1,1 +1,1 @@
-"""What the transaction coordinator is asked to do, one module per command."""
+"""The commands of the transaction coordinator, one module per command."""

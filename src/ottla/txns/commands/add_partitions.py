@@ -1,5 +1,5 @@
-"""AddPartitions: partitions join a producer's transaction, which begins with the first of them; VerifyPartitions: have
-they joined?
+"""AddPartitions: add partitions to a producer's transaction, which begins with the first of them; VerifyPartitions:
+check whether partitions were added.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from ottla.txns.view import TxnsView
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
-    """`client_version` is 2 where the partition's leader asks on behalf of a client that does not ask itself."""
+    """Add partitions. `client_version` is 2 if the partition's leader asks on behalf of a client that does not ask
+    itself.
+    """
 
     transactional_id: str
     producer_id: ProducerId
@@ -34,7 +36,7 @@ class AddPartitions:
         if found.state == TxnState.ONGOING and not new:
             return Result()
         if len(found.partitions) + len(new) > limits.PARTITIONS_PER_TRANSACTION_MAX:
-            # As a record is answered that is too large for the journal.
+            # The error that a record gets which is too large for the journal.
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The transaction would have too many partitions.")
         added = found.to(
             TxnState.ONGOING,
@@ -53,7 +55,7 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True)
 class VerifyPartitions:
-    """Replies with those partitions that have not joined."""
+    """Replies with those partitions that are not part of the transaction."""
 
     transactional_id: str
     producer_id: ProducerId

@@ -1,4 +1,4 @@
-"""Describe and ListAll: what admins ask about transactions. They change nothing."""
+"""Describe and ListAll: what admin clients ask about transactions. They change nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class ListAll:
-    """Replies with all transactions there are."""
+    """Replies with all transactions."""
 
     def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         return Result(reply=list(view.state.transactions.values()))
@@ -33,7 +33,7 @@ class ListAll:
 
 @dataclass(frozen=True, slots=True)
 class TxnFilter:
-    """None, or a negative duration, lets everything through."""
+    """A filter of ListTransactions. None, or a negative duration, matches everything."""
 
     states: frozenset[TxnState] | None
     producer_ids: frozenset[int] | None

@@ -1,9 +1,9 @@
-"""EndTransaction: commit or abort; MarkersWritten: all partitions have been told.
+"""EndTransaction: commit or abort a transaction; MarkersWritten: all its markers are written.
 
-Two ways to recognise a repeated EndTransaction. Without KIP-890 the epoch stays, so the state tells: the same end of a
-transaction that has ended is a repetition. With it (`client_version` 2) the end itself raises the epoch, so the epoch
-tells: the one before the present is a repetition, the present one is the next transaction's; and since a client cannot
-know whether its first partition has joined, aborting nothing is allowed.
+There are two ways to recognise a repeated EndTransaction. Without KIP-890 the epoch stays, so the state decides: the
+same end of a transaction that has ended is a repetition. With KIP-890 (`client_version` 2) every end bumps the epoch,
+so the epoch decides: the epoch before the present one is a repetition, the present one belongs to the next transaction.
+Since such a client cannot know whether its first partition was added, it may abort a transaction without partitions.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class EndTransaction:
         )
 
     def _again(self, found: Transaction, repeated: bool, view: TxnsView) -> Result[Entry]:
-        """The end of what has ended, or is about to: as wanted, or not.
+        """Answer an EndTransaction for a transaction that has ended or is prepared.
 
-        Without KIP-890 the state alone tells, and it may be an old one: a coordinator that was paused, and has a
-        successor, knows only the transaction before. So the state is written once more, and the answer leaves when that
-        is committed: never where another leads.
+        Without KIP-890 the state alone decides, and it may be out of date: a coordinator that was suspended, and has a
+        successor, knows only the transaction before. So the state is written once more and the answer waits for that
+        commit, which fails if another coordinator leads.
         """
         if not repeated or found.state == TxnState.EMPTY or self.commit != _commits(found.state):
             raise ApiError(ErrorCode.INVALID_TXN_STATE)
@@ -93,7 +93,7 @@ def _commits(state: TxnState) -> bool:
 
 
 def _next_producer(prepared: Transaction) -> ProducerIdentity:
-    """Who writes the next transaction: another id when the epochs have run out."""
+    """Return the producer id and epoch of the next transaction: a new id if the epochs are used up."""
     if prepared.bumps_epochs and prepared.next_producer_id != NO_PRODUCER_ID:
         return ProducerIdentity(prepared.next_producer_id, FIRST_PRODUCER_EPOCH)
     return ProducerIdentity(prepared.producer_id, prepared.epoch)
@@ -101,7 +101,7 @@ def _next_producer(prepared: Transaction) -> ProducerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class MarkersWritten:
-    """What `WriteMarkers` wanted is done."""
+    """The markers that `WriteMarkers` asked for are written: complete the transaction."""
 
     transactional_id: str
     producer_id: ProducerId
@@ -114,7 +114,7 @@ class MarkersWritten:
             or found.state not in PREPARED
             or (found.producer_id, found.epoch) != (self.producer_id, self.epoch)
         ):
-            return Result()  # somebody was told twice
+            return Result()  # the markers were reported twice
         producer = _next_producer(found)
         complete = found.to(
             TxnState.COMPLETE_COMMIT if found.state == TxnState.PREPARE_COMMIT else TxnState.COMPLETE_ABORT,

@@ -1,4 +1,4 @@
-"""Fencing: an open transaction is aborted under a higher epoch than its producer has, whoever wants it aborted."""
+"""Fencing: an open transaction is aborted under a higher epoch than that of its producer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.txns.view import TxnsView
 
 
 def fenced(found: Transaction, view: TxnsView, now_ms: int) -> Transaction:
-    """The transaction, about to be aborted."""
+    """Return the transaction in PrepareAbort with a bumped epoch."""
     assert found.state == TxnState.ONGOING
     version = view.version()
     bumps = version >= EPOCH_BUMPS_SINCE

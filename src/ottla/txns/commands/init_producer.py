@@ -1,9 +1,8 @@
-"""InitProducer: a producer takes over a transactional id; whoever had it before is fenced.
-
-- It gets the next epoch, or a new producer id when the epochs of the old one have run out.
-- A transaction left open is aborted first; the producer asks again until that is done.
-- A producer may say who it is (KIP-360): then it goes on under its id with the next epoch, and asking twice is answered
-  twice; one that was superseded is fenced.
+"""InitProducer: a producer takes over a transactional id; its former producer is fenced.
+- The producer gets the next epoch, or a new producer id when the epochs of the old one are used up.
+- An open transaction is aborted first; the producer repeats its request until that is done.
+- A producer may send its own producer id and epoch (KIP-360): then it keeps its id with the next epoch, and a repeated
+  request gets the same answer; a producer that was superseded is fenced.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from ottla.txns.view import TxnsView
 class InitProducer:
     transactional_id: str
     timeout_ms: int
-    expected: ProducerIdentity | None = None  # who the producer says it is
+    expected: ProducerIdentity | None = None  # the producer id and epoch that the producer sent
 
     def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         if not 0 < self.timeout_ms <= view.setting(TRANSACTION_MAX_TIMEOUT_MS):
@@ -62,7 +61,7 @@ class InitProducer:
         elif found.epoch in (NO_PRODUCER_EPOCH, expected.epoch):
             producer_id, epoch, last_epoch = found.producer_id, found.epoch + 1, found.epoch
         elif expected.epoch == found.last_epoch:
-            producer_id, epoch, last_epoch = found.producer_id, found.epoch, found.last_epoch  # asked again
+            producer_id, epoch, last_epoch = found.producer_id, found.epoch, found.last_epoch  # a repeated request
         else:
             raise ApiError(ErrorCode.PRODUCER_FENCED)
         return found.to(
@@ -79,7 +78,9 @@ class InitProducer:
 
 
 def _may_continue(found: Transaction, expected: ProducerIdentity) -> bool:
-    """The id is new (its state was lost), or is the producer's own, or was until its epochs ran out."""
+    """Whether the id has no state (it was lost), or the producer has its present id, or had the previous one until its
+    epochs were used up.
+    """
     return (
         found.epoch == NO_PRODUCER_EPOCH
         or expected.producer_id == found.producer_id

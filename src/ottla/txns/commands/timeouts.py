@@ -1,4 +1,4 @@
-"""What the clock does to transactions: those that take too long are aborted, ids that nobody uses are forgotten."""
+"""Periodic commands: abort transactions that exceed their timeout, and forget unused transactional ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXPIRY = "expiry"
 
 @dataclass(frozen=True, slots=True)
 class AbortTimedOut:
-    """Comes by every `transaction.abort.timed.out.transaction.cleanup.interval.ms` while any transaction is open."""
+    """Runs every `transaction.abort.timed.out.transaction.cleanup.interval.ms` while any transaction is open."""
 
     def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         ongoing = [view.state.transactions[id] for id in view.state.ongoing]
@@ -45,7 +45,7 @@ class AbortTimedOut:
 
 @dataclass(frozen=True, slots=True)
 class ForgetUnused:
-    """Comes by every `transaction.remove.expired.transaction.cleanup.interval.ms`."""
+    """Runs every `transaction.remove.expired.transaction.cleanup.interval.ms`."""
 
     def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
         before_ms = now_ms - view.setting(TRANSACTIONAL_ID_EXPIRATION_MS)
@@ -61,13 +61,15 @@ class ForgetUnused:
 
 
 def _deadline_ms(view: TxnsView, transaction: Transaction) -> int:
-    """Its start is written down by the time of day. If that was set since, the transaction is no older for it."""
+    """Return when a transaction times out. Its start is stored as wall-clock time, so later changes of the clock are
+    added.
+    """
     set_ms = view.state.clock_set_ms.get(transaction.transactional_id, 0)
     return transaction.started_ms + set_ms + transaction.timeout_ms
 
 
 def first_look(view: TxnsView, now_ms: int) -> Timer:
-    """The next time that open transactions are looked at."""
+    """Return the timer of the next check of open transactions."""
     interval_ms = view.setting(TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS)
     return Timer(_TIMEOUTS, now_ms + interval_ms, AbortTimedOut())
 
