@@ -289,6 +289,27 @@ def test_questions_have_an_outcome_per_partition() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("operation", ["seek_to_beginning", "seek_to_end", "pause", "resume"])
+def test_a_partition_that_is_not_assigned_is_refused_before_any_is_changed(operation: str) -> None:
+    """Defect: the partitions named before it were changed already."""
+
+    async def test() -> None:
+        brokers = brokers_with(good=20, bad=10)
+        async with MemoryClient(brokers) as cluster, Consumer(cluster, options(max_poll_records=5)) as consumer:
+            consumer.assign([GOOD])
+            seen = await read(consumer, 5)
+            if operation == "resume":
+                consumer.pause(GOOD)
+            before = (consumer.position(GOOD), consumer.paused())
+            with pytest.raises(ValueError, match="bad-0 is not assigned to this consumer"):
+                getattr(consumer, operation)(GOOD, BAD)
+            assert (consumer.position(GOOD), consumer.paused()) == before
+            consumer.resume(GOOD)
+            assert seen + await read(consumer, 15) == places(GOOD, 20)
+
+    run(test)
+
+
 def test_one_request_asks_who_leads_all_topics() -> None:
     async def test() -> None:
         brokers = brokers_with(**{f"t{number}": 1 for number in range(300)})

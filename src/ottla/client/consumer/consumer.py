@@ -376,13 +376,14 @@ class Consumer(Closing):
 
     def position(self, partition: TopicPartition) -> int | None:
         """Return the offset of the next record to be handed out; None until it is known (see `poll`)."""
-        return self._place(partition).position
+        return self._ownership.place(partition).position
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Continue from this offset."""
         checked_offset(partition, offset)
+        place = self._ownership.place(partition)
         self._handing.stop()
-        self._place(partition).move(offset)
+        place.move(offset)
         self._wake()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -394,35 +395,31 @@ class Consumer(Closing):
         self._seek_to(LATEST, partitions)
 
     def _seek_to(self, time: Time, partitions: Sequence[TopicPartition]) -> None:
+        places = self._ownership.all_of(partitions or self.assignment)
         self._handing.stop()
-        for partition in partitions or self.assignment:
-            self._place(partition).move(time)
+        for place in places:
+            place.move(time)
         self._wake()
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out no records of these partitions until `resume`; they stay assigned."""
+        places = self._ownership.all_of(partitions)
         self._handing.stop()
-        for partition in partitions:
-            self._place(partition).paused = True
+        for place in places:
+            place.paused = True
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Hand out records of these partitions again."""
-        for partition in partitions:
-            self._place(partition).paused = False
+        for place in self._ownership.all_of(partitions):
+            place.paused = False
         self._wake()
 
     def paused(self) -> list[TopicPartition]:
-        return [partition for partition in self.assignment if self._place(partition).paused]
+        return [each for each in self.assignment if self._ownership.place(each).paused]
 
     def lag(self, partition: TopicPartition) -> int | None:
         """Return the number of records between the position and the end, as of the last fetch; None before it."""
-        return self._place(partition).lag(read_committed=self.options.read_committed)
-
-    def _place(self, partition: TopicPartition) -> AssignedPartition:
-        place = self._ownership.places.get(partition)
-        if place is None:
-            raise ValueError(f"{partition} is not assigned to this consumer")
-        return place
+        return self._ownership.place(partition).lag(read_committed=self.options.read_committed)
 
     def failures(self) -> dict[TopicPartition, Exception]:
         """Return the errors because of which partitions are not read at the moment: transient errors that are waited

@@ -30,6 +30,17 @@ class Ownership:
         """The owned partitions, in order."""
         return sorted(self.places)
 
+    def place(self, partition: TopicPartition) -> AssignedPartition:
+        """Return an owned partition; raise ValueError if it is not owned."""
+        place = self.places.get(partition)
+        if place is None:
+            raise ValueError(f"{partition} is not assigned to this consumer")
+        return place
+
+    def all_of(self, partitions: Iterable[TopicPartition]) -> list[AssignedPartition]:
+        """Return all of these partitions; raise ValueError if one of them is not owned, before any is changed."""
+        return [self.place(partition) for partition in partitions]
+
     def put_last(self, partition: TopicPartition) -> None:
         """Move the partition to the end of the order in which partitions are served."""
         self.places[partition] = self.places.pop(partition)
