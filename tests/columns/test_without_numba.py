@@ -9,16 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.columns.avro_digest import digests
+from tests.columns.avro.digest import digests
 from tests.support.waiting import COMMAND_S
 
 HERE = Path(__file__).parent
 FILES = [
-    "test_avro_decode.py",
-    "test_avro_encode.py",
-    "test_protobuf_decode.py",
-    "test_protobuf_library.py",
-    "test_json.py",
+    "avro/test_decode.py",
+    "avro/test_encode.py",
+    "protobuf/test_decode.py",
+    "protobuf/test_library.py",
+    "json/test_json.py",
 ]
 
 
@@ -41,7 +41,7 @@ def test_the_loops_run_as_plain_python() -> None:
 
 @pytest.mark.slow
 def test_compiled_and_plain_loops_make_the_same_of_avro() -> None:
-    script = "import sys; sys.modules['numba'] = None; from tests.columns.avro_digest import main; main()"
+    script = "import sys; sys.modules['numba'] = None; from tests.columns.avro.digest import main; main()"
     command = [sys.executable, "-W", "error", "-c", script]
     ended = subprocess.run(
         command, cwd=HERE.parent.parent, capture_output=True, text=True, check=False, timeout=COMMAND_S

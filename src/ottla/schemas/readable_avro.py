@@ -4,7 +4,7 @@ A schema is compiled, once, to a function per type that finds the end of a value
 
 Rules:
 - Readers can read every payload that is accepted here: Java's Avro, and typed columns, which have the same rules
-  (`columns.avro.run`); tests/columns/test_avro_readers.py compares the three. Bytes that Java would read as another
+  (`columns.avro.run`); tests/columns/avro/test_readers.py compares the three. Bytes that Java would read as another
   value than the written one (a boolean of 2 as false, a number beyond its 32 bits as another) are refused.
 - Logical types are ignored: a timestamp out of any range is a long like any other.
 - Time and depth are bounded by the payload's size: fields without bytes count as steps, and the number of items without

@@ -38,16 +38,17 @@ KINDS = {
         _TESTS / "transacting_seeds.txt", lambda seed, tell: TransactionSimulation(transacting(seed), tell).run()
     ),
     "topics": SimulationKind(
-        _TESTS / "topics_seeds.txt", lambda seed, tell: TopicSimulation(changing(seed), tell).run()
+        _TESTS / "topics" / "topics_seeds.txt", lambda seed, tell: TopicSimulation(changing(seed), tell).run()
     ),
     "cluster-topics": SimulationKind(
-        _TESTS / "cluster_topics_seeds.txt", lambda seed, tell: ClusterSimulation(topical(seed), tell).run()
+        _TESTS / "replicated" / "cluster_topics_seeds.txt",
+        lambda seed, tell: ClusterSimulation(topical(seed), tell).run(),
     ),
     "answers": SimulationKind(
         _TESTS / "answers_seeds.txt", lambda seed, tell: AnsweringSimulation(answering(seed), tell).run()
     ),
     "cluster": SimulationKind(
-        _TESTS / "cluster_seeds.txt", lambda seed, tell: ClusterSimulation(clustered(seed), tell).run()
+        _TESTS / "replicated" / "cluster_seeds.txt", lambda seed, tell: ClusterSimulation(clustered(seed), tell).run()
     ),
     "coordinated": SimulationKind(
         _TESTS / "coordinated_seeds.txt", lambda seed, tell: CoordinatedSimulation(coordinated(seed), tell).run()

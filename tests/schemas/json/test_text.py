@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 import pytest
-from tests.schemas.json.cases import Json
+from tests.schemas.json.diff.cases import Json
 
 from ottla.model import limits
 from ottla.schemas.json import JsonSchema, parse_json

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.columns.json_texts import NUMBERS, OTHERS, STRINGS, source
+from tests.columns.json.texts import NUMBERS, OTHERS, STRINGS, source
 from tests.spark.reading import fresh
 from tests.support.node import OttlaNode
 

@@ -15,7 +15,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from tests.columns.avro_cases import encoded
+from tests.columns.avro.cases import encoded
 from tests.spark.raw_rows import rows
 
 from ottla.client.blocking.blocking import Blocking

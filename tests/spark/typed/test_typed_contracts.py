@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from tests.columns.protobuf_fuzz import case, varint
+from tests.columns.protobuf.fuzz import case, varint
 
 from ottla.client.registry import NOT_FOUND, RegistryError
 from ottla.columns.protobuf.decoder import ProtobufDecoder

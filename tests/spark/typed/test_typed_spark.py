@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.columns.avro_cases import encoded
+from tests.columns.avro.cases import encoded
 from tests.support.node import OttlaNode
 
 from ottla.client.blocking.blocking import Blocking

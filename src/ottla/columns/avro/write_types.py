@@ -1,6 +1,6 @@
 """Which types of columns may be written as which Avro types, and how entries become values.
 
-The table is that of Spark's `to_avro`, and tests compare every cell with it (tests/columns/test_avro_spark.py).
+The table is that of Spark's `to_avro`, and tests compare every cell with it (tests/columns/avro/test_spark.py).
 
 Rules:
 - Integers are written as they are, whatever the logical type is: an integer is assumed to be in its unit already.

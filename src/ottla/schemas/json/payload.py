@@ -7,7 +7,7 @@ Rules:
 - Numbers are exact: 1.0 and 1e0 are the integer 1; 1.0000000000000000000001 is no integer.
 - Values nest at most `JSON_DEPTH_MAX` deep.
 
-`columns.json` reads the same in compiled loops; `tests/columns/test_json_one_meaning.py` compares the two.
+`columns.json` reads the same in compiled loops; `tests/columns/json/test_one_meaning.py` compares the two.
 """
 
 from __future__ import annotations

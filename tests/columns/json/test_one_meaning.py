@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.columns.json_texts import NUMBERS, OTHERS, PROPERTIES, SCHEMA, STRINGS, WHOLE, payloads, source
+from tests.columns.json.texts import NUMBERS, OTHERS, PROPERTIES, SCHEMA, STRINGS, WHOLE, payloads, source
 
 from ottla.columns.json.decoder import JsonDecoder
 from ottla.schemas.json.fit import Unfit, check_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.raft.test_kafka_tools import DUMP, FEATURES, QUORUM, line, tool, until
+from tests.server.quorum.test_kafka_tools import DUMP, FEATURES, QUORUM, line, tool, until
 from tests.support.clusters import OttlaCluster, ottla_node
 from tests.support.java import JavaServer
 from tests.support.ports import free_ports

@@ -3,7 +3,7 @@
 The package spark-protobuf cannot be had for the Scala of our Spark where the tests' packages come from, so a test
 cannot ask it. Its answers were recorded where it could be had, and are kept beside this file:
 
-    python -m tests.columns.protobuf_matrix JAR...      # spark-protobuf and what it needs; writes protobuf_spark.json
+    python -m tests.columns.protobuf.matrix JAR...      # spark-protobuf and what it needs; writes spark.json
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ottla.schemas.protobuf import parse_protobuf
 from ottla.schemas.protobuf.schema import ProtobufSchema
 from ottla.schemas.schema import SchemaSource, SchemaType
 
-RECORDED = Path(__file__).parent / "protobuf_spark.json"
+RECORDED = Path(__file__).parent / "spark.json"
 LOCAL = "from values (1) as one(id)"  # answered on the driver, without a job
 OPTIONS = {"emit.default.values": "true", "upcast.unsigned.ints": "true", "unwrap.primitive.wrapper.types": "true"}
 SCALARS = (

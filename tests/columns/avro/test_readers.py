@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.columns.avro_cases import cases, encoded, record_cases, source
+from tests.columns.avro.cases import cases, encoded, record_cases, source
 from tests.support.spark_avro import SparkAvro
 
 from ottla.columns.avro.decoder import decoder

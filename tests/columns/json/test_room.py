@@ -8,23 +8,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.columns.json_hostile import HOSTILE, is_json
+from tests.columns.json.hostile import HOSTILE, is_json
 from tests.support.waiting import COMMAND_S
 
 from ottla.columns.json.scan import scan
 from ottla.columns.loops import frozen_bytes
 from ottla.model.limits import JSON_DEPTH_MAX
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[3]
 UNTOUCHED = -77
 
 
 @pytest.mark.parametrize("before", ["", "sys.modules['numba'] = None; "], ids=["compiled", "plain"])
 def test_texts_that_promise_less_than_they_need(before: str) -> None:
-    script = f"import sys; {before}from tests.columns.json_hostile import main; main()"
+    script = f"import sys; {before}from tests.columns.json.hostile import main; main()"
     ended = subprocess.run(
         [sys.executable, "-c", script],
-        cwd=HERE.parent.parent,
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,

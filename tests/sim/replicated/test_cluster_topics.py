@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sim.replicated.test_cluster_mutations import harsh
 from tests.sim.sampling import check, check_sample
-from tests.sim.test_cluster_mutations import harsh
-from tests.sim.test_topics import one_topic
+from tests.sim.topics.test_topics import one_topic
 
 from ottla.log.durable import Durable
 from ottla.log.log import Log

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from google.protobuf.message_factory import GetMessageClass
-from tests.columns.protobuf_fuzz import Unreadable, case, columns_shown, read, varint
+from tests.columns.protobuf.fuzz import Unreadable, case, columns_shown, read, varint
 
 from ottla.columns.protobuf.decoder import ProtobufDecoder
 from ottla.schemas.protobuf import parse_protobuf

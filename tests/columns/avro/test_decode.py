@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.columns.avro_cases import cases, encoded, source
+from tests.columns.avro.cases import cases, encoded, source
 
 from ottla.columns.avro.decoder import decoder
 from ottla.columns.codec import UnsupportedSchema

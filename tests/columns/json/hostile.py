@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pyarrow as pa
-from tests.columns.json_texts import SCHEMA, source
+from tests.columns.json.texts import SCHEMA, source
 
 from ottla.columns.json.decoder import JsonDecoder
 from ottla.schemas.json.payload import NotJson, parse

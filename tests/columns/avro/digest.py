@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 import pyarrow as pa
-from tests.columns.avro_matrix import AVRO, COLUMNS
+from tests.columns.avro.matrix import AVRO, COLUMNS
 
 from ottla.columns.avro.decoder import decoder
 from ottla.columns.avro.encoder import encoder

@@ -10,8 +10,8 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.columns.protobuf_cases import Case, files, messages
-from tests.columns.protobuf_fuzz import case, columns_shown
+from tests.columns.protobuf.cases import Case, files, messages
+from tests.columns.protobuf.fuzz import case, columns_shown
 
 from ottla.columns.protobuf.decoder import ProtobufDecoder, decoder
 from ottla.columns.protobuf.derive import derive_protobuf

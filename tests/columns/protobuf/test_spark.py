@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.columns.protobuf_matrix import COLUMNS, NAMES, NAMES2, RECORDED, descriptor, payloads, plain
+from tests.columns.protobuf.matrix import COLUMNS, NAMES, NAMES2, RECORDED, descriptor, payloads, plain
 
 from ottla.columns.codec import UnsupportedSchema
 from ottla.columns.names import sql_name

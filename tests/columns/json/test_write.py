@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pyarrow as pa
 import pytest
-from tests.columns.json_texts import source
+from tests.columns.json.texts import source
 
 from ottla.columns.codec import UnsupportedSchema
 from ottla.columns.json.decoder import decoder

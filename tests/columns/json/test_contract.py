@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.columns.json_texts import NUMBERS, OTHERS, PROPERTIES, SCHEMA, STRINGS, WHOLE, payloads, source
+from tests.columns.json.texts import NUMBERS, OTHERS, PROPERTIES, SCHEMA, STRINGS, WHOLE, payloads, source
 
 from ottla.columns.json.decoder import JsonDecoder
 from ottla.schemas.readable import reader_of

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.schemas.json.cases import ANY_SCHEMA, ARRAYS, COMBINED, LIMITS, MODERN, OBJECTS, VALUES, Case, Json
+from tests.schemas.json.diff.cases import ANY_SCHEMA, ARRAYS, COMBINED, LIMITS, MODERN, OBJECTS, VALUES, Case, Json
 
 from ottla.model import limits
 from ottla.schemas.json import JsonSchema, parse_json

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.columns.protobuf_cases import Case, files, messages, shown
+from tests.columns.protobuf.cases import Case, files, messages, shown
 
 from ottla.columns.codec import UnsupportedSchema
 from ottla.columns.protobuf.decoder import decoder

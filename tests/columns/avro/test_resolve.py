@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.columns.avro_cases import TEXT, encoded, source
+from tests.columns.avro.cases import TEXT, encoded, source
 
 from ottla.columns.avro.decoder import decoder
 
