@@ -1,7 +1,7 @@
-"""Simulations in which what goes wrong are answers, above all: see `answers`. Everything else is as in `coordinated`.
+"""Simulations in which mainly answers go wrong: see `answers`. Everything else is as in `coordinated`.
 
-Somebody deletes records meanwhile, so that readers have to look for where to go on. The claims are those of any run
-with coordinators: nothing is skipped, nothing is committed that was not handed out, everybody comes to an end.
+An operator deletes records meanwhile, so that readers have to look up where to go on. The claims are those of any run
+with coordinators: no record is skipped, no offset is committed whose record was not delivered, all clients finish.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.sim.decoding.company import DecodingCompany
 from ottla.sim.grouping import draw_group
 from ottla.sim.scenario import Scenario, SimFault
 
-DECODING_RATE = 0.5  # of the runs with a schema registry, and consumers that decode with it
+DECODING_RATE = 0.5  # the fraction of runs with a schema registry, and consumers that decode with it
 
 
 def answering(seed: int) -> Scenario:
@@ -37,7 +37,9 @@ def answering(seed: int) -> Scenario:
 
 
 class AnsweringSimulation(CoordinatedSimulation):
-    """As its parent; there is always somebody who needs more than one answer, in half of the runs a registry's too."""
+    """Like its parent, but some client always needs several requests for one operation; half of the runs have a schema
+    registry.
+    """
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class AnsweringSimulation(CoordinatedSimulation):
         *,
         decodes: bool | None = None,
     ) -> None:
-        """`company` and `decodes`: who takes part, and whether anybody decodes; else the seed says."""
+        """`company` and `decodes` say which clients take part, and whether some decode; by default the seed decides."""
         if company is None:
             company = cast(scenario.seed)
             if not company.groups and company.copying is None and company.sharing is None:

@@ -1,9 +1,9 @@
-"""Secondary failures: not the request fails that an operation is about, but one that it needs on its way.
+"""Secondary failures: a request fails that an operation needs on its way, not its main request.
 
 The lookup inside a fetch, the metadata inside a send, the coordinator inside a commit, the verification inside a
-produce, the markers inside the end of a transaction, the state inside a share fetch: each fails in the ways in which
-Kafka's brokers may fail it, costs its connection (carried out or not), or is late. (The registry inside a decode:
-`decoding`.)
+produce, the markers inside the end of a transaction, the state inside a share fetch: each is answered with an error
+that Kafka's brokers may send, loses its connection (carried out or not), or is answered late. (For the registry inside
+a decode see `decoding`.)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ottla.testing.faults import Fault, FaultScript
 
 _LEADER = ("NOT_LEADER_OR_FOLLOWER", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION")
 _COORDINATOR = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS")
-# What one may be told that is passing; all of it is tried again by a client that does its work.
+# Retriable errors by API: a correct client tries again after all of them.
 ALL: dict[str, tuple[str, ...]] = {
     "Metadata": ("LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION"),
     "ListOffsets": (*_LEADER, "OFFSET_NOT_AVAILABLE"),
@@ -40,13 +40,13 @@ ALL: dict[str, tuple[str, ...]] = {
     "ApiVersions": (),
 }
 SECONDARY = ALL
-# What clients ask for most on their way.
+# The requests that clients need most often on their way.
 _OFTEN = ("Metadata", "ListOffsets", "FindCoordinator", "OffsetFetch", "InitProducerId", "AddPartitionsToTxn")
-_DELAYS = ("300ms", "2s", "7s")  # one is longer than a client waits for an answer
+_DELAYS = ("300ms", "2s", "7s")  # the last one is longer than a client waits for an answer
 
 
 def strike(script: FaultScript, rng: random.Random) -> list[Fault]:
-    """Makes some requests of one or two kinds fail, until it is cleared or they have failed often enough."""
+    """Make some requests of one or two APIs fail, until the faults are cleared or have occurred often enough."""
     often = [api for api in _OFTEN if api in SECONDARY]
     kinds = rng.sample([*SECONDARY, *often * 2], rng.randint(1, 2) if len(SECONDARY) > 1 else 1)
     return [_fail(script, api, rng) for api in dict.fromkeys(kinds)]

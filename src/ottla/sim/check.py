@@ -2,11 +2,11 @@
 
 Guarantees (per run, chosen by the scenario):
 - `SAFE`: every crash of the run is one that the durability setting covers (process crash: page cache; power loss:
-  synced before the acknowledgement). Nothing that was acknowledged or read is ever lost.
-- `AT_RISK`: power may be lost without syncing. The end of a log may then be lost, acknowledged or not, and its
-  offsets be given to other records: claims 2, 3 and 7 are not checked; everything else still holds.
+  synced before the acknowledgement). No record that was acknowledged or read is ever lost.
+- `AT_RISK`: power may be lost without syncing. The end of a log may then be lost, acknowledged or not, and its offsets
+  be given to other records: claims 2, 3 and 7 are not checked; everything else still holds.
 
-- `ROTTEN`: bits flip on the disks. Anything may be lost or unreadable, but only claim 1 matters: damage is never
+- `ROTTEN`: bits flip on the disks. Anything may be lost or unreadable; only claim 1 is checked: damaged data is never
   served.
 
 Claims:
@@ -16,8 +16,8 @@ Claims:
 4. dense: a reader sees every offset from where it began, without gaps;
 5. none duplicated: a record of an idempotent producer is in the log once, whatever was retried;
 6. none reordered: the records of one producer lie in a partition in the order in which they were sent;
-7. log start and end offsets never go back, and nothing is erased that nobody asked to erase. (In a cluster the start
-   may go back: followers write it down now and then, as Kafka's do, and one that crashed may be the next leader.)
+7. log start and end offsets never go back, and no record is deleted without a request. (In a cluster the start may go
+   back: followers checkpoint it only periodically, as in Kafka, and one that crashed may become leader.)
 
 Violations are collected, not raised: code under test could catch an exception, and the first one is rarely the only
 one.
@@ -43,7 +43,7 @@ class Guarantee(enum.Enum):
 
 
 class SimBounds(NamedTuple):
-    """Where a partition starts and ends."""
+    """The start and end offsets of a partition."""
 
     start_offset: int
     end_offset: int
@@ -53,7 +53,7 @@ NO_BOUNDS = SimBounds(0, 0)
 
 
 class Payload(NamedTuple):
-    """What a record of the workload says about itself; sequences count per writer, over all partitions."""
+    """The identity of a record of the workload; sequences count per writer, over all partitions."""
 
     writer: int
     partition: int
@@ -61,7 +61,7 @@ class Payload(NamedTuple):
 
 
 class SimWriter(NamedTuple):
-    """What a producer promises: an idempotent one writes nothing twice, one with acknowledgements keeps its order."""
+    """What a producer promises: an idempotent one writes no duplicates, one with acknowledgements keeps its order."""
 
     number: int
     idempotent: bool
@@ -75,7 +75,7 @@ def encode_payload(payload: Payload, filling: bytes) -> bytes:
 
 
 def decode_payload(value: bytes | None) -> Payload | None:
-    """None if this is not an unharmed record of the workload."""
+    """Return the payload; None if this is not an undamaged record of the workload."""
     if value is None or len(value) < _HEAD.size:
         return None
     digest, writer, partition, sequence, size_bytes = _HEAD.unpack_from(value)
@@ -88,17 +88,17 @@ def decode_payload(value: bytes | None) -> Payload | None:
 class _Partition:
     """Everything that is known about one partition."""
 
-    seen: dict[int, Payload] = field(default_factory=dict)  # by offset; read or acknowledged
+    seen: dict[int, Payload] = field(default_factory=dict)  # by offset: records that were read or acknowledged
     acknowledged: dict[Payload, int] = field(default_factory=dict)
     bounds: SimBounds = NO_BOUNDS
-    erased_offset: int = 0  # the highest log start that anyone asked for
+    erased_offset: int = 0  # the highest log start that a client asked for
 
 
 class History:
-    """What clients did and saw, and what was wrong with it."""
+    """What clients did and saw, and the violations found in it."""
 
     def __init__(self, guarantee: Guarantee, *, replicated: bool = False) -> None:
-        """`replicated`: only what was acknowledged by all in-sync replicas is promised."""
+        """`replicated`: only records acknowledged by all in-sync replicas must survive."""
         self.guarantee = guarantee
         self._replicated = replicated
         self.violations: list[str] = []
@@ -110,7 +110,7 @@ class History:
         self._partitions: dict[TopicPartition, _Partition] = {}
 
     def blame(self, what: str) -> None:
-        if len(self.violations) < 100:  # one broken invariant breaks a thousand times
+        if len(self.violations) < 100:  # one broken invariant may be reported a thousand times
             self.violations.append(what)
 
     # -- what producers report
@@ -126,19 +126,19 @@ class History:
             return  # acks=0: nothing is promised
         self.acknowledged += 1
         if self.guarantee is not Guarantee.SAFE or (self._replicated and self.writers[payload.writer].acks != -1):
-            return  # the offset may belong to another record tomorrow
+            return  # the record may be lost, and its offset reused
         known = self._of(partition)
         known.acknowledged[payload] = offset
         self._settle(partition, offset, payload, "acknowledged")
 
     def gave_up(self, payload: Payload) -> None:
-        """The producer reported failure; the record may be in the log or not."""
+        """Note that the producer reported a failure; the record may be in the log or not."""
         self.failed[payload] = None
 
     # -- what consumers report
 
     def read(self, partition: TopicPartition, offset: int, value: bytes | None, expected_offset: int | None) -> None:
-        """One record, and where the reader was to go on (None for the first)."""
+        """Note a record that was read; `expected_offset` is where the reader was to go on (None for the first)."""
         self.reads += 1
         if self.guarantee is Guarantee.ROTTEN:
             expected_offset = None
@@ -153,11 +153,13 @@ class History:
         self._settle(partition, offset, payload, "read")
 
     def known_bounds(self, partition: TopicPartition) -> SimBounds:
-        """The highest log start and end that anyone was told so far; ask for it before asking the broker."""
+        """Return the highest log start and end that any client was told so far; call it before asking the broker."""
         return self._of(partition).bounds
 
     def told_bounds(self, partition: TopicPartition, told: SimBounds, before: SimBounds) -> None:
-        """What ListOffsets said, and what was known before it was asked (answers may overtake each other)."""
+        """Note the answer of ListOffsets; `before` is what was known before the request (answers may overtake each
+        other).
+        """
         if self.guarantee is Guarantee.ROTTEN:
             return
         known = self._of(partition)
@@ -184,11 +186,13 @@ class History:
         known.erased_offset = max(known.erased_offset, before_offset)
 
     def may_be_erased(self, partition: TopicPartition, offset: int) -> bool:
-        """Whether somebody asked for that; the start of a replicated log may come and go up to there."""
+        """Whether a client asked to delete this offset; up to there the start of a replicated log may go back and
+        forth.
+        """
         return self._replicated and offset < self._of(partition).erased_offset
 
     def erased(self, partition: TopicPartition, start_offset: int) -> None:
-        """DeleteRecords succeeded, and the log starts there now."""
+        """Note that DeleteRecords succeeded, and the log starts at `start_offset` now."""
         known = self._of(partition)
         if self.guarantee is Guarantee.SAFE:
             known.bounds = SimBounds(max(known.bounds.start_offset, start_offset), known.bounds.end_offset)
@@ -196,7 +200,7 @@ class History:
     # -- the end
 
     def final_log(self, partition: TopicPartition, start_offset: int, records: list[tuple[int, bytes | None]]) -> None:
-        """The whole partition, read from its start when all is quiet; what is there then must stay."""
+        """Note the whole partition, read from its start when all is quiet; from now on nothing in it may change."""
         if self.guarantee is Guarantee.ROTTEN:
             for offset, value in records:
                 self.read(partition, offset, value, None)
@@ -221,7 +225,7 @@ class History:
         self._check_order(partition, content)
 
     def content(self, partition: TopicPartition) -> dict[int, Payload]:
-        """What is known to be in the log, by offset."""
+        """Return the records that are known to be in the log, by offset."""
         return self._of(partition).seen
 
     def _check_duplicates(self, partition: TopicPartition, content: dict[int, Payload]) -> None:
@@ -232,10 +236,11 @@ class History:
             found.setdefault(payload, offset)
 
     def _check_order(self, partition: TopicPartition, content: dict[int, Payload]) -> None:
-        """What was acknowledged lies in the order in which it was sent; so does all else of an idempotent producer.
+        """Check that acknowledged records, and all records of idempotent producers, lie in the order in which they were
+        sent.
 
-        Except what the producer gave up: that may arrive late. And without idempotence there are copies of what was
-        retried, anywhere; the acknowledged one counts.
+        Records that the producer gave up are exempt: they may arrive late. Without idempotence there may be copies of
+        retried records anywhere; only the acknowledged one counts.
         """
         placed = [(offset, payload) for payload, offset in self._of(partition).acknowledged.items()]
         placed += [(offset, payload) for offset, payload in content.items() if self._is_exactly_once(payload)]

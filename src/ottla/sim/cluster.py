@@ -1,8 +1,8 @@
-"""Hosts that run real nodes: started, killed, restarted, and their clocks and disks.
+"""Simulated machines that run real nodes: starting, killing and restarting them, their clocks and disks.
 
-A `SimMachine` outlives its nodes. Each start makes a new `Host` (so that nothing of the previous incarnation runs on),
-finds the disk as the last crash left it, and runs `ottla.server.node.Node` on it; a supervisor starts it again after
-every end.
+A `SimMachine` outlives its nodes. Each start makes a new `Host` (so that no code of the previous incarnation goes on
+running), finds the disk as the last crash left it, and runs `ottla.server.node.Node` on it; a supervisor starts the
+node again whenever it ends.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from ottla.sim.world.loop import SimLoop
 from ottla.sim.world.net import SimNet
 from ottla.testing.faults import FaultScript
 
-# A node imports a handler in a worker when it is first asked for. What a run does must not depend on those before it.
+# A node imports a handler in a worker at its first request. Load all now, so that a run does not depend on earlier
+# runs.
 load_handlers()
 
 PORT = 9092
 CONTROLLER_PORT = 9093
-EPOCH_MS = 1_700_000_000_000  # what wall clocks show when virtual time is zero
+EPOCH_MS = 1_700_000_000_000  # the wall clock at virtual time zero
 
 
 class SimClock:
-    """Wall clock of a machine: virtual time plus an error of its own."""
+    """The wall clock of a machine: virtual time plus an error."""
 
     def __init__(self, loop: SimLoop) -> None:
         self._loop = loop
@@ -55,8 +56,9 @@ class SimMachine:
         tell: Callable[[str], None],
         executor: Executor | None = None,
     ) -> None:
-        """With an `executor` (whose threads are the loop's, see `SimLoop.run_in_executor`) the node syncs beside its
-        other work, as real ones do."""
+        """With an `executor` (whose threads belong to the loop, see `SimLoop.run_in_executor`) the node syncs in
+        workers, as real nodes do.
+        """
         self.name = name
         self.net = net
         self.loop = net.loop
@@ -64,15 +66,15 @@ class SimMachine:
         self.disks = {path: SimDisk(random.Random(rng.random())) for path in settings["log.dirs"].split(",")}
         self.clock = SimClock(net.loop)
         self.settings = settings
-        self.script = FaultScript()  # which requests fail before they reach the node,
-        self.follows_script = False  # if it does: requests take another way then
-        self.node: Node | None = None  # when it is ready
-        self.incarnation: Node | None = None  # from the moment when it exists, and until the next one does
-        self.failures: list[str] = []  # starts and stops that went wrong on a healthy disk
-        self.damaged = False  # its metadata, so that it may refuse to start
+        self.script = FaultScript()  # which requests fail before they reach the node
+        self.follows_script = False  # whether the node uses `script`: requests take another code path then
+        self.node: Node | None = None  # set while the node is ready
+        self.incarnation: Node | None = None  # set from the creation of a node until that of the next one
+        self.failures: list[str] = []  # failed starts and stops on a healthy disk
+        self.damaged = False  # its metadata was damaged, so it may refuse to start
         self.scars: list[str] = []  # files that were damaged
-        self.replaced = 0  # disks, because it did
-        self.on_crash: Callable[[Crash], None] = lambda _: None  # told before anything is lost
+        self.replaced = 0  # how often its disks were replaced because it refused
+        self.on_crash: Callable[[Crash], None] = lambda _: None  # called before anything is lost
         self._rng = rng
         self._tell = tell
         self._executor = executor
@@ -81,7 +83,7 @@ class SimMachine:
         self._crash: Crash | None = None
         self._stopping = False
         self._retired = False
-        self._refused = False  # to start, because its metadata is damaged
+        self._refused = False  # the node refused to start because its metadata is damaged
         self._ends = 0
         for disk in self.disks.values():
             disk.on_operation = self._note_operation
@@ -96,7 +98,7 @@ class SimMachine:
 
     @property
     def ends(self) -> int:
-        """How many lives of the node are over."""
+        """How many incarnations of the node have ended."""
         return self._ends
 
     async def wait_until_ready(self) -> None:
@@ -108,7 +110,7 @@ class SimMachine:
     # -- life
 
     async def supervise(self) -> None:
-        """Starts the node again and again until the machine is retired."""
+        """Start the node again and again until the machine is retired."""
         self._retired = False
         while not self._retired:
             self._begin()
@@ -124,7 +126,7 @@ class SimMachine:
             self.host = self.net.replace_host(self.host)
 
     def _replace_disks(self) -> None:
-        """Its operator gives a machine that cannot read its metadata empty ones."""
+        """Give a machine that cannot read its metadata empty disks, as its operator would."""
         self._tell(f"{self.name} gets empty disks")
         self.replaced += 1
         self._refused = self.damaged = False
@@ -138,7 +140,7 @@ class SimMachine:
         self.loop.task_of(self.host, self._run())
 
     async def _run(self) -> None:
-        """Belongs to the host: a crash simply never comes back from here."""
+        """Run the node. This task belongs to the host: a crash ends it without any cleanup."""
         ports = Ports(
             disk=self._disk_at,
             net=self.net.view(self.host),
@@ -163,7 +165,7 @@ class SimMachine:
         return self.disks[path]
 
     def crash(self, kind: Crash) -> None:
-        """Ends the present incarnation at this very moment."""
+        """End the present incarnation at this very moment."""
         if not self.host.alive:
             return
         self._tell(f"{self.name} crashes: {kind.value}")
@@ -181,14 +183,14 @@ class SimMachine:
         disk.crash_within(operations, lambda: self.crash(kind))
 
     def restart(self) -> None:
-        """Stops the node as an operator would; it comes back by itself."""
+        """Stop the node as an operator would; the supervisor starts it again."""
         if self.running and not self._stopping:
             self._stopping = True
             self._ends += 1
             self.loop.task_of(self.host, self._stop())
 
     async def repair(self) -> None:
-        """What the operator does when all disks work again: a node that had to do without one is restarted."""
+        """Restart a node that runs without some of its disks, as the operator does when all disks work again."""
         while not self._ready.is_set() and not self._retired:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0.5):
@@ -202,7 +204,7 @@ class SimMachine:
             await self._ready.wait()
 
     async def retire(self) -> None:
-        """A clean stop, and no start after it (until it is supervised again)."""
+        """Stop the node cleanly and do not start it again (until it is supervised again)."""
         await self._ready.wait()
         self._retired = True
         self.restart()
@@ -218,7 +220,7 @@ class SimMachine:
         self._exit()
 
     def _exit(self) -> None:
-        """The process ends by itself, and its kernel cleans up."""
+        """End the process; its kernel closes its connections."""
         self.loop.kill(self.host)
         self.net.close_all(self.host)
         self._ended.set()

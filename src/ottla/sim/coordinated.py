@@ -1,8 +1,8 @@
-"""Simulations with coordinators at work: consumer groups, copiers with transactions and share groups beside the plain
-writers and readers, through all faults.
+"""Simulations with coordinators: consumer groups, transactional copiers and share groups beside the plain writers and
+readers, through all faults.
 
-Only scenarios in which nothing that was promised may be lost: with power faults everything is synced before it is
-acknowledged, the internal topics too, and no bits flip.
+Only scenarios in which acknowledged data must survive: with power faults everything is synced before it is
+acknowledged, including the internal topics, and no bits flip.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ottla.sim.shares.sharing import ShareCompany, SharePlan, draw_sharing
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Who takes part."""
+    """The groups of clients that take part in a run."""
 
     groups: tuple[GroupPlan, ...]
     copying: CopyPlan | None
     sharing: SharePlan | None
 
     def lines(self) -> list[str]:
-        """Who that is, for people."""
+        """Return descriptions of the participants for the story of the run."""
         return [str(plan) for plan in (*self.groups, self.copying, self.sharing) if plan is not None]
 
 
@@ -45,7 +45,7 @@ def cast(seed: int) -> Cast:
 
 
 def coordinated(seed: int) -> Scenario:
-    """A scenario in which nothing that was promised may be lost."""
+    """Return a scenario in which acknowledged data must survive."""
     base = scenario(seed)
     durable = base.durability is not Durability.PAGE_CACHE
     faults: dict[SimFault, float] = {
@@ -60,7 +60,7 @@ def coordinated(seed: int) -> Scenario:
 
 
 class CoordinatedSimulation(Simulation):
-    """A simulation with companies."""
+    """A simulation with companies (see `process`)."""
 
     def __init__(
         self, scenario: Scenario, tell: Callable[[str], None] | None = None, company: Cast | None = None

@@ -1,9 +1,9 @@
-"""Copying under chaos: members of a group that read the topic of the run and write what they read into another topic,
-records and positions in one transaction.
+"""Copying under chaos: members of a group read the topic of the run and write what they read into another topic,
+records and offsets in one transaction.
 
-They crash in the middle, take too long (the coordinator aborts), change their minds, and now and then a twin with the
-same transactional id takes over. In the end everything must have been copied exactly once, by content, and the copies
-must be those of the positions that are committed. What holds for any transaction is the `Ledger`'s business.
+They crash in the middle, take too long (the coordinator aborts), abort themselves, and sometimes a twin with the same
+transactional id takes over. In the end every record must have been copied exactly once, by content, and the copies must
+match the committed offsets. The `Ledger` checks what holds for any transaction.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Batch = Mapping[TopicPartition, list[ConsumedRecord]]
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
     group: GroupPlan
-    partitions: int  # of the target
+    partitions: int  # of the target topic
     twins: int
 
     def __str__(self) -> str:
@@ -57,14 +57,14 @@ def draw_copying(rng: random.Random) -> CopyPlan:
 
 
 def copy_of(name: TransactionName, number: int, record: ConsumedRecord) -> bytes:
-    """A record of a transaction that says what it is a copy of."""
+    """Return a record of a transaction that names the record it is a copy of."""
     payload = decode_payload(record.value)
     what = " ".join(str(each) for each in payload) if payload is not None else "damaged"
     return name.value(number) + f" {record.partition} {record.offset} {what}".encode()
 
 
 class CopyBook:
-    """What was copied, judged by content."""
+    """Checks the copies by their content."""
 
     def __init__(self, source: tuple[TopicPartition, ...]) -> None:
         self._source = {partition.partition: partition for partition in source}
@@ -76,7 +76,7 @@ class CopyBook:
         content: Mapping[TopicPartition, Mapping[int, Payload]],
         starts: Mapping[TopicPartition, int],
     ) -> list[str]:
-        """`content` is what the source holds, by offset, and `starts` where that begins now."""
+        """Return what is wrong. `content` holds the source's records by offset, `starts` are its log starts."""
         wrong: list[str] = []
         copies: dict[TopicPartition, dict[int, Payload | None]] = {each: {} for each in self._source.values()}
         for records in found.values():
@@ -107,7 +107,7 @@ class CopyBook:
 
 
 class Copier:
-    """One process: a consumer of the group and a transactional producer."""
+    """One process with a consumer of the group and a transactional producer."""
 
     def __init__(self, company: CopyCompany, number: int, name: str, *, last: bool = False) -> None:
         self._company = company
@@ -166,7 +166,7 @@ class Copier:
                     await self._write(producer, name, record)
                 await transaction.send_offsets(offsets, member)
                 await self._hesitate()
-                del company.ledger.refused[name]  # from here on nobody knows until it is said
+                del company.ledger.refused[name]  # from here on the outcome is unknown until the producer reports it
         except Changed:
             company.book.withdrawn(attempt)
             for partition in [each for each in got if each in consumer.assignment]:
@@ -200,7 +200,7 @@ class Copier:
 
 
 class CopyCompany:
-    """The copiers, a reader of their copies, and a watcher of their positions."""
+    """The copiers, a reader of their copies, and a watcher of their committed offsets."""
 
     def __init__(self, stage: Stage, plan: CopyPlan) -> None:
         self.stage = stage
@@ -225,7 +225,7 @@ class CopyCompany:
         return name
 
     def watched(self, until: Mapping[TopicPartition, int]) -> bool:
-        """Whether so much is known to be committed."""
+        """Whether these offsets are known to be committed."""
         return all(end == 0 or self.book.floors().get(partition, 0) >= end for partition, end in until.items())
 
     async def prepare(self) -> None:

@@ -1,7 +1,7 @@
-"""The faults of a run: what goes wrong, when, and for how long, all from the seed.
+"""The faults of a run: what goes wrong, when, and for how long, all decided by the seed.
 
-Each fault is a coroutine that breaks something and, where it is not for ever, mends it again. Several can overlap.
-When the chaos is over, `mend_all` makes the world good again, and everything must work from then on.
+Each fault is a coroutine that breaks something and, unless it is permanent, repairs it again. Several can overlap. When
+the chaos is over, `mend_all` repairs everything, and everything must work from then on.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Chaos:
         }
 
     async def run(self) -> None:
-        """Until the chaos of the scenario is over."""
+        """Cause faults until the chaos of the scenario is over."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._scenario.chaos_seconds
         kinds, weights = list(self._scenario.faults), list(self._scenario.faults.values())
@@ -126,7 +126,7 @@ class Chaos:
             machine.loop.resume(host)
 
     async def _pause_client(self, machine: SimMachine) -> None:
-        """Long enough that others take it for dead, now and then; it does not know that when it goes on."""
+        """Pause a client, sometimes so long that others consider it dead; it does not know that when it resumes."""
         host = self._net.hosts[self._rng.choice(self._clients).address]
         self._tell(f"{host.name} stands still")
         machine.loop.pause(host)
@@ -167,11 +167,11 @@ class Chaos:
         self._net.quality = good
 
     async def _answers(self, machine: SimMachine) -> None:
-        """What an operation asks for on its way, not what it is about: see `answers`."""
+        """Make requests fail that operations need on their way: see `answers`."""
         failing = answers.strike(machine.script, self._rng)
         self._tell(f"{machine.name}: " + ", ".join(map(str, failing)))
         try:
-            # Now and then for longer than a client tries.
+            # Sometimes for longer than a client retries.
             await asyncio.sleep(self._rng.choice((0.3, 2.0, 25.0)) * self._rng.uniform(0.5, 1.5))
         finally:
             for fault in failing:
@@ -202,7 +202,7 @@ class Chaos:
         self._mend(machine.disks[path])
 
     async def _bit_rot(self, machine: SimMachine) -> None:
-        """In the files of partitions only: a damaged journal keeps a node from starting, and rightly so."""
+        """Flip a bit in a partition's file; a node with a damaged metadata journal would rightly refuse to start."""
         _, disk = self._disk_of(machine)
         paths = [path for path in disk.paths() if "/" in path and not path.startswith("__")]
         if paths:

@@ -1,15 +1,16 @@
-"""What must be true of a consumer group whatever happens, checked against what its members and a watcher saw.
+"""Claims about a consumer group, checked against what its members and a watcher saw.
 
-Claims, for runs in which nothing that was acknowledged may be lost:
-1. one owner: within a generation (or member epoch) a partition belongs to at most one member, by the members' own view;
-2. no ghosts: commits for a partition are accepted from one member per generation, and from nobody whose generation was
-   over when it asked: another member had committed that partition in a later one before;
-3. committed offsets do not go back by themselves, are not forgotten, and are ones that somebody committed;
-4. nothing is skipped: what lies below a committed offset was handed to a member.
+Claims, for runs in which acknowledged data must survive:
+1. one owner: within a generation (or member epoch) a partition belongs to at most one member, in the members' own view;
+2. no zombies: commits for a partition are accepted from one member per generation, and not from a member whose
+   generation was over when it sent the commit, that is, after another member had committed the partition in a later
+   one;
+3. committed offsets do not go back by themselves, are not forgotten, and were committed by some member;
+4. nothing is skipped: every record below a committed offset was delivered to a member.
 
-A member is its group instance id if it has one (a static member that comes back keeps its generation), else its member
-id. A commit that failed, or took so long that it may have been sent twice, can take effect any time later: going back
-to its value is the network's doing, not the group's.
+A member is identified by its group instance id if it has one (a static member that returns keeps its generation), else
+by its member id. A commit that failed, or took so long that it may have been sent twice, can take effect at any later
+time: going back to its value is due to the network, not a fault of the group.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Attempt:
     generation: int
     offsets: Mapping[TopicPartition, int]
     begun_seconds: float
-    latest: Mapping[TopicPartition, tuple[int, str]]  # the latest generation whose commit was accepted, and whose
+    latest: Mapping[TopicPartition, tuple[int, str]]  # the latest generation with an accepted commit, and its member
 
 
 @dataclass(slots=True)
@@ -36,17 +37,18 @@ class _Committed:
     """What is known of the committed offset of one partition."""
 
     floor: int = -1
-    tried: dict[int, int] = field(default_factory=dict)  # how many commits of an offset were sent
-    late: dict[int, int] = field(default_factory=dict)  # how many commits of it may still arrive, or arrive again
+    tried: dict[int, int] = field(default_factory=dict)  # offset → how many commits of it were sent
+    # offset → how many commits of it may still arrive, or arrive again
+    late: dict[int, int] = field(default_factory=dict)
     latest: tuple[int, str] = (-1, "")
-    owners: dict[int, str] = field(default_factory=dict)  # by generation
+    owners: dict[int, str] = field(default_factory=dict)  # generation → owner
 
 
 class GroupBook:
-    """One group."""
+    """The observations of one group."""
 
     def __init__(self, group: str, blame: Callable[[str], None], patience_seconds: float) -> None:
-        """`patience_seconds`: a commit that is answered within it was sent once."""
+        """A commit that is answered within `patience_seconds` was sent only once."""
         self.group = group
         self.delivered: dict[TopicPartition, dict[int, None]] = {}
         self.commits = 0
@@ -59,7 +61,7 @@ class GroupBook:
     # -- what members report
 
     def assigned(self, member: str, generation: int, partitions: Iterable[TopicPartition]) -> None:
-        """All that the member owns in this generation."""
+        """Note all partitions that the member owns in this generation."""
         self.generations[generation] = None
         for partition in partitions:
             owner = self._owners.setdefault((generation, partition), member)
@@ -81,7 +83,7 @@ class GroupBook:
         return Attempt(member, generation, offsets, now_seconds, latest)
 
     def committed(self, attempt: Attempt, now_seconds: float) -> None:
-        """It was accepted."""
+        """Note that the commit was accepted."""
         self.commits += 1
         sent_once = now_seconds - attempt.begun_seconds < self._patience_seconds
         for partition, offset in attempt.offsets.items():
@@ -104,7 +106,7 @@ class GroupBook:
             known.latest = max(known.latest, (attempt.generation, attempt.member))
 
     def withdrawn(self, attempt: Attempt) -> None:
-        """It was part of a transaction that nobody will ever commit."""
+        """Note that the commit was part of a transaction that will never be committed."""
         for partition, offset in attempt.offsets.items():
             known = self._of(partition)
             known.tried[offset] -= 1
@@ -113,11 +115,11 @@ class GroupBook:
     # -- what the watcher reports
 
     def floors(self) -> dict[TopicPartition, int]:
-        """What is certain now; ask for it before asking the broker."""
+        """Return the offsets that are certainly committed now; call it before asking the broker."""
         return {partition: known.floor for partition, known in self._committed.items()}
 
     def found(self, offsets: Mapping[TopicPartition, int], floors: Mapping[TopicPartition, int]) -> None:
-        """What OffsetFetch said, and what was certain before it was asked."""
+        """Check the answer of OffsetFetch; `floors` is what was certain before the request."""
         for partition, floor in floors.items():
             if floor >= 0 and partition not in offsets:
                 self._wrong(partition, f"offset {floor} was committed and is forgotten")
@@ -130,7 +132,7 @@ class GroupBook:
             known.floor = max(known.floor, offset)
 
     def judge(self, committed: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> None:
-        """All is quiet: below each committed offset everything that is left was handed out."""
+        """Check, when all is quiet, that every remaining record below each committed offset was delivered."""
         for partition, offset in committed.items():
             seen = self.delivered.get(partition, {})
             skipped = [each for each in range(starts[partition], offset) if each not in seen]

@@ -1,6 +1,7 @@
-"""Consumer groups under chaos: members that join, read, commit, leave and crash, and a watcher of what is committed.
+"""Consumer groups under chaos: members that join, read, commit, leave and crash, and a watcher of the committed
+offsets.
 
-At the end one last member, which the others' crashes must not keep out for ever, reads and commits the rest.
+At the end a last member, which crashed members must not block for ever, reads and commits the rest.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """How a group is made up."""
+    """The composition of a group."""
 
     name: str
     protocol: str  # "classic" or "consumer"
     assignors: tuple[str, ...]
     members: int
-    static_members: int  # so many of them
+    static_members: int  # how many of the members are static
     life_seconds: float
     crash_rate: float
 
@@ -68,7 +69,7 @@ def draw_group(rng: random.Random, name: str) -> GroupPlan:
 def consumer_options(
     plan: GroupPlan, number: int | None, rng: random.Random, isolation: str = "read_uncommitted"
 ) -> ConsumerOptions:
-    """`number` None: a member that is not one of the usual ones."""
+    """Return the options of a member; `number` None: the last member."""
     static = number is not None and number < plan.static_members
     return ConsumerOptions(
         group_id=plan.name,
@@ -92,16 +93,16 @@ def identity(member: GroupMetadata) -> str:
 
 
 class CommitBook(Protocol):
-    """Who wants to know what a group has committed."""
+    """An observer of a group's committed offsets."""
 
     @property
     def group(self) -> str: ...
 
     def floors(self) -> dict[TopicPartition, int]:
-        """What is certain now."""
+        """Return the offsets that are certainly committed now."""
 
     def found(self, offsets: Mapping[TopicPartition, int], floors: Mapping[TopicPartition, int]) -> None:
-        """What the coordinator said, and what was certain before it was asked."""
+        """Note the coordinator's answer; `floors` is what was certain before the request."""
 
 
 class GroupWatcher:
@@ -135,7 +136,7 @@ class GroupWatcher:
         return found
 
     async def last_look(self) -> dict[TopicPartition, int]:
-        """When all faults are over."""
+        """Ask once more when all faults are over."""
         found: dict[TopicPartition, int] = {}
 
         async def look() -> None:
@@ -192,17 +193,18 @@ class SimulatedMember:
             if self.until is not None and self._is_done(consumer, self.until):
                 return
             if self._rng.random() < 0.01:
-                await asyncio.sleep(self._rng.choice((1.0, 12.0)))  # slow work: too long for some
+                # slow processing, longer than some max.poll.interval.ms
+                await asyncio.sleep(self._rng.choice((1.0, 12.0)))
 
     def _is_done(self, consumer: Consumer, until: dict[TopicPartition, int]) -> bool:
-        """Whether it has read so far, at least: what nobody waits for (acks=1) may count late."""
+        """Whether it has read at least up to `until`; records with acks=1 may be committed late."""
         return all(
             partition in consumer.assignment and (consumer.position(partition) or 0) >= end
             for partition, end in until.items()
         )
 
     async def commit(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
-        """Commits the positions of what is owned; that the group has gone on is no error here."""
+        """Commit the positions of these partitions; a failure because the group has rebalanced is no error here."""
         loop, member = asyncio.get_running_loop(), consumer.group_metadata()
         positions = {partition: consumer.position(partition) for partition in partitions}
         offsets = {partition: offset for partition, offset in positions.items() if offset is not None}
@@ -225,7 +227,7 @@ class SimulatedMember:
 
 
 class _Listener:
-    """Commits before it lets go, as good programs do, mostly."""
+    """Commits when partitions are revoked, as good programs do."""
 
     def __init__(self, member: SimulatedMember, consumer: Consumer) -> None:
         self._member = member
@@ -238,7 +240,7 @@ class _Listener:
         self._member.assigned(self._consumer)
 
     def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
-        """Nothing can be done about it."""
+        """Do nothing: lost partitions cannot be committed."""
 
 
 class GroupCompany:
@@ -253,7 +255,7 @@ class GroupCompany:
         self._watching: asyncio.Task[None] | None = None
 
     async def prepare(self) -> None:
-        """Nothing: a group comes into being with its first member."""
+        """Do nothing: a group is created with its first member."""
 
     def start(self) -> None:
         for number in range(self._plan.members):
@@ -296,7 +298,7 @@ class GroupCompany:
 
 
 async def partition_bounds(stage: Stage) -> dict[TopicPartition, tuple[int, int]]:
-    """Where the partitions of the run start and end, when all faults are over."""
+    """Return the start and end offsets of the run's partitions, when all faults are over."""
     rng, found = stage.stream("bounds"), dict[TopicPartition, tuple[int, int]]()
 
     async def ask() -> None:

@@ -1,7 +1,8 @@
-"""What transactions wrote, how they ended, and what a reader of committed records may therefore see.
+"""Ledger: what transactions wrote, how they ended, and what a read_committed reader may therefore see.
 
-Claims: a transaction is seen wholly or not at all; one whose commit was acknowledged is seen, one whose abort was (or
-that was never committed) is not; no record is seen twice; what a reader of committed records has seen stays seen.
+Claims: a transaction is visible as a whole or not at all; it is visible if its commit was acknowledged, and not if its
+abort was acknowledged or no commit was sent; no record is visible twice; records that a read_committed reader has seen
+stay visible.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Found = dict[TopicPartition, list[tuple[int, bytes | None]]]  # offsets and valu
 
 @dataclass(frozen=True, slots=True, order=True)
 class TransactionName:
-    """One transaction of one producer; every record of it carries it, with the record's number."""
+    """One transaction of one producer; every record of it carries this name and the record's number."""
 
     producer: int
     number: int
@@ -35,7 +36,7 @@ class TransactionName:
 
 
 def parse(value: bytes | None) -> tuple[TransactionName, int]:
-    """Whose it is; what may follow is the writer's own business."""
+    """Return the transaction and the number of a record; the writer may have appended more."""
     producer, number, record = map(int, (value or b"").split()[:3])
     return TransactionName(producer, number), record
 
@@ -47,7 +48,7 @@ class Ledger:
         self.written: dict[TransactionName, dict[int, TopicPartition]] = {}  # record number -> partition
         self.committed: dict[TransactionName, None] = {}
         self.refused: dict[TransactionName, None] = {}  # the producer never asked for a commit
-        self.seen: Found = {}  # by the following reader
+        self.seen: Found = {}  # by the reader that follows the run
         self.violations: list[str] = []
 
     def begin(self, name: TransactionName) -> None:
@@ -55,7 +56,7 @@ class Ledger:
         self.refused[name] = None
 
     def judge(self, found: Found) -> None:
-        """`found` is all that a reader of committed records finds when everything has come to rest."""
+        """Check `found`: all records that a read_committed reader finds when everything has come to rest."""
         records: dict[TransactionName, dict[int, TopicPartition]] = {}
         for partition, content in found.items():
             for _, value in content:
@@ -77,7 +78,7 @@ class Ledger:
 
 
 class CommittedReader:
-    """Follows all partitions, from the beginning, and reads what is committed."""
+    """A read_committed reader that follows all partitions from the beginning."""
 
     def __init__(self, around: Surroundings, ledger: Ledger, rng: random.Random) -> None:
         self._around = around
@@ -106,7 +107,7 @@ class CommittedReader:
 
 
 async def read_all_committed(around: Surroundings, found: Found, rng: random.Random) -> None:
-    """Everything is decided: the last stable offset is the end."""
+    """Read everything when no transaction is open: the last stable offset is the end of the log."""
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
     for partition in around.partitions:
         while True:

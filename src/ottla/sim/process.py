@@ -1,8 +1,8 @@
-"""Client processes that come, go and crash, each on a host of its own; and the stage on which companies of them play.
+"""Client processes that start, stop and crash, each on its own host; and the stage on which companies of them run.
 
 A company is a part of a run beside the plain writers and readers: a consumer group, copiers, a share group. Its
-supervisors belong to no host, so they survive whatever happens to their processes. What a process must remember over
-its own crash (which names it used, what it was told) lives in the company, outside of the simulated world.
+supervisors belong to no host, so they survive whatever happens to their processes. State that a process must keep over
+its own crash (which names it used, what it was told) lives in the company, outside the simulated world.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Run = Callable[[], Coroutine[Any, Any, None]]
 
 
 class SimProcess:
-    """A place where one client runs at a time; a crash leaves nothing of it."""
+    """A host on which one client runs at a time; a crash leaves nothing of it."""
 
     def __init__(self, net: SimNet, name: str) -> None:
         self.name = name
@@ -32,7 +32,9 @@ class SimProcess:
         return self._net.loop.task_of(self.host, work)
 
     def kill(self, *, power: bool) -> None:
-        """At this very moment; with the power its kernel goes too, and nobody closes its connections."""
+        """Kill the process at this very moment; with `power` its kernel dies, too, and its connections stay open at
+        their peers.
+        """
         self._net.loop.kill(self.host)
         if power:
             self._net.vanish(self.host)
@@ -47,8 +49,8 @@ class Stage:
 
     around: Surroundings
     net: SimNet
-    disturbances: Callable[[], int]  # counts what no lock in the memory of a node outlives
-    clients: list[Host]  # whom the network faults may strike
+    disturbances: Callable[[], int]  # counts events that clear the locks in a node's memory
+    clients: list[Host]  # the hosts that network faults may affect
     stream: Callable[[str], random.Random]
 
     def process(self, name: str) -> SimProcess:
@@ -61,23 +63,25 @@ class Company(Protocol):
     """A part of a run; see the module."""
 
     async def prepare(self) -> None:
-        """Before anything goes wrong."""
+        """Prepare before any fault happens."""
 
     def start(self) -> None:
-        """From here on everything may go wrong."""
+        """Start the processes; faults may happen from now on."""
 
     async def finish(self) -> None:
-        """All faults are over and nobody writes any more: come to rest, and judge."""
+        """Finish when all faults are over and the writers have stopped, and check the claims."""
 
     async def look(self) -> None:
-        """All is quiet; the node may have been restarted since the last look, and nothing may have changed."""
+        """Check again when all is quiet; the node may have been restarted since the last look, and nothing may have
+        changed.
+        """
 
     def facts(self) -> dict[str, int]:
-        """How much happened."""
+        """Return counts of what happened."""
 
 
 class Lives:
-    """Keeps processes alive, more or less: each lives for a while, leaves or crashes, and comes back."""
+    """Supervises processes: each lives for a while, leaves or crashes, and is started again."""
 
     def __init__(self, stage: Stage, life_seconds: float, crash_rate: float) -> None:
         self._stage = stage
@@ -88,12 +92,12 @@ class Lives:
         self.departures = 0
 
     def add(self, name: str, run: Run, crashed: Callable[[], None] = lambda: None) -> None:
-        """`crashed` is told, because the process itself has no time to tell anybody."""
+        """Add a process; `crashed` is called after a crash, because the process itself cannot report it."""
         process, rng = self._stage.process(name), self._stage.stream(f"life of {name}")
         self._supervisors.append(self._stage.net.loop.create_task(self._supervise(process, run, crashed, rng)))
 
     async def end(self) -> None:
-        """Everybody crashes, which is the rudest way to leave."""
+        """End all processes by a crash."""
         for supervisor in self._supervisors:
             supervisor.cancel()
         await asyncio.gather(*self._supervisors, return_exceptions=True)

@@ -1,1 +1,3 @@
-"""A schema registry, who registers with it, and consumers that decode with it: a part of a run (`company`)."""
+"""A schema registry, a producer that registers schemas, and consumers that decode with them: a part of a run
+(`company`).
+"""

@@ -1,10 +1,10 @@
-"""What must be true of schemas and of what is decoded with them, whatever fails on the way.
+"""Claims about schemas and decoded records, whatever fails on the way.
 
 Claims:
-1. an id is one schema: for whoever registered it, for whoever looks it up, at whichever instance, for ever;
-2. none forgotten: an instance that knew an id knows it until it ends (what it reads anew, it reads aside), and in the
-   end every id that a registration was answered with is there;
-3. none skipped: everything below a committed offset was decoded. What could not be is read again.
+1. one schema per id: every registration and every lookup, at every instance, gives the same schema for an id, for ever;
+2. none forgotten: an instance that knew an id knows it until it ends (while it reads its topic again, it still serves
+   the old state), and in the end every id that a registration returned is there;
+3. none skipped: every record below a committed offset was decoded. A record that could not be decoded is read again.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ GROUP = "decoders"
 
 
 class DecodingBook:
-    """See the module. A life is one process of an instance."""
+    """The observations of a run; see the module. A life is one process of an instance."""
 
     group = GROUP
 
     def __init__(self, blame: Callable[[str], None]) -> None:
         self._blame = blame
-        self.fields: dict[int, str] = {}  # id → the field that its schema has, which no other has
-        self.answered: dict[int, None] = {}  # the ids that registrations were answered with
-        self._known: dict[str, set[int]] = {}  # by the lives of instances
+        self.fields: dict[int, str] = {}  # id → the field of its schema, which is unique to it
+        self.answered: dict[int, None] = {}  # the ids that registrations returned
+        self._known: dict[str, set[int]] = {}  # instance life → the ids it knew
         self._decoded: dict[TopicPartition, set[int]] = {}
-        self.written: dict[tuple[TopicPartition, int], None] = {}  # acknowledged
+        self.written: dict[tuple[TopicPartition, int], None] = {}  # acknowledged records
         self.lookups = 0
         self.decoded = 0
 
@@ -38,7 +38,7 @@ class DecodingBook:
         self._is(schema_id, field, "was registered")
 
     def looked_up(self, life: str, schema_id: int, field: str | None) -> None:
-        """`field` None: it says that there is no such id. It may not have heard of it yet."""
+        """Note a lookup; `field` None: the instance knows no such id. It may not have read it yet."""
         self.lookups += 1
         known = self._known.setdefault(life, set())
         if field is not None:
@@ -63,11 +63,11 @@ class DecodingBook:
             )
 
     def floors(self) -> dict[TopicPartition, int]:
-        """Nothing is certain: nobody asks for commits."""
+        """Return no floors: these consumers commit automatically, so no commit is certain."""
         return {}
 
     def found(self, offsets: Mapping[TopicPartition, int], floors: Mapping[TopicPartition, int]) -> None:
-        """What is committed."""
+        """Check the committed offsets."""
         for partition, committed in offsets.items():
             decoded = self._decoded.get(partition, set())
             skipped = [offset for offset in range(committed) if offset not in decoded]

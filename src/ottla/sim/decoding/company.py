@@ -1,7 +1,7 @@
-"""Who takes part: instances of a registry, a writer that registers what it writes with, and consumers that decode.
+"""The participants: instances of a registry, a writer that registers its schemas, and consumers that decode.
 
 The lookup inside a decode fails or is late (`desk.Trouble`): then the record is not handled, the loop over the consumer
-ends with the exception, as a program's would, and whoever comes next reads it again. Commits are automatic.
+ends with the exception, as in a real program, and the next consumer reads the record again. Commits are automatic.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ottla.sim.grouping import GroupWatcher
 from ottla.sim.process import Lives, Stage
 
 TOPIC = "framed"
-END_SECONDS_MAX = 200.0  # so long after the last fault everybody must have come to an end
+END_SECONDS_MAX = 200.0  # all participants must have finished so long after the last fault
 PARTITIONS = 2
 _FRAME = b"\0"
 _FAILED = (ClientError, ApiError, RegistryError, RegistryUnreachable)
 
 
 class FramingWriter:
-    """Registers a schema, writes some records with its id, and goes on with the next."""
+    """Registers a schema, writes some records with its id, and repeats this with the next schema."""
 
     def __init__(self, stage: Stage, desk: Desk, book: DecodingBook, schemas: int) -> None:
         self._around = stage.around
@@ -112,7 +112,7 @@ class DecodingClient:
 
 
 class Asker:
-    """Somebody who keeps nothing, and asks again and again."""
+    """A client without a cache that looks up ids again and again."""
 
     def __init__(self, stage: Stage, desk: Desk, book: DecodingBook) -> None:
         self._desk = desk
@@ -130,7 +130,7 @@ class Asker:
 
 
 class DecodingCompany:
-    """See the module."""
+    """All participants; see the module."""
 
     def __init__(self, stage: Stage, slow_down: Callable[[str], None]) -> None:
         rng = stage.stream("decoding")
@@ -172,7 +172,7 @@ class DecodingCompany:
         ]
 
     async def finish(self) -> None:
-        """One instance and one decoder are left, which have to come to an end with everything."""
+        """Go on with one instance and one decoder, which must finish everything."""
         await self._decoders.end()
         await self._registries.end()
         self._tasks[0].cancel()

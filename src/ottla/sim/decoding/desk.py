@@ -1,7 +1,7 @@
-"""The desk of the registry: where its instances are, who of them answers, and what goes wrong with an answer.
+"""The desk of the registry: its instances, which of them answer, and what goes wrong with an answer.
 
-What HTTP does is left out. A registration is handed to an instance as its routes would; a lookup is the real client's
-(`client.registry`), run by a worker, which asks one instance after the other and tries again.
+HTTP is left out. A registration is passed to an instance as the routes would; a lookup uses the real client
+(`client.registry`) in a worker, which asks one instance after the other and retries.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _ELECTION = ElectionOptions("registry", session_timeout_ms=6_000, rebalance_time
 
 
 class Stumbled(StorageError):
-    """A record could not be taken in, by chance: a story may show the traceback."""
+    """A random failure to apply a record; the story of a run may show its traceback."""
 
 
 class NoAnswer(OSError):
-    """In time, or at all."""
+    """There was no answer in time, or none at all."""
 
 
 def schema_text(field: str) -> str:
-    """A schema that can be told from all others by its field."""
+    """Return a schema that differs from all others in its field."""
     return json.dumps({"type": "record", "name": "R", "fields": [{"name": field, "type": "string"}]})
 
 
@@ -54,7 +54,7 @@ def field_of(text: str) -> str:
 
 
 class _Store(TopicStore):
-    """One that stumbles over the next record if it is told to, and has to read its topic anew."""
+    """A store that fails at the next record if told to, and then has to read its topic again."""
 
     stumbles = False
 
@@ -75,7 +75,7 @@ class _Life:
 
 
 class Desk:
-    """See the module. `trouble`, if there is any, is asked before each lookup and may raise or answer."""
+    """All instances; see the module. `trouble` is called before each lookup and may raise or return an answer."""
 
     def __init__(self, stage: Stage, book: DecodingBook, instances: int) -> None:
         self._stage = stage
@@ -88,7 +88,7 @@ class Desk:
     # -- instances
 
     async def run(self, number: int) -> None:
-        """One life of an instance; ends by cancellation, or never."""
+        """Run one life of an instance; it ends only by cancellation."""
         identity = self.identities[number]
         rng = self._stage.stream(f"registry {number} {self._born}")
         cluster = Cluster(self._stage.around.options(client_id_of(identity), rng))
@@ -113,18 +113,18 @@ class Desk:
         self._lives.pop(number, None)
 
     def stumble(self, number: int) -> None:
-        """Over the next record."""
+        """Make the instance fail at the next record."""
         if number in self._lives:
             self._lives[number].store.stumbles = True
 
     async def ready(self, number: int) -> None:
-        """Until an instance that was started has read everything once."""
+        """Wait until an instance has read its whole topic once."""
         await self._lives[number].store.loaded()
 
     # -- clients
 
     async def register(self, number: int, field: str) -> int:
-        """The id. Raises NoAnswer, NotLeader, Unavailable."""
+        """Register a schema; return its id. Raises NoAnswer, NotLeader, Unavailable."""
         life = self._lives.get(number)
         if life is None or not life.host.alive:
             raise NoAnswer("nobody listens")
@@ -142,7 +142,7 @@ class Desk:
         return schema_id
 
     def look_up(self, url: str, schema_id: int) -> tuple[int, str]:
-        """The status and the text of an answer."""
+        """Return the status and the text of an answer."""
         identity = urlsplit(url).hostname
         number = next(number for number, each in enumerate(self.identities) if each.host == identity)
         life = self._lives.get(number)
@@ -166,7 +166,7 @@ class Desk:
 
 
 class _Client(SchemaRegistry):
-    """The real one, over the desk. What would take time is a worker's business, which takes as long as it likes."""
+    """The real client, over the desk. It runs in a worker, which may block."""
 
     def __init__(self, desk: Desk, options: RegistryOptions) -> None:
         super().__init__(options)
@@ -177,7 +177,7 @@ class _Client(SchemaRegistry):
         return status, "", text.encode()
 
     def _pause(self, seconds: float) -> None:
-        """The clock stands still within a step."""
+        """Do nothing: virtual time does not advance within a step."""
 
 
 def _refusal(code: int, message: str) -> str:
@@ -185,10 +185,10 @@ def _refusal(code: int, message: str) -> str:
 
 
 class Trouble:
-    """Lookups that fail or get no answer in time, some at a time; instances that read their topic anew, and slowly."""
+    """Makes some lookups fail or time out, and makes instances read their topic again, slowly."""
 
     def __init__(self, desk: Desk, slow_down: Callable[[str], None], rng: random.Random) -> None:
-        """`slow_down`: the next fetches of a client take a while."""
+        """`slow_down` delays the next fetches of a client."""
         self._desk = desk
         self._slow_down = slow_down
         self._rng = rng

@@ -1,1 +1,1 @@
-"""Simulations of clusters: several real nodes, faults between them, and what must be true of them at every step."""
+"""Simulations of clusters: several real nodes, faults between them, and the invariants of every step."""

@@ -1,4 +1,4 @@
-"""The faults of a cluster: those of a single node, on any of them, and those between them."""
+"""The faults of a cluster: those of a single node, on any node, and those between nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ottla.sim.world.net import SimNet
 
 
 class ClusterChaos(Chaos):
-    """As `Chaos`, with a `Power` that says who may lose it."""
+    """`Chaos` for a cluster, with a `Power` that decides which nodes may lose power."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ClusterChaos(Chaos):
                 await asyncio.sleep(self._rng.uniform(0, 0.2))
 
     async def _metadata_rot(self, machine: SimMachine) -> None:
-        """While the node is down: what it finds when it starts. To its partitions it is a disk that may get lost."""
+        """Damage the metadata of a stopped node. For its partitions this counts as a disk that may be lost."""
         if not machine.running or not self._power.may_crash(machine, Crash.POWER):
             return
         if self._rng.random() < 0.7:
@@ -88,7 +88,9 @@ class ClusterChaos(Chaos):
             self._tell(f"{machine.name}: a bit flips in {rot.strike(machine, self._rng)}")
 
     async def _late_sync(self, machine: SimMachine) -> None:
-        """Of a leader, if there is one: its syncs end when others lead, and it was cut, and took other records."""
+        """Delay the syncs of a leader (if there is one) until others lead and it was truncated and fetched other
+        records.
+        """
         leaders = [each for each in self._machines if each.running and _leads(each)]
         machine = self._rng.choice(leaders) if leaders else machine
         host = machine.host
@@ -103,13 +105,14 @@ class ClusterChaos(Chaos):
             if machine.host is host:
                 await self._crash(machine, Crash.POWER)
         finally:
-            timer.cancel()  # the faults may be over before it was due
-            machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS  # of the next one, if it died
+            timer.cancel()  # the chaos may end before it was due
+            # that of the next incarnation, if this one died
+            machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
 
     # -- network
 
     async def _isolate(self, machine: SimMachine) -> None:
-        """From all other nodes, and from the clients now and then; they may hear it, or it them, still."""
+        """Isolate a node from all others, and sometimes from the clients; the cut may be in one direction only."""
         others: list[Host] = [each.host for each in self._machines if each is not machine]
         if self._rng.random() < 0.5:
             others += self._clients
@@ -120,7 +123,7 @@ class ClusterChaos(Chaos):
         )
 
     async def _split(self, machine: SimMachine) -> None:
-        """Into two parts of any size; clients are in one of them, or see both."""
+        """Split the nodes into two parts of any size; each client is in one part, or reaches both."""
         one = self._rng.sample(self._machines, self._rng.randint(1, len(self._machines) - 1))
         links = [(a.host, b.host) for a in one for b in self._machines if b not in one]
         for client in self._clients:
@@ -133,7 +136,7 @@ class ClusterChaos(Chaos):
         await self._cut_for_a_while([(machine.host, other.host)], both_ways=False)
 
     async def _cut(self, machine: SimMachine) -> None:
-        """Between some clients and a node; the nodes see each other."""
+        """Cut connections between some clients and a node; the nodes still reach each other."""
         links = [(client, machine.host) for client in self._clients if self._rng.random() < 0.6]
         if self._rng.random() < 0.5:
             links = [(host, client) for client, host in links]

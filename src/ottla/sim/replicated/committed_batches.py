@@ -1,4 +1,4 @@
-"""The committed batches of one replicated log, and how batches are read out of a node's log without its help."""
+"""The committed batches of one replicated log, and reading batches of a node's log without the node's code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ottla.sim.world.disk import SimFile
 
 
 class CommittedBatch(NamedTuple):
-    """One batch as it lies in a log; `mark` covers its header, and with it the checksum of its records."""
+    """One batch of a log; `mark` covers its header, and thereby the checksum of its records."""
 
     base_offset: int
     next_offset: int
@@ -24,15 +24,15 @@ class CommittedBatch(NamedTuple):
 
 
 class Line:
-    """Committed batches by where they begin, as the first node had them that knew them to be committed."""
+    """Committed batches by base offset, as seen on the first node that knew them to be committed."""
 
     def __init__(self) -> None:
         self.batches: dict[int, CommittedBatch] = {}
         self.end_offset = 0
-        self.start_offset = 0  # what lies below was deleted by a leader, and is nobody's business any more
+        self.start_offset = 0  # records below were deleted by a leader and are not checked any more
 
     def compare(self, batch: CommittedBatch) -> str | None:
-        """What is wrong with a batch that should be one of them; None if nothing is."""
+        """Return what is wrong with a batch that should be committed; None if nothing is."""
         if batch.next_offset <= self.start_offset:
             return None
         known = self.batches.get(batch.base_offset)
@@ -51,7 +51,7 @@ class Line:
 
 
 class Tape:
-    """Reads the batches of one log in order, each once, as long as what was read is not cut off."""
+    """Reads the batches of one log in order, each once, until the log is truncated below what was read."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -60,7 +60,7 @@ class Tape:
         self._position = 0
 
     def read(self, end_offset: int) -> Iterator[CommittedBatch]:
-        """The batches from where the last read ended, all of whose records lie below `end_offset`."""
+        """Yield the batches from where the last read ended, as far as they lie below `end_offset`."""
         log = self._log
         if self.offset < log.log_start_offset:
             self.offset, self._segment = log.log_start_offset, None
@@ -80,20 +80,20 @@ class Tape:
                 return
             self._position += header.size_bytes
             if header.next_offset <= self.offset:
-                continue  # on the way to where the log starts
+                continue  # a batch before the log start
             self.offset = header.next_offset
             yield CommittedBatch(
                 header.base_offset, header.next_offset, header.leader_epoch, zlib.crc32(head), header.size_bytes
             )
 
     def is_durable(self, batch: CommittedBatch) -> bool:
-        """Whether the batch that was read last is on disk as it is."""
+        """Whether the batch that was read last is synced as it is."""
         file = cast(SimFile, cast(Segment, self._segment).file)
         start = self._position - batch.size_bytes
         return file.peek(start, batch.size_bytes) == file.peek_durable(start, batch.size_bytes)
 
     def cut(self, offset: int) -> None:
-        """What was read from here on is gone."""
+        """Note that the log was truncated at `offset`."""
         self.offset, self._segment = min(self.offset, offset), None
 
     def _find(self) -> None:

@@ -1,8 +1,8 @@
-"""Who belongs to the cluster, and how operators change that while it runs: voters of the quorum that come and go, the
-leader among them; fixed voters that become ones that can change; brokers that join, or leave for good.
+"""The members of the cluster, and how operators change them while it runs: voters of the quorum are added and removed,
+including the leader; fixed voters are upgraded to dynamic ones; brokers join, or leave for good.
 
-A change may fail, be refused or take effect although nobody heard of it. When all faults are over, the next one must
-succeed.
+A change may fail, be refused, or take effect although its answer was lost. When all faults are over, the next change
+must succeed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Change = Callable[[Admin], Awaitable[None]]
 
 
 class Members:
-    """The cluster as its operators have it in their heads."""
+    """The cluster as its operators know it."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Members:
         self._upgrades = scenario.voting is Voting.UPGRADED
 
     def join(self) -> None:
-        """One that was not there before."""
+        """Start a node that was not part of the cluster before."""
         spare = self.spares.pop()
         self._tell(f"operator: node {spare} joins as {self._roles[spare]}")
         self._start(spare)
@@ -66,7 +66,7 @@ class Members:
     # -- voters
 
     async def upgrade(self, admin: Admin) -> None:
-        """From fixed voters to these."""
+        """Upgrade from fixed voters to dynamic ones."""
         await admin.nodes.update_features({"kraft.version": 1})
         self._upgrades = False
 
@@ -95,13 +95,13 @@ class Members:
             await admin.voters.remove(chosen.node_id, chosen.directory_id)
 
     def _waiting(self, quorum: Quorum) -> list[QuorumReplica]:
-        """Controllers that follow and could vote."""
+        """Return the controllers that are observers and could become voters."""
         voting = {voter.node_id for voter in quorum.voters}
         controllers = [each for each in quorum.observers if self._roles.get(each.node_id, BROKER) != BROKER]
         return [each for each in controllers if each.node_id not in voting]
 
     async def settle(self, admin: Admin) -> bool:
-        """All faults are over: whoever waits to vote must be able to. False if there is more to do."""
+        """After all faults, let waiting controllers become voters. False if there is more to do."""
         if self._upgrades:
             await self.upgrade(admin)
         elif self.add_voter in self.changes and self._waiting(await admin.nodes.quorum()):
@@ -113,12 +113,12 @@ class Members:
     # -- brokers
 
     async def remove_broker(self, admin: Admin) -> None:
-        """One that is no controller leaves for good: nothing is left on it when it is stopped and forgotten."""
+        """Remove a broker that is no controller for good: move its replicas away, stop it and unregister it."""
         leaving = [broker for broker in self.brokers if self._roles[broker] == BROKER]
         if len(self.brokers) <= REPLICAS or not leaving:
             return
         broker = self._rng.choice(leaving)
-        self.brokers.remove(broker)  # so that nothing is moved there
+        self.brokers.remove(broker)  # so that no replica is moved there
         try:
             await self._drain(admin, broker)
         finally:
@@ -130,7 +130,7 @@ class Members:
         await self._stop(broker)
         if self._held(broker):
             self._tell(f"operator: broker {broker} got something to keep, and comes back")
-            await asyncio.sleep(3)  # its machine is at rest then
+            await asyncio.sleep(3)  # by then its machine is at rest
             self._start(broker)
             self.brokers.append(broker)
             return
@@ -151,7 +151,9 @@ class Members:
                 return
 
     def _held(self, broker: int) -> dict[TopicPartition, tuple[int, ...]]:
-        """What lies on a broker, as far as anybody knows, and who holds it or shall."""
+        """Return the replicas on a broker by the newest known state, each with the partition's present and future
+        replicas.
+        """
         state = self._state()
         return {
             TopicPartition(topic.name, number): tuple(
@@ -163,7 +165,7 @@ class Members:
         }
 
     def remembered(self) -> list[int]:
-        """The brokers that are still known although they were forgotten, and do not run."""
+        """Return the brokers that were unregistered but are still registered."""
         state = self._state()
         return [broker for broker in self._forgotten if state is not None and broker in state.brokers]
 

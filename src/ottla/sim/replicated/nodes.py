@@ -1,4 +1,4 @@
-"""The machines of a simulated cluster: what each is told, and how the first voters of a quorum are formatted."""
+"""The machines of a simulated cluster: their settings, and formatting the first voters of a quorum."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REPLICATED = {
 def build(
     scenario: ClusterScenario, net: SimNet, stream: Callable[[str], random.Random], tell: Callable[[str], None]
 ) -> list[SimMachine]:
-    """All of them, those included that join later; node n is the n-th."""
+    """Return all machines, including those that join later; node n is the n-th."""
     roles = [*scenario.shape, *scenario.spares]
     machines = []
     for number in range(1, len(roles) + 1):
@@ -71,7 +71,7 @@ def _settings(scenario: ClusterScenario, number: int, role: str, address: str) -
 
 
 def _format(machines: Sequence[SimMachine], voters: Sequence[int], rng: random.Random) -> None:
-    """As `ottla format --initial-controllers` does; everybody else asks them which cluster it joins."""
+    """Format as `ottla format --initial-controllers` does; all other nodes learn the cluster id from these."""
     cluster_id = uuid_text(random_uuid(rng))
     first = VoterSet(
         Voter(number, random_uuid(rng), (QuorumEndpoint(LISTENER, machines[number - 1].host.address, CONTROLLER_PORT),))

@@ -1,8 +1,8 @@
-"""Operators at work while things go wrong: they move replicas, elect preferred leaders, make and delete topics, and
-change who belongs to the cluster (`members.py`).
+"""Operators at work during the faults: they reassign partitions, elect preferred leaders, create and delete topics, and
+change the members of the cluster (`members.py`).
 
-What they ask for may fail, be refused or be half done when the faults are over: then the moves that are under way must
-come to an end by themselves.
+Their requests may fail, be refused or be half done when the faults are over: reassignments that are still in progress
+must then complete by themselves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAUSE_SECONDS = 0.7
 
 
 class Operators:
-    """A company of one."""
+    """The company of the one operator."""
 
     def __init__(self, stage: Stage, operations: int, changes: int, members: Members) -> None:
         self._stage = stage
@@ -36,7 +36,7 @@ class Operators:
         self._made = 0
 
     async def prepare(self) -> None:
-        """Nothing."""
+        """Nothing to prepare."""
 
     def start(self) -> None:
         self._task = self._process.start(self._work())
@@ -66,7 +66,7 @@ class Operators:
             self._stage.around.tell(f"operator: {name} failed: {error}")
 
     async def _move(self, admin: Admin) -> None:
-        """Some partitions of the run to other replicas, in another order."""
+        """Reassign some partitions of the run to other replicas, in another order."""
         chosen = [partition for partition in self._stage.around.partitions if self._rng.random() < 0.7]
         moves = {each: self._rng.sample(self._members.brokers, REPLICAS) for each in chosen}
         (await admin.replicas.reassign_each(moves)).answered()
@@ -88,7 +88,7 @@ class Operators:
             await admin.topics.delete(f"made-{self._made}")
 
     async def finish(self) -> None:
-        """Every move must come to an end now, and whoever waits to vote must be able to."""
+        """Wait until every reassignment has completed, and every waiting controller has become a voter."""
         assert self._task is not None
         await self._task
         await self._process.start(self._until(self._no_moves, "reassignments do not come to an end"))
@@ -113,7 +113,7 @@ class Operators:
             await asyncio.sleep(0.5)
 
     async def look(self) -> None:
-        """Who was forgotten is, for good."""
+        """Check that brokers which were unregistered stay so."""
         for broker in self._members.remembered():
             self._stage.around.history.blame(f"broker {broker} was forgotten, and is still known")
 

@@ -1,9 +1,9 @@
-"""Who may crash now, and how, so that what was acknowledged must survive; see `scenario.py` for the rules.
+"""Power: which machines may crash now, and how, if acknowledged records must survive; see `scenario.py` for the rules.
 
-A machine that lost power with a dirty page cache is weak until it is in sync again wherever it holds a replica: its own
-copies may lack records that count. Others may be restarted meanwhile, but not crash: a controller cannot know that
-their copies are whole (KIP-966), and might trust the weak one more. One that is to crash inside a coming disk operation
-counts as crashed from the moment of the decision.
+A machine that lost power with a dirty page cache is weak until it is in sync again for all its replicas: its copies may
+lack committed records. Meanwhile others may be restarted, but not crash: a controller cannot know that their copies are
+complete (KIP-966), and might prefer the weak one. A machine that is to crash inside a coming disk operation counts as
+crashed from the decision on.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from ottla.sim.world.disk import Crash
 
 
 class Power:
-    """`machines` are those that hold replicas; `in_sync` says whether one is in all ISRs that it should be in."""
+    """`machines` are those with replicas; `in_sync` says whether a machine is in all ISRs that it should be in."""
 
     def __init__(self, machines: Sequence[SimMachine], in_sync: Callable[[SimMachine], bool], *, limited: bool) -> None:
         self._machines = machines
         self._in_sync = in_sync
         self._limited = limited
-        self._weak: dict[SimMachine, int] = {}  # and how often it had ended when it became so
-        self._armed: dict[SimMachine, None] = {}  # will crash in a coming operation
-        self._again: dict[SimMachine, None] = {}  # were weak already when they were to lose power once more
+        self._weak: dict[SimMachine, int] = {}  # machine → its `ends` when it became weak
+        self._armed: dict[SimMachine, None] = {}  # machines that will crash in a coming operation
+        self._again: dict[SimMachine, None] = {}  # machines that were weak already when they were to lose power again
 
     def may_crash(self, machine: SimMachine, kind: Crash) -> bool:
-        """Whether it may; if so, it is taken to have done it."""
+        """Whether the machine may crash; if so, it counts as crashed."""
         if self._limited and machine in self._machines:
             for each in [each for each, ends in self._weak.items() if each.ends > ends and self._in_sync(each)]:
                 del self._weak[each]
@@ -49,10 +49,10 @@ class Power:
         self._armed[machine] = None
 
     def disarm(self, machine: SimMachine) -> None:
-        """What was to happen has happened, or never will."""
+        """The armed crash has happened, or never will."""
         self._armed.pop(machine, None)
         if self._weak.get(machine) == machine.ends:
             if machine in self._again:
-                self._weak[machine] -= 1  # of the time before
+                self._weak[machine] -= 1  # as it was before the crash that did not happen
             else:
                 del self._weak[machine]

@@ -1,11 +1,11 @@
-"""Bits that flip in what a node keeps of the metadata: its log, snapshots of it, what it remembers of elections.
+"""Bit rot in a node's metadata: its log, its snapshots, and its election state.
 
-What is promised: damage is noticed when the node starts. It cuts the end of the log off and fetches it again, does
-with an older snapshot, or refuses to start with a JournalError; then it gets empty disks. It is never silently wrong.
+Promised: damage is detected when the node starts. It truncates the log and fetches the end again, uses an older
+snapshot, or refuses to start with a JournalError; then it gets empty disks. It never goes on with wrong metadata.
 
-What is not: a voter that loses the end of its log lacks what it had said it has. Nothing is lost by that as long as
-all other voters have it, so this strikes only then; and only if all of those vote: with two in doubt (ADR 0022) there
-would be no majority, and no leader ever. And the leader epoch of a batch is covered by no checksum, as with
+Not promised: a voter that loses the end of its log lacks records that it had acknowledged. Nothing is lost by that as
+long as all other voters have them, so this fault strikes only then; and only if all others may vote: with two voters in
+doubt (ADR 0022) there would never be a majority. And the leader epoch of a batch is covered by no checksum, as in
 Kafka.
 """
 
@@ -21,18 +21,18 @@ from ottla.records.batch import HEADER_BYTES, read_header
 from ottla.server.quorum.quorum import Quorum
 from ottla.sim.cluster import SimMachine
 
-_EPOCH_BYTES = range(12, 16)  # of a batch
+_EPOCH_BYTES = range(12, 16)  # the position of the leader epoch in a batch
 _VOTERS_MIN = 3  # so that the others can go on without one
 
 
 def quorum_of(machine: SimMachine) -> Quorum | None:
-    """The replica of the metadata on a machine, as it is or last was."""
+    """Return the machine's replica of the metadata, as it is or last was."""
     member = getattr(machine.incarnation, "member", None)
     return member.quorum if member is not None else None
 
 
 def may_strike(machine: SimMachine, machines: Sequence[SimMachine]) -> bool:
-    """Whether everybody else has what this one has, so that it may lose it."""
+    """Whether all other voters have what this machine has, so that it may lose it."""
     own = quorum_of(machine)
     others = [(each, quorum_of(each)) for each in machines if each is not machine]
     leader = next((quorum for each, quorum in others if quorum is not None and each.running and quorum.is_leader), None)
@@ -55,7 +55,7 @@ def may_strike(machine: SimMachine, machines: Sequence[SimMachine]) -> bool:
 
 
 def strike(machine: SimMachine, rng: random.Random) -> str:
-    """Flips a bit; returns where."""
+    """Flip a bit; return where."""
     disk = next(iter(machine.disks.values()))
     paths = [path for path in disk.paths() if path.startswith(f"{DIRECTORY}/")]
     kinds = [
@@ -74,7 +74,7 @@ def strike(machine: SimMachine, rng: random.Random) -> str:
 
 
 def _epochs(content: bytes) -> set[int]:
-    """The bytes of all leader epochs in a file of batches."""
+    """Return the positions of all leader epochs in a file of batches."""
     found: set[int] = set()
     position = 0
     while len(content) - position >= HEADER_BYTES:

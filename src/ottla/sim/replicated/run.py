@@ -33,7 +33,7 @@ QUIET_SECONDS_MAX = 60.0  # how long a mended cluster may take until every repli
 
 
 class ClusterSimulation(Simulation):
-    """All that one scenario of a cluster needs."""
+    """The simulation of one cluster scenario."""
 
     scenario: ClusterScenario
     step_limit = 400_000
@@ -105,15 +105,15 @@ class ClusterSimulation(Simulation):
         self._supervisors.append(self.loop.create_task(machine.supervise()))
 
     async def _stop_machine(self, node_id: int) -> None:
-        """For good, or until it is started again."""
+        """Stop a machine for good, or until it is started again."""
         machine = self.machines[node_id - 1]
         self._started.remove(machine)
         await machine.retire()
 
-    # -- the truth, as the checkers need it
+    # --- the real state, for the checkers
 
     def _newest_state(self) -> ClusterState | None:
-        """The committed state of whoever is furthest; of the dead, too."""
+        """Return the committed state of the node that has read most, including dead nodes."""
         states = [
             machine.incarnation.metadata
             for machine in self._started
@@ -125,7 +125,7 @@ class ClusterSimulation(Simulation):
         """Whether a machine is in the ISR of every partition that it holds, and is up."""
         state, node_id = self._newest_state(), int(machine.settings["node.id"])
         if machine not in self._started:
-            return True  # it has nothing to be in sync with
+            return True  # it holds no replicas
         if state is None or not machine.running:
             return False
         return all(
@@ -162,8 +162,9 @@ class ClusterSimulation(Simulation):
         self._chaos_done = {fault.value: count for fault, count in chaos.done.items()}
 
     async def _look_again(self) -> None:
-        """Everything must be there, all replicas in sync; and, where that is looked at, again after all nodes were
-        killed at once."""
+        """Check that everything is there and all replicas are in sync; with `second_look` again after all nodes were
+        killed at once.
+        """
         await self._until_in_sync()
         await self._read_all()
         if self.scenario.second_look:
@@ -193,7 +194,7 @@ class ClusterSimulation(Simulation):
             await asyncio.sleep(0.2)
 
     def _compare_states(self) -> None:
-        """All nodes that have read as much know the same."""
+        """Check that all nodes which have read the same offset have the same state."""
         known: dict[int, tuple[str, list[bytes]]] = {}
         for machine in self._started:
             node = machine.node
@@ -205,7 +206,7 @@ class ClusterSimulation(Simulation):
                 self._blame(f"{machine.name} and {name} know different clusters at offset {node.metadata.end_offset}")
 
     async def _retire(self) -> None:
-        """The brokers first: they hand over to each other as long as there is a quorum to decide it."""
+        """Stop the brokers first: they hand over leadership as long as there is a quorum to decide it."""
         order = [BROKER, COMBINED, CONTROLLER]
         for machine in sorted(self._started, key=lambda each: order.index(each.settings["process.roles"])):
             await machine.retire()

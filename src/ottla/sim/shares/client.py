@@ -1,7 +1,7 @@
-"""A member of a share group that is the real `ShareConsumer`, with explicit acknowledgements.
+"""A member of a share group that uses the real `ShareConsumer`, with explicit acknowledgements.
 
-It does much by itself (fetches again after a failure, changes connections), so less is known for sure than of a
-`ShareMember`: its holds are never sure, and every poll that brings nothing may have lost an answer.
+The client does much by itself (fetches again after a failure, reconnects), so less is known for sure than of a
+`SimShareMember`: its acquisitions are never certain, and every empty poll may have lost an answer.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ottla.sim.shares.check import ACCEPT, REJECT, RELEASE, Acknowledging, SentR
 from ottla.sim.shares.member import Manners
 from ottla.sim.workload import Surroundings
 
-# So few bytes at once that a poll takes all that a fetch brought.
+# So few bytes that one poll takes everything a fetch returned.
 FETCH_BYTES_MAX = 20_000
 
 _DEEDS = {ACCEPT: Delivery.accept, RELEASE: Delivery.release, REJECT: Delivery.reject}
 
 
 class ClientShareMember:
-    """One process; see the module. With `quiet_seconds` it ends when nothing came for so long."""
+    """One process; see the module. With `quiet_seconds` it ends when no record came for so long."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ClientShareMember:
         while loop.time() - found_at < self._quiet_seconds:
             found = await consumer.poll(timeout_ms=500)
             if not found:
-                # The fetch may go on; or it has failed, and another one was begun.
+                # The fetch may still be waiting; or it failed, and another one was sent.
                 self._book.lost_fetches += 1
                 continue
             found_at = loop.time()
