@@ -53,7 +53,7 @@ def the_session(spark: "SparkSession | None" = None) -> "SparkSession":
 
     active = SparkSession.getActiveSession()
     if active is None:
-        raise RuntimeError("there is no Spark session yet: make one with ottla.spark.runtime.session()")
+        raise RuntimeError("there is no Spark session yet: make one with ottla.spark.session()")
     return active
 
 

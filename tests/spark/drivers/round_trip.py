@@ -18,10 +18,10 @@ import ottla.spark
 
 where, bootstrap, topic, checkpoint = sys.argv[1:]
 if where.startswith("sc://"):
-    spark = ottla.spark.runtime.session("round-trip", remote=where, bootstrap=bootstrap)
+    spark = ottla.spark.session("round-trip", remote=where, bootstrap=bootstrap)
 else:
     memory = {"spark.executor.memory": "512m", "spark.cores.max": "2", **executors()}
-    spark = ottla.spark.runtime.session("round-trip", master=where, bootstrap=bootstrap, **{**QUIET, **memory})
+    spark = ottla.spark.session("round-trip", master=where, bootstrap=bootstrap, **{**QUIET, **memory})
 broker = {"kafka.bootstrap.servers": bootstrap}
 
 

@@ -17,7 +17,7 @@ from ottla.observe.installing import install_command
 pytestmark = [pytest.mark.spark]
 
 SESSION = """
-from ottla.spark.runtime import session
+from ottla.spark import session
 spark = session("jdk", master="local[1]")
 print("FOUND", spark.range(1000).selectExpr("sum(id)").first()[0], spark._jvm.System.getProperty("java.home"))
 spark.stop()
