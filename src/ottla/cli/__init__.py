@@ -1,1 +1,1 @@
-"""The ottla command, one module per noun; `app` puts them together, `start` is what supervisors run."""
+"""The ottla command, one module or folder per noun; `app` puts them together, `nodes.start` is for supervisors."""

@@ -1,4 +1,4 @@
-"""`ottla api`: what a running node serves, compared with what this Ottla speaks."""
+"""`ottla api`: the APIs and versions that a running node serves, compared with those that this client knows."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _rows(served: dict[int, VersionRange]) -> list[dict[str, Any]]:
 
 
 def _stable_versions(key: int) -> tuple[int, int]:
-    """What this Ottla speaks: a version that Kafka still works on does not count."""
+    """The versions that this Ottla knows, without those that are still unstable in Kafka."""
     from ottla.wire.api import request_class
 
     message = request_class(key)

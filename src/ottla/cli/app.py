@@ -1,11 +1,11 @@
-"""The Typer application: what commands there are, and how their errors look.
+"""The Typer application: all commands, and how their errors are printed.
 
 Rules:
-- Importing this module imports Typer and the signatures of the commands, nothing else: every command imports what it
-  needs when it runs, so that `ottla --help` answers at once.
-- What a user can cause (a broker that is not there, a wrong name, a full disk) is one red line with a hint and exit
-  code 1; wrong usage is the same with exit code 2; a traceback means that Ottla itself is wrong.
-- A reader that goes away (`| head`) ends no change: see `outlet`.
+- Importing this module imports only Typer and the signatures of the commands: every command imports the modules that it
+  needs when it runs, so that `ottla --help` is fast.
+- An error that a user can cause (a broker that is not there, a wrong name, a full disk) is one red line with a hint,
+  and exit code 1; wrong usage is the same with exit code 2; a traceback means a bug in Ottla.
+- If the reader of the output goes away (`| head`), a command that changes something still completes: see `outlet`.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ from ottla.cli.terminal.outlet import UnreadError, unwritten
 from ottla.cli.terminal.plain import CommandError, print_error
 from ottla.model.version import VERSION
 
-_USAGE: Any = typer.BadParameter.__base__  # the class of all wrong usage; Typer has no name for it that stays
+_USAGE: Any = typer.BadParameter.__base__  # the base class of usage errors, for which Typer has no stable name
 
 
 class _Guarded(TyperGroup):
@@ -63,7 +63,7 @@ class _Guarded(TyperGroup):
 
 
 def _misused(error: Any, root: Any) -> Any:
-    """What ends a command that was not used as it must be, once it is told."""
+    """Print a usage error, and return the exception that ends the command."""
     if type(error).__name__ == "NoArgsIsHelpError":
         return error  # its message is the help
     command = error.ctx.command_path if error.ctx else f"{root.command_path} {root.invoked_subcommand}"

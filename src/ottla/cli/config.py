@@ -1,4 +1,4 @@
-"""`ottla config`: settings of topics, brokers and whatever else has some, with their sources."""
+"""`ottla config`: settings of topics, brokers and other resources, with their sources."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ app = typer.Typer(help="Show and change settings of topics, brokers, groups and 
 
 
 class ResourceKind(StrEnum):
-    """What has settings."""
+    """The kinds of resources that have settings."""
 
     topic = "topic"
     broker = "broker"
@@ -60,7 +60,9 @@ def _resource(kind: ResourceKind, name: str) -> Resource:
 
 
 async def _check_there(admin: Admin, resource: Resource) -> None:
-    """Only a broker itself tells and takes its settings, and one that is not there would be waited for."""
+    """Raise CommandError if a broker does not exist: only the broker itself serves its settings, so the command would
+    wait.
+    """
     from ottla.cli.terminal.plain import CommandError
     from ottla.model.resources import ResourceType
 
@@ -75,7 +77,7 @@ async def _check_there(admin: Admin, resource: Resource) -> None:
 
 
 def _warn_of_unknown(changes: Iterable[Change]) -> None:
-    """As a node does at its start: brokers keep settings that nobody knows."""
+    """Warn of unknown settings, as a node does at its start, because brokers accept them."""
     from ottla.cli.terminal.plain import print_warning
     from ottla.model.broker_settings import BROKER_SETTINGS
     from ottla.model.config import unknown
@@ -176,7 +178,7 @@ def _source(entry: ConfigEntry) -> str:
 
 
 def _default(entry: ConfigEntry) -> str:
-    """The value behind the override: the last synonym is what the setting falls back to in the end."""
+    """The value of the setting without overrides: that of its synonym with the source DEFAULT."""
     from ottla.model.resources import ConfigSource
 
     for each in entry.synonyms:

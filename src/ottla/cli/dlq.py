@@ -1,7 +1,7 @@
-"""`ottla dlq`: dead letters, what they are, and back to where they came from.
+"""`ottla dlq`: list dead letters, and send them back to the topics they came from.
 
-A dead-letter topic is a topic like any other; a letter is a record as it was, with headers `ottla.dlq.*` that say where
-it comes from and why it is there. Share groups write letters (`rejected`, `delivery-limit`), as do contracts of topics
+A dead-letter topic is a topic like any other; a letter is an unchanged record with additional headers `ottla.dlq.*` for
+its origin and the reason. Share groups write letters (`rejected`, `delivery-limit`), as do contracts of topics
 (`schema`) and typed columns of Spark, whose reason is a sentence (`decoding`). Redriving copies letters back to their
 topics; they also stay in the dead-letter topic.
 """
@@ -55,7 +55,7 @@ Max = Annotated[int, typer.Option("--max", "-n", min=1, help="At most this many 
 
 
 class DeadLetter(NamedTuple):
-    """A dead letter and where it comes from; group and deliveries are None where no share group wrote it."""
+    """A dead letter and its origin; group and deliveries are None if no share group wrote it."""
 
     record: ConsumedRecord
     topic: str
@@ -73,7 +73,7 @@ class DeadLetter(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Which letters are meant; what is None does not matter."""
+    """Which letters to select; a field that is None does not restrict the selection."""
 
     group: str | None
     origin: str | None
@@ -157,7 +157,7 @@ def _places(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 class _Chosen(NamedTuple):
-    """The letters that are meant, whether there are more of them, and how many records were no letters."""
+    """The selected letters, whether there are more of them, and the number of records that are no letters."""
 
     letters: list[DeadLetter]
     is_cut: bool
@@ -172,7 +172,7 @@ async def _list(bootstrap: str, topic: str, wanted: Selection) -> _Chosen:
 
 
 async def _select(cluster: Cluster, topic: str, wanted: Selection) -> _Chosen:
-    """The wanted letters that are there now."""
+    """The wanted letters that are in the topic now."""
     from ottla.client.consumer.ranges import RangeReader, Span, decode_batch
 
     spans = [Span(topic, each.index) for each in (await cluster.topic(topic)).partitions]
@@ -192,7 +192,7 @@ async def _select(cluster: Cluster, topic: str, wanted: Selection) -> _Chosen:
 
 
 def _letter(record: ConsumedRecord) -> DeadLetter | None:
-    """None for a record that is no dead letter."""
+    """The dead letter in a record; None if the record is none."""
     told = {
         name.removeprefix(PREFIX): value.decode("utf-8", "replace")
         for name, value in record.headers
@@ -200,7 +200,7 @@ def _letter(record: ConsumedRecord) -> DeadLetter | None:
     }
     try:
         reason, error = told["reason"], told.get("error")
-        if reason not in _REASONS:  # typed columns say why in a sentence
+        if reason not in _REASONS:  # typed columns of Spark have a sentence as the reason
             reason, error = _DECODING, reason
         return DeadLetter(
             record,
@@ -258,7 +258,7 @@ async def _redrive(bootstrap: str, topic: str, wanted: Selection, to: str | None
             raise CommandError(
                 f"there is no letter {missing[0]} in {topic}", f"`ottla dlq list {topic}` shows the letters"
             )
-        # Before anything is sent: where to.
+        # Look up all target topics before anything is sent.
         counts: dict[str, int] = {}
         for target in sorted({to or letter.topic for letter in found}):
             counts[target] = len((await cluster.topic(target)).partitions)
@@ -271,7 +271,8 @@ async def _redrive(bootstrap: str, topic: str, wanted: Selection, to: str | None
                 record = letter.record
                 headers = [(name, value) for name, value in record.headers if not name.startswith(PREFIX)]
                 headers.append((REDRIVEN_FROM, f"{topic}-{record.partition}@{record.offset}".encode()))
-                # Another topic, or one with fewer partitions by now: by key, as any record.
+                # In another topic, or one with fewer partitions by now, the key decides the partition, as for any
+                # record.
                 partition = letter.partition if to is None and letter.partition < counts[target] else None
                 sent.append(
                     await producer.enqueue(target, record.value, record.key, headers=headers, partition=partition)

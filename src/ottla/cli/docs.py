@@ -1,4 +1,4 @@
-"""The command line as a Markdown page: `docs/cli.md` is what `render` returns."""
+"""The command line as a Markdown page: `render` returns the contents of `docs/cli.md`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def render() -> str:
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
-    """All commands with the words that call them, in the order of the help."""
+    """All commands with their full names, in the order of the help."""
     for name, command in _root().commands.items():
         if hasattr(command, "commands"):
             for inner, each in command.commands.items():

@@ -85,7 +85,7 @@ def list_groups(
 
 
 def _total(lags: Iterable[PartitionLag]) -> dict[str, Any]:
-    """All records that wait, and how long the one that waits longest has."""
+    """The sum of the lag in records, and the longest lag in seconds."""
     lags = list(lags)
     seconds = [each.seconds for each in lags if each.seconds is not None]
     return {

@@ -1,4 +1,4 @@
-"""The command line as a manual page: `docs/ottla.1` is what `render_man` returns, and wheels install it."""
+"""The command line as a manual page: `render_man` returns the contents of `docs/ottla.1`, which wheels install."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _command(path: str, command: Any) -> list[str]:
 
 
 def _text(help_text: str | None) -> str:
-    """Paragraphs of a help text. A line that would begin with a control character is kept from being one."""
+    """The paragraphs of a help text as roff. A line that begins with a control character is escaped."""
     paragraphs = [" ".join(each.split()) for each in re.split(r"\n\s*\n", help_text or "")]
     return "\n.PP\n".join(_escaped(each) for each in paragraphs if each)
 

@@ -1,4 +1,4 @@
-"""Options that many commands share, and the client that they lead to."""
+"""Options that many commands share, and the client that is made from them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 
 def one_of(*known: str) -> Callable[[str | None], str | None]:
-    """A callback of an option that takes these words only."""
+    """A callback for an option that accepts only these words."""
 
     def check(word: str | None) -> str | None:
         if word is not None and word not in known:
@@ -53,7 +53,7 @@ def one_of(*known: str) -> Callable[[str | None], str | None]:
 
 
 def client_options(bootstrap: str) -> ClientOptions:
-    """How the CLI talks to a cluster: less patient than a program, because somebody is waiting."""
+    """The client options of the CLI: with shorter timeouts than in a program, because a person is waiting."""
     from ottla.client.options import ClientOptions, parse_bootstrap
 
     try:
@@ -77,7 +77,7 @@ def with_admin(bootstrap: str, work: Callable[[Admin], Awaitable[T]]) -> T:
 
 
 def parse_pairs(texts: Iterable[str], what: str = "setting") -> dict[str, str]:
-    """Read `name=value` arguments."""
+    """Parse `name=value` arguments."""
     pairs: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -88,7 +88,7 @@ def parse_pairs(texts: Iterable[str], what: str = "setting") -> dict[str, str]:
 
 
 def parse_duration_ms(text: str, option: str) -> int:
-    """Read `10m`, `2h30m`, `45s`, `1d`, `500ms`; a plain number counts seconds."""
+    """Parse `10m`, `2h30m`, `45s`, `1d`, `500ms`; a plain number counts seconds."""
     from ottla.model import durations
 
     try:
@@ -101,9 +101,9 @@ def parse_duration_ms(text: str, option: str) -> int:
 
 
 def parse_timestamp_ms(text: str, option: str) -> int:
-    """Read milliseconds since 1970, or an ISO date or time (local time unless it names a zone).
+    """Parse milliseconds since 1970, or an ISO date or time (local time unless it names a zone).
 
-    Times before 1970 are refused: in Kafka's requests negative times stand for the first and the last offset.
+    Times before 1970 are refused, because negative times in Kafka's requests stand for the first and the last offset.
     """
     from datetime import datetime
 
@@ -121,5 +121,5 @@ def parse_timestamp_ms(text: str, option: str) -> int:
 
 
 def parse_index(text: str) -> int | None:
-    """Read the number of a partition; None if the text is none."""
+    """Parse the number of a partition; None if the text is none."""
     return int(text) if text.isdecimal() and len(text) <= len(str(INT32_MAX)) and int(text) <= INT32_MAX else None

@@ -1,4 +1,4 @@
-"""Where a group is to go on: from what was asked to an offset per partition."""
+"""Compute the new offset of each partition for `reset-offsets`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Target(NamedTuple):
-    """One of these."""
+    """The target of a reset; exactly one field is set."""
 
     word: str | None = None  # earliest, latest
     offset: int | None = None
@@ -37,16 +37,16 @@ class Target(NamedTuple):
 
 
 class OffsetMove(NamedTuple):
-    """From where to where; `old` is None where nothing was committed."""
+    """The change of a committed offset; `old` is None if nothing was committed."""
 
     partition: TopicPartition
     old: int | None
     new: int
-    wanted: int  # what was asked for, which may lie outside the log
+    wanted: int  # the offset asked for, which may lie outside the log
 
 
 async def chosen_partitions(admin: Admin, topics: Iterable[str]) -> list[TopicPartition]:
-    """`orders` is all its partitions, `orders:3` is one."""
+    """The partitions of `orders` (all of the topic) or `orders:3` (one)."""
     from ottla.model.ids import TopicPartition
 
     chosen: list[TopicPartition] = []
@@ -63,7 +63,9 @@ async def chosen_partitions(admin: Admin, topics: Iterable[str]) -> list[TopicPa
 async def new_offsets(
     admin: Admin, group: str, topics: list[str], target: Target, *, share: bool = False
 ) -> list[OffsetMove]:
-    """For the chosen topics, or for all that the group has committed. Never before the first or after the last."""
+    """The new offsets for the chosen topics, or for all that the group has committed offsets for; never before the
+    first or after the last offset of a partition.
+    """
     committed: dict[TopicPartition, int] = {}
     if share:
         for each in await admin.shares.places(group):

@@ -1,4 +1,4 @@
-"""`ottla share`: look at share groups and their places, move and delete them, take records from their queues."""
+"""`ottla share`: describe share groups, reset their offsets, delete them, and consume records as a member."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ app = typer.Typer(
     help="Show share groups, consume their records, reset and delete their offsets.", no_args_is_help=True
 )
 
-# A share group is a group: the commands are the same, and find out by themselves what kind it is.
+# These commands are those of `ottla group`, which find out the type of a group themselves.
 app.command("describe")(group.describe)
 app.command("reset-offsets")(group.reset_offsets)
 app.command("delete")(group.delete)

@@ -1,4 +1,4 @@
-"""`ottla sql`: a quick look with SQL, without Spark and without Java."""
+"""`ottla sql`: query topics with SQL, without Spark and without Java."""
 
 from __future__ import annotations
 

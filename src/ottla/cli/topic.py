@@ -32,7 +32,7 @@ app = typer.Typer(help="Create, look at and change topics.", no_args_is_help=Tru
 
 Name = Annotated[str, typer.Argument(help="The topic.")]
 _INTERNAL_PREFIX = "__"
-_SCHEMAS = "_schemas"  # where schema registries keep what they know
+_SCHEMAS = "_schemas"  # the topic in which schema registries store schemas
 
 
 @app.command()
@@ -127,8 +127,9 @@ def describe(
 
 
 async def _describe(admin: Admin, topics: Mapping[str, TopicInfo]) -> list[dict[str, Any]]:
-    """What can be found out: of partitions without a leader nobody knows the offsets, of brokers that are away nobody
-    knows the sizes."""
+    """The descriptions of topics, as far as they are available: partitions without a leader have no offsets, and
+    replicas on brokers that are away have no sizes.
+    """
     from ottla.client.metadata import NO_LEADER
     from ottla.model.ids import TopicPartition, uuid_text
     from ottla.model.resources import ConfigSource, Resource

@@ -35,7 +35,7 @@ def list_transactions(
 
     listed = with_admin(bootstrap, lambda admin: admin.transactions.all_each(state, running_ms=running_ms))
     found = sorted(each for ids in listed.found.values() for each in ids)
-    if running is not None:  # by Kafka's rule an id that has no transaction at all has been open for ever
+    if running is not None:  # in Kafka, an id without a transaction counts as open for ever
         found = [each for each in found if each.state in _OPEN]
     rows = [{"id": each.transactional_id, "producer": each.producer_id, "state": each.state} for each in found]
     print_rows(rows, ["id", "producer", "state"], as_json=as_json, right=["producer"])

@@ -1,4 +1,4 @@
-"""`ottla wire`: how a message looks on the wire."""
+"""`ottla wire`: show the byte layout of messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = typer.Typer(help="Show the messages of Kafka's protocol.", no_args_is_help
 
 
 class Direction(StrEnum):
-    """Which of the two messages of an API."""
+    """Request or response."""
 
     request = "request"
     response = "response"

@@ -1,1 +1,1 @@
-"""`ottla cluster`: status, moves of replicas, balancing, brokers that come and go, the metadata quorum."""
+"""`ottla cluster`: status, moves of replicas, balancing, adding and removing brokers, the metadata quorum."""

@@ -1,4 +1,4 @@
-"""Brokers that come and go: a definition for one more; the end of one, drained, stopped and forgotten."""
+"""Adding and removing brokers: write the property file of a new broker; drain, stop and unregister a broker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def drain_plan(view: ClusterView, node_id: int, *, leaders_only: bool) -> Balanc
 
 
 def add_local(directory: Path, node_id: int | None, rack: str | None, *, voter: bool) -> LocalNode:
-    """One more broker of a local cluster; a `voter` must be able to be one."""
+    """Define one more broker of a local cluster. With `voter`, the brokers of the cluster must be controllers."""
     nodes = found_nodes(directory)
     if voter and nodes and (is_fixed(nodes) or not any(each.is_broker and each.is_controller for each in nodes)):
         raise CommandError(f"the brokers of {directory} are no controllers, so none of them can vote")
@@ -49,7 +49,9 @@ def add_local(directory: Path, node_id: int | None, rack: str | None, *, voter: 
 
 
 async def _live_ids(nodes: Sequence[LocalNode]) -> set[int]:
-    """The ids that the running cluster knows: brokers of other machines have no file here. Nothing runs: none."""
+    """The node ids of the running cluster, because brokers on other machines have no file here. Empty if it does not
+    run.
+    """
     from ottla.client.admin import Admin
 
     addresses = ",".join(each.address for each in nodes if each.is_broker)
@@ -65,9 +67,9 @@ async def _live_ids(nodes: Sequence[LocalNode]) -> set[int]:
 
 
 async def seat(admin: Admin, node: LocalNode) -> None:
-    """Let a node that was just defined vote as soon as it is up."""
+    """Wait until a newly defined node is up, and make it a voter."""
     await until_it_follows(admin, node.node_id, f"ottla start {node.path}")
-    place = parse_address(node.controller_address)  # known here before its registration is known there
+    place = parse_address(node.controller_address)  # from its file: its registration may not be visible yet
     await let_vote(admin, node.node_id, (VoterEndpoint(CONTROLLER_LISTENER, *place),))
 
 
@@ -111,11 +113,11 @@ async def property_file(admin: Admin, listen: str, node_id: int | None, rack: st
 
 
 async def remove(admin: Admin, node_id: int, directory: Path) -> None:
-    """Stop a broker that holds nothing any more (or wait until somebody has), and forget it."""
+    """Hand over a drained broker's seat in the quorum, stop it (or wait until it is stopped), and unregister it."""
     handover = await plan_handover(admin, node_id)
     if handover is not None:
         await hand_over(admin, handover)
-    await admin.cluster.refresh()  # who answers now may be the one that goes: others must be known by then
+    await admin.cluster.refresh()  # the broker that is asked may be the one that goes: know the others before
     brokers = (await admin.nodes.describe(fenced=True)).brokers
     address = next((str(each.address) for each in brokers if each.node_id == node_id), None)
     local = next((each for each in found_nodes(directory) if each.node_id == node_id), None)

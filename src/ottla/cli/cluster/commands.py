@@ -1,8 +1,8 @@
 """`ottla cluster`: status, reassign, elect, drain, balance, add-broker, remove-broker; `quorum` has the other commands.
 
 Rules:
-- Whatever moves replicas shows what it would do, and does it with `--execute`.
-- `status` is for scripts as well: exit code 0 when all is well, 1 when not.
+- A command that moves replicas shows its plan, and carries it out only with `--execute`.
+- `status` can be used in scripts: the exit code is 0 if there are no problems, 1 if there are.
 """
 
 from __future__ import annotations
@@ -307,7 +307,7 @@ def _plan_and_do(
     at_once: int,
     as_json: bool,
 ) -> None:
-    """Show the plan; carry it out if that is wanted, and `before` it what has to be."""
+    """Show the plan; with `execute`, call `before` and carry the plan out."""
     from ottla.cli.cluster.plan import carry_out, plan_json, show_plan, under_way
     from ottla.cli.cluster.reassign import parse_rate
     from ottla.cli.cluster.throttle import left_behind, tell_of, throttled

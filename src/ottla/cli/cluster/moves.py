@@ -1,9 +1,9 @@
-"""Carrying out moves of replicas: a few at a time, watched to the end; then leaders are elected.
+"""Carry out moves of replicas: start a few at a time, wait until they are done; then elect leaders.
 
 Rules:
-- Whoever interrupts it breaks nothing: what has begun goes on by itself, the rest has not begun. The same command goes
-  on from there, and waits for what is under way, too.
-- A move of nothing but the order of replicas is done at once.
+- Interrupting the command breaks nothing: moves that have begun go on by themselves, the others have not begun. The
+  same command continues from there, and also waits for the moves under way.
+- A move that only changes the order of replicas copies nothing, so it does not count against the limit.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 AT_ONCE = 10
 _POLL_S = 0.3
-# Nothing to be done about.
+# Errors of an election that are not reported.
 _HARMLESS = (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
 
 
 class Progress(NamedTuple):
-    """How far it is."""
+    """How far the moves are."""
 
     done_moves: int
     moves: int
@@ -37,8 +37,9 @@ class Progress(NamedTuple):
 
 
 class Mover:
-    """Carries out the moves of one plan, and sees those through that had `begun` before it; `on_progress` is told how
-    far it is."""
+    """Carries out the moves of one plan, and waits for those that had `begun` before it; `on_progress` is called with
+    the progress.
+    """
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class Mover:
         self.failed: dict[TopicPartition, str] = {}
 
     async def run(self) -> None:
-        """Until nothing is left to move."""
+        """Run until no move is left; then elect leaders."""
         waiting = sorted(self._planned)
         running = {each.partition for each in await self._admin.replicas.reassignments()}
         while waiting or running:
@@ -71,7 +72,7 @@ class Mover:
         await self._elect()
 
     async def _begin(self, waiting: list[TopicPartition], running: set[TopicPartition]) -> set[TopicPartition]:
-        """Begin as many as there is room for."""
+        """Begin as many moves as the limit allows."""
         room = max(0, self._at_once - len(running))
         next_ones = [at for at in waiting if not self._moves[at].adding or at in running]
         copying = [at for at in waiting if self._moves[at].adding and at not in running][:room]
@@ -79,7 +80,7 @@ class Mover:
         if not wanted:
             return set()
         outcomes = await self._admin.replicas.reassign_each(wanted)
-        outcomes.answered()  # or else nobody knows what moves
+        outcomes.answered()  # raise if there was no answer: then it is not known what moves
         self.failed.update({at: str(error) for at, error in outcomes.failed.items()})
         waiting[:] = [at for at in waiting if at not in wanted]
         return {at for at in wanted if at not in self.failed}
@@ -95,10 +96,10 @@ class Mover:
         self._on_progress(progress)
 
     async def _copied(self, running: set[TopicPartition]) -> int:
-        """What the new replicas of those under way have so far."""
+        """The bytes that the new replicas of running moves have so far."""
         targets = sorted({node for at in running if at in self._moves for node in self._moves[at].adding})
         found = 0
-        answers = await disks(self._admin, targets)  # one that is away has copied nothing new
+        answers = await disks(self._admin, targets)  # a broker that is away has copied nothing new
         for directory in [each for found_dirs in answers.values() for each in found_dirs]:
             for replica in directory.replicas:
                 at = TopicPartition(replica.topic, replica.partition)
@@ -109,7 +110,7 @@ class Mover:
     # --- leaders
 
     async def _elect(self) -> None:
-        """The preferred leaders of what was moved."""
+        """Elect the preferred leaders of the partitions that were moved."""
         wanted = sorted(at for at in self._moves if at not in self.failed)
         if wanted:
             outcomes = await self._admin.replicas.elect_each(wanted)

@@ -1,4 +1,4 @@
-"""Plans of the balancer on the terminal: what they are made from, how they look, how they are carried out."""
+"""Plans of the balancer on the terminal: make them from a view of the cluster, print them, carry them out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def plan_for(
     copies: bool = True,
     evens: bool = True,
 ) -> BalancePlan:
-    """The plan for the cluster as it is when the moves under way have ended."""
+    """The plan for the cluster as it will be when the moves under way have ended."""
     brokers = [
         BrokerLoad(
             each.id,
@@ -51,7 +51,7 @@ def plan_for(
 
 
 def unfinished(view: ClusterView, plan: BalancePlan) -> tuple[ReplicaMove, ...]:
-    """The moves of the plan, and the elections that the layout asks for anyway: who leads is not always who should."""
+    """The moves of the plan, and elections for other partitions whose leader is not their preferred replica."""
     planned = {each.at for each in plan.moves}
     alive = {each.id for each in view.brokers if not each.broker.is_fenced}
     elections = [
@@ -63,7 +63,7 @@ def unfinished(view: ClusterView, plan: BalancePlan) -> tuple[ReplicaMove, ...]:
 
 
 def under_way(view: ClusterView) -> list[ReplicaMove]:
-    """The moves that have begun, here or elsewhere, and not ended."""
+    """The moves that have begun, by this or another command, and not ended."""
     return [
         ReplicaMove(
             each.at,
@@ -77,7 +77,7 @@ def under_way(view: ClusterView) -> list[ReplicaMove]:
 
 
 def plan_json(plan: BalancePlan) -> dict[str, Any]:
-    """What scripts read; `partitions` is what kafka-reassign-partitions takes, too."""
+    """The plan for scripts; `partitions` has the format of kafka-reassign-partitions."""
     return {
         "version": 1,
         "partitions": [
@@ -92,7 +92,7 @@ def plan_json(plan: BalancePlan) -> dict[str, Any]:
 
 
 def show_plan(plan: BalancePlan, view: ClusterView) -> None:
-    """Tables: the moves, and each broker before and after."""
+    """Print tables of the moves, and of each broker before and after."""
     from ottla.cli.terminal.output import note, print_table, size_text
 
     if plan.moves:
@@ -104,7 +104,7 @@ def show_plan(plan: BalancePlan, view: ClusterView) -> None:
         if len(plan.moves) > _SHOWN_MOVES:
             note(f"… and {len(plan.moves) - _SHOWN_MOVES} more")
     elif plan.problems:
-        return  # nothing would change: what is in the way is all there is to tell
+        return  # nothing would change: only the problems are printed
     disks = {each.id: each.disk_bytes for each in view.brokers}
     measured = any(each.rate for each in plan.before.values())
     columns = ["broker", "leaders", "replicas", "size", "disk used", *(["traffic"] if measured else [])]
@@ -142,7 +142,7 @@ def _change(before: object, after: object) -> str:
 async def carry_out(
     admin: Admin, moves: Sequence[ReplicaMove], begun: Sequence[ReplicaMove], at_once: int
 ) -> dict[TopicPartition, str]:
-    """Carry the moves out behind a progress bar, with those that have begun already; what failed, and why."""
+    """Carry the moves out with a progress bar, together with those that have begun already; the errors by partition."""
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
     from rich.progress import Progress as Bar
 

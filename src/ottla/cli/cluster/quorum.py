@@ -1,4 +1,4 @@
-"""`ottla cluster quorum`, `add-voter`, `remove-voter` and `features`: what the controllers keep for all."""
+"""`ottla cluster quorum`, `add-voter`, `remove-voter` and `features`: the metadata quorum and feature levels."""
 
 from __future__ import annotations
 

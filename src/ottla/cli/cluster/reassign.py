@@ -1,4 +1,4 @@
-"""`ottla cluster reassign`: moves that somebody wrote down, those under way, and how to be rid of them."""
+"""`ottla cluster reassign`: carry out given moves, list those under way, and cancel them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?(?:/s)?", re.IGNORECASE)
 
 
 def targets(texts: Iterable[str], file: Path | None) -> dict[TopicPartition, tuple[int, ...]]:
-    """The replicas that partitions are to have, from arguments and a file."""
+    """The new replicas of partitions, from arguments and a file."""
     found: dict[TopicPartition, tuple[int, ...]] = {}
     if file is not None:
         try:
@@ -56,7 +56,7 @@ def targets(texts: Iterable[str], file: Path | None) -> dict[TopicPartition, tup
 
 
 def plan(view: ClusterView, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> BalancePlan:
-    """What changes if partitions get these replicas."""
+    """The plan that gives partitions these replicas."""
     known = {each.at: each for each in view.partitions}
     for at, replicas in wanted.items():
         if at not in known:
@@ -93,7 +93,7 @@ def show(moves: Iterable[Reassignment], *, as_json: bool) -> None:
 
 
 async def cancel(admin: Admin, wanted: list[TopicPartition] | None) -> bool:
-    """Let what moves stay where it was; whether all of it could."""
+    """Cancel moves, so that replicas stay where they were; whether all could be cancelled."""
     if wanted is None:
         wanted = [each.partition for each in await admin.replicas.reassignments()]
     if not wanted:
@@ -115,7 +115,7 @@ def _is_over(error: Exception) -> bool:
 
 
 async def unthrottle(admin: Admin) -> None:
-    """Take off the throttle of `--throttle`, wherever it is; somebody else's stays."""
+    """Remove the throttle of `--throttle` from all topics and brokers; throttles that other tools set stay."""
     found = await take_off(admin)
     if found.topics:
         done(f"took the throttle off {', '.join(found.topics)}")

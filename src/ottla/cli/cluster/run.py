@@ -1,4 +1,4 @@
-"""Work of `ottla cluster` on one admin client, which Ctrl-C or SIGTERM may interrupt without harm."""
+"""Run the work of an `ottla cluster` command with an admin client; Ctrl-C and SIGTERM interrupt it without harm."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Seats in the metadata quorum: whoever leaves the cluster gives its own to another controller first.
+"""Seats in the metadata quorum: a voter that leaves the cluster hands its seat to another controller first.
 
 Rules:
-- A quorum of an odd number is kept where it can be: the successor votes before the leaver no longer does, so that no
-  step leaves fewer voters than there were.
-- Nothing is asked of the quorum that would leave it without a majority of voters that answer.
-- What was interrupted between the two steps goes on with the second one: then there is one voter too many.
+- If possible the number of voters stays odd: the successor becomes a voter before the leaving node stops being one, so
+  that there are never fewer voters than before.
+- A change that would leave the quorum without a majority of responding voters is refused.
+- A handover that was interrupted between the two steps has left one voter too many; repeating it does the second step.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from ottla.client.admin.voters import Quorum, QuorumReplica, VoterEndpoint
 
 KRAFT_VERSION = "kraft.version"
-_FIXED = 0  # the kraft.version whose voters are in the property files
-_SILENT_MS = 10_000  # who has not fetched for so long is not there
+_FIXED = 0  # the kraft.version with voters in the property files
+_SILENT_MS = 10_000  # a replica that has not fetched for so long counts as down
 _LOOK_S = 0.25
 _JOIN_S = 60.0
 
 
 class Handover(NamedTuple):
-    """A voter that is to leave, who takes its seat, and how many vote then."""
+    """A voter that is to leave, its successor, and the number of voters after that."""
 
     voter: QuorumReplica
     successor: QuorumReplica | None
@@ -46,14 +46,14 @@ class Handover(NamedTuple):
 
 
 def alive(quorum: Quorum) -> set[int]:
-    """The replicas that fetch; the leader among them."""
+    """The replicas that fetch, and the leader."""
     replicas = (*quorum.voters, *quorum.observers)
     newest_ms = max((each.last_fetch_timestamp for each in replicas), default=0)
     return {each.node_id for each in replicas if each.last_fetch_timestamp >= newest_ms - _SILENT_MS}
 
 
 def check_majority(quorum: Quorum, leaving: int) -> None:
-    """Without this voter, enough of the others answer."""
+    """Raise CommandError if too few of the other voters respond without this one."""
     others = [each.node_id for each in quorum.voters if each.node_id != leaving]
     silent = sorted(set(others) - alive(quorum))
     if not others:
@@ -69,7 +69,7 @@ def check_majority(quorum: Quorum, leaving: int) -> None:
 
 
 async def check_dynamic(admin: Admin, what: str) -> None:
-    """Voters that are named in property files cannot change."""
+    """Raise CommandError if the voters are fixed in property files."""
     levels = {each.name: each.finalized or 0 for each in await admin.nodes.features()}
     if levels.get(KRAFT_VERSION, _FIXED) == _FIXED:
         raise CommandError(
@@ -79,7 +79,7 @@ async def check_dynamic(admin: Admin, what: str) -> None:
 
 
 async def plan_handover(admin: Admin, node_id: int) -> Handover | None:
-    """What becomes of the seat of a node that leaves; None if it has none."""
+    """The handover of the seat of a node that leaves; None if the node is no voter."""
     quorum = await quorum_of(admin)
     voter = next((each for each in quorum.voters if each.node_id == node_id), None)
     if voter is None:
@@ -90,7 +90,7 @@ async def plan_handover(admin: Admin, node_id: int) -> Handover | None:
     await check_dynamic(admin, f"node {node_id} votes, and cannot be removed")
     if left % 2 == 0:
         places = await admin.voters.controllers()
-        for each in quorum.observers:  # one that was stopped a moment ago is still among them
+        for each in quorum.observers:  # a node that was stopped a moment ago is still among them
             ends = places.get(each.node_id, ())
             if ends and await admin.voters.is_up(ends[0]):
                 return Handover(voter, each, ends, left + 1)
@@ -99,7 +99,7 @@ async def plan_handover(admin: Admin, node_id: int) -> Handover | None:
 
 
 async def hand_over(admin: Admin, handover: Handover) -> None:
-    """Returns when the leaver no longer votes."""
+    """Carry out a handover; returns when the leaving node is no voter any more."""
     leaver, successor = handover.voter, handover.successor
     if successor is not None:
         with err().status(f"node {successor.node_id} takes a seat in the quorum"):
@@ -123,12 +123,14 @@ async def _add(admin: Admin, newcomer: QuorumReplica, endpoints: tuple[VoterEndp
 
 
 async def _voters(admin: Admin) -> set[int]:
-    """Whoever was asked for a change may be gone, or lead no more, before it answers: what counts is who votes."""
+    """The voters now. After a failed request they tell whether the change was made: the node that was asked may have
+    stopped, or lost the lead, before it answered.
+    """
     return {each.node_id for each in (await quorum_of(admin)).voters}
 
 
 async def let_vote(admin: Admin, node_id: int, endpoints: tuple[VoterEndpoint, ...] = ()) -> None:
-    """Let a controller that follows the quorum vote; where it listens is known unless told."""
+    """Make an observing controller a voter. Its endpoints are looked up if they are not given."""
     quorum = await quorum_of(admin)
     if any(each.node_id == node_id for each in quorum.voters):
         raise CommandError(f"node {node_id} votes already")
@@ -149,7 +151,7 @@ async def let_vote(admin: Admin, node_id: int, endpoints: tuple[VoterEndpoint, .
 
 
 async def give_up(admin: Admin, node_id: int) -> None:
-    """Let a voter no longer vote."""
+    """Remove a voter."""
     quorum = await quorum_of(admin)
     voter = next((each for each in quorum.voters if each.node_id == node_id), None)
     if voter is None:
@@ -167,7 +169,7 @@ async def give_up(admin: Admin, node_id: int) -> None:
 
 
 async def until_it_follows(admin: Admin, node_id: int, how_to_start: str) -> None:
-    """Wait until a node that was just defined follows the quorum."""
+    """Wait until a newly defined node observes the quorum."""
     try:
         with err().status(f"waiting for node {node_id} to start"):
             async with asyncio.timeout(_JOIN_S):

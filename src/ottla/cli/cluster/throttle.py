@@ -1,13 +1,13 @@
-"""The throttle of moves: Kafka's own settings, set by `--throttle`, known again as ours, and taken off.
+"""The throttle of moves: Kafka's own settings, set by `--throttle`, marked as ours, and removed again.
 
-Brokers have a rate (`…throttled.rate`), topics a list of the replicas that it holds for (`…throttled.replicas`). Both
-outlive the command that set them, so they say whose they are:
+Brokers have a rate (`…throttled.rate`), topics a list of the replicas to which the rate applies
+(`…throttled.replicas`). Both stay if the command that set them is killed, so they are marked:
 
-- A list of ours has an entry `2147483647:BROKER` for every broker whose rate we set. No topic has that partition, so
-  the entry throttles nothing, in Kafka neither.
-- The entries are written before the rates and go after them: whenever a command is killed, what it had set is known.
-- A list of ours grows until it is taken off: another command on the same topic adds to what a killed one left there.
-- A topic or broker that has a throttle without such an entry has it from somebody else, and keeps it.
+- A list that this command set has an entry `2147483647:BROKER` for every broker whose rate it set. No topic has that
+  partition, so the entry throttles nothing, also with Kafka's brokers.
+- The entries are written before the rates and removed after them: so the rates of a killed command can always be found.
+- A marked list grows until it is removed: another command on the same topic adds to the list that a killed one left.
+- A throttle of a topic or broker without such an entry was set by somebody else, and stays.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _SHOWN_TOPICS = 5
 
 
 class Throttles(NamedTuple):
-    """What is throttled now: by us, and by somebody else."""
+    """The throttles that exist: those set by this command, and those set by somebody else."""
 
-    topics: dict[str, tuple[int, ...]]  # ours, with the brokers whose rates we set
-    brokers: tuple[int, ...]  # those of ours that have a rate still, or are away
+    topics: dict[str, tuple[int, ...]]  # marked topics, with the brokers whose rates were set
+    brokers: tuple[int, ...]  # marked brokers that still have a rate, or are away
     others: tuple[Resource, ...]
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ NOTHING = Throttles({}, (), ())
 
 
 async def find(admin: Admin) -> Throttles:
-    """What the topics and brokers of the cluster have."""
+    """Find the throttles of all topics and brokers of the cluster."""
     names, described = await asyncio.gather(admin.topics.names(), admin.nodes.describe(fenced=True))
     ours: dict[str, tuple[int, ...]] = {}
     others: list[Resource] = []
@@ -77,8 +77,9 @@ async def find(admin: Admin) -> Throttles:
 
 
 async def left_behind(admin: Admin, view: ClusterView) -> Throttles | None:
-    """What a command left behind that was killed, now that nothing moves. Topics are only looked at where a broker has
-    a rate: without one no list throttles anything."""
+    """The throttles that a killed command left behind; None while replicas move. Topics are only requested if a broker
+    has a rate, because without a rate no list throttles anything.
+    """
     if any(each.move is not None for each in view.partitions):
         return None
     rates = await _rates(admin, [each.id for each in view.brokers if not each.broker.is_fenced])
@@ -95,7 +96,7 @@ def tell_of(left: Throttles | None) -> None:
 
 @asynccontextmanager
 async def throttled(admin: Admin, moves: Iterable[ReplicaMove], rate: int | None) -> AsyncIterator[None]:
-    """Moves are carried out inside, at this rate (None: as fast as they can). No throttle of ours is left behind."""
+    """A context in which moves are carried out at this rate (None: unlimited). Its throttles are removed at the end."""
     known = NOTHING
     try:
         if rate is not None:
@@ -110,7 +111,9 @@ async def throttled(admin: Admin, moves: Iterable[ReplicaMove], rate: int | None
 
 
 async def slow_down(admin: Admin, moves: Iterable[ReplicaMove], rate: int) -> Throttles:
-    """Throttle what the moves copy, and tell what was done. What somebody else throttles is left as it is."""
+    """Throttle the copying of these moves, and return the throttles that were set. Throttles that somebody else set are
+    not changed.
+    """
     lists: dict[str, tuple[list[str], list[str]]] = {}
     concerned: set[int] = set()
     for move in sorted(moves):
@@ -145,14 +148,16 @@ async def slow_down(admin: Admin, moves: Iterable[ReplicaMove], rate: int) -> Th
 
 
 async def take_off(admin: Admin, known: Throttles = NOTHING) -> Throttles:
-    """Take off what is ours, and tell what that was; `brokers` are then those that are away and keep it for now. What
-    is `known` to be set may be news to the broker that is asked."""
+    """Remove the marked throttles, and return them; `brokers` are then those that are away and keep their rate for now.
+    `known` are throttles that were just set, which the broker that is asked may not have yet.
+    """
     seen = await find(admin)
     brokers = tuple(sorted({*seen.brokers, *known.brokers}))
     found = Throttles(_joined(known.topics, seen.topics), brokers, seen.others)
     away: list[int] = []
     for broker in found.brokers:
-        # Only a broker itself takes its settings. The mark of one that is away stays, for another time.
+        # Only the broker itself can change its settings. The mark of a broker that is away stays, so that it can be
+        # found later.
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await admin.configs.set(Resource.broker(broker), dict.fromkeys(_RATES))
@@ -165,7 +170,9 @@ async def take_off(admin: Admin, known: Throttles = NOTHING) -> Throttles:
 
 
 async def hand_over(admin: Admin, known: Throttles = NOTHING) -> None:
-    """The command ends before its moves do: the throttle holds while they go on, and goes if none does."""
+    """Called if the command ends before its moves: the throttle stays while moves go on, and is removed if there are
+    none.
+    """
     try:
         async with asyncio.timeout(2 * PATIENCE_S):
             if not await admin.replicas.reassignments():
@@ -180,7 +187,7 @@ async def hand_over(admin: Admin, known: Throttles = NOTHING) -> None:
 
 
 async def _rates(admin: Admin, brokers: Iterable[int]) -> Outcomes[Resource, list[ConfigEntry]]:
-    """Of those that answer soon."""
+    """The throttle rates of the brokers that answer in time."""
     resources = [Resource.broker(each) for each in sorted(set(brokers))]
 
     async def ask(resource: Resource) -> list[ConfigEntry]:
@@ -198,17 +205,17 @@ def _is_set(entries: Iterable[ConfigEntry]) -> bool:
 
 
 def _listed(entries: Iterable[ConfigEntry], name: str) -> list[str]:
-    """The entries of a topic's list."""
+    """The entries of a list in a topic's settings."""
     value = next((each.value for each in entries if each.name == name), None) or ""
     return [each.strip() for each in value.split(",") if each.strip()]
 
 
 def _marked(entries: Iterable[ConfigEntry]) -> tuple[int, ...]:
-    """The brokers that the list of a topic names as ours."""
+    """The brokers in the marks of a topic's list."""
     marks = [each.removeprefix(_MARK) for each in _listed(entries, _SOURCES) if each.startswith(_MARK)]
     return tuple(sorted({int(each) for each in marks if each.isdecimal()}))
 
 
 def _joined(one: Mapping[str, tuple[int, ...]], other: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """The brokers that either names, by topic."""
+    """The brokers of both, by topic."""
     return {topic: tuple(sorted({*one.get(topic, ()), *other.get(topic, ())})) for topic in {**one, **other}}

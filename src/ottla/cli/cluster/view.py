@@ -1,6 +1,6 @@
-"""The cluster as `ottla cluster` looks at it: brokers, partitions with their sizes, moves under way; and what is wrong.
+"""The cluster as `ottla cluster` sees it: brokers, partitions with their sizes, moves under way; and the problems.
 
-Sizes come from the brokers that answer: of one that is away, nobody knows them.
+Sizes come from the brokers that answer; those of a broker that is away are unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MIN_ISR = "min.insync.replicas"
 TOPICS_AT_ONCE = 500
 _LEADER_S = 10.0  # elections take a second or two
-PATIENCE_S = 5.0  # for a broker that may be gone
+PATIENCE_S = 5.0  # how long to wait for a broker that may be gone
 
 
 class PartitionView(NamedTuple):
@@ -46,7 +46,7 @@ class PartitionView(NamedTuple):
 
     @property
     def is_under_replicated(self) -> bool:
-        """Somebody who should have it does not; newcomers of a move are still on their way."""
+        """Whether a replica is not in sync; replicas that a move is adding do not count."""
         adding = self.move.adding if self.move is not None else ()
         return any(each not in self.isr for each in self.replicas if each not in adding)
 
@@ -56,12 +56,12 @@ class PartitionView(NamedTuple):
 
     @property
     def target(self) -> tuple[int, ...]:
-        """Its replicas when the move that it is in has ended."""
+        """Its replicas when the move under way has ended."""
         return self.replicas if self.move is None else self.move.target
 
 
 class BrokerView(NamedTuple):
-    """One broker; sizes are None where they are not known."""
+    """One broker; sizes are None if they are not known."""
 
     broker: Broker
     leaders: int
@@ -69,7 +69,7 @@ class BrokerView(NamedTuple):
     size_bytes: int | None
     disk_bytes: int | None
     free_bytes: int | None
-    failed: tuple[str, ...] = ()  # paths of directories that answer with errors
+    failed: tuple[str, ...] = ()  # paths of log directories with errors
 
     @property
     def id(self) -> int:
@@ -81,10 +81,10 @@ class ClusterView(NamedTuple):
     quorum: Quorum
     brokers: tuple[BrokerView, ...]
     partitions: tuple[PartitionView, ...]
-    in_doubt: tuple[int, ...] = ()  # voters that do not vote yet
+    in_doubt: tuple[int, ...] = ()  # voters that do not vote yet, because they started with an empty disk
 
     def problems(self) -> dict[str, list[str]]:
-        """What is wrong, by kind; nothing in it when all is well."""
+        """The problems by kind; empty if there are none."""
         found = {
             "offline": [str(each.at) for each in self.partitions if each.is_offline],
             "under_min_isr": [str(each.at) for each in self.partitions if each.is_under_min_isr],
@@ -100,7 +100,7 @@ class ClusterView(NamedTuple):
 
 
 async def look(admin: Admin) -> ClusterView:
-    """Everything at once."""
+    """Request the whole view of the cluster."""
     quorum = await quorum_of(admin)
     described, moves, doubtful = await asyncio.gather(
         admin.nodes.describe(fenced=True), admin.replicas.reassignments(), in_doubt(admin, quorum)
@@ -130,7 +130,7 @@ async def look(admin: Admin) -> ClusterView:
 
 
 async def quorum_of(admin: Admin) -> Quorum:
-    """The quorum, if there is anybody who leads it."""
+    """The quorum as its leader describes it. Raises CommandError if there is no leader."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_LEADER_S):
             return await admin.voters.quorum()
@@ -148,7 +148,7 @@ def largest(dirs: Mapping[int, list[LogDir]]) -> dict[TopicPartition, int]:
 
 
 async def disks(admin: Admin, node_ids: Sequence[int]) -> dict[int, list[LogDir]]:
-    """The disks of those that answer soon."""
+    """The log directories of the brokers that answer in time."""
 
     async def ask(node_id: int) -> list[LogDir] | None:
         try:
@@ -162,9 +162,10 @@ async def disks(admin: Admin, node_ids: Sequence[int]) -> dict[int, list[LogDir]
 
 
 async def rates(admin: Admin, view: ClusterView, sample_s: float) -> dict[TopicPartition, float]:
-    """Bytes per second that partitions grow by and that their leaders send to consumers, measured for so long.
+    """Bytes per second that partitions grow by and that their leaders send to consumers, measured for `sample_s`.
 
-    What followers send stays with them whoever leads; and a broker of Kafka's does not tell what it sends.
+    Bytes that followers send are not counted, because a change of leaders does not move them. Kafka's brokers do not
+    report the bytes that they send.
     """
     alive = [each.id for each in view.brokers if not each.broker.is_fenced]
     leaders = {each.at: each.leader for each in view.partitions}
@@ -181,7 +182,7 @@ async def rates(admin: Admin, view: ClusterView, sample_s: float) -> dict[TopicP
 
 
 def _sent(dirs: Mapping[int, list[LogDir]], leaders: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """What the leaders have sent to consumers, of those that tell."""
+    """The bytes that leaders have sent to consumers, as far as they report them."""
     sent: dict[TopicPartition, int] = {}
     for node_id, found in dirs.items():
         for replica in (each for directory in found for each in directory.replicas):
@@ -217,7 +218,7 @@ def _broker(broker: Broker, partitions: list[PartitionView], dirs: Mapping[int, 
 
 
 def status_json(view: ClusterView) -> dict[str, Any]:
-    """What scripts read."""
+    """The status for scripts."""
     return {
         "cluster_id": view.cluster_id,
         "controller": view.quorum.leader_id,

@@ -1,7 +1,8 @@
-"""What the voters of the metadata quorum say of themselves: who is in doubt, and who answers when nobody leads.
+"""Ask the voters of the metadata quorum themselves: which are in doubt, and which answer while there is no leader.
 
 A voter in doubt started with an empty disk and does not vote before it knows that nothing is missing (docs/quorum.md).
-Only itself knows; so each is asked at its own listener. One that cannot be reached from here has said nothing.
+Only the voter itself knows; so each is asked at its own listener. A voter that cannot be reached does not count as in
+doubt.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin.voters import Quorum, VoterEndpoint
 
-_PATIENCE_S = 2.0  # for a controller that may be gone, or be reached by its peers only
+_PATIENCE_S = 2.0  # how long to wait for a controller that may be gone, or unreachable from here
 
 
 async def in_doubt(admin: Admin, quorum: Quorum) -> tuple[int, ...]:
-    """The voters that are. Only fixed ones can be, which are named without a directory; and not the leader."""
+    """The voters that are in doubt. Only fixed voters, which have no directory id, can be; the leader cannot."""
     fixed = [each.node_id for each in quorum.voters if not any(each.directory_id)]
     words = await _ask_all(admin, {each: quorum.endpoints.get(each, ()) for each in fixed if each != quorum.leader_id})
     return tuple(node_id for node_id, word in words.items() if word is not None and word.in_doubt)
 
 
 def advice(voters: tuple[int, ...]) -> str:
-    """What to do about voters in doubt while somebody leads."""
+    """What to do about voters in doubt while there is a leader."""
     return (
         f"in doubt: {', '.join(map(str, voters))} (started with an empty disk). Votes again, and counts, when it has "
         "what was committed: within some ten seconds. Stop no other controller before"
@@ -38,8 +39,9 @@ def advice(voters: tuple[int, ...]) -> str:
 
 
 async def look_around(admin: Admin) -> Quorum:
-    """As the leader sees it, when those who were asked know none: perhaps others do. CommandError says why not; the
-    more, if a controller's own listener is among the addresses."""
+    """The quorum as a leader sees it, after the nodes that were asked first knew none: all voters are asked. Raises
+    CommandError with the reason if there is no leader; it says more if the address of a controller was given.
+    """
     seen = await asyncio.gather(*(_ask(admin, each) for each in admin.cluster.options.bootstrap))
     places = next((each.endpoints for each in seen if each is not None and each.endpoints), None)
     if places is None:

@@ -1,4 +1,4 @@
-"""`ottla demo`: what `make run` shows. See `command.py`."""
+"""`ottla demo`, which `make run` runs. See `command.py`."""
 
 from ottla.cli.demo.command import register
 

@@ -1,7 +1,8 @@
-"""`ottla demo`: what `make run` shows. A shop, the log, a registry and a Spark pipeline, killed once on the way.
+"""`ottla demo`, which `make run` runs: a shop, a node, a registry and a Spark pipeline, which is killed once on the
+way.
 
 Rules:
-- Everything it claims it has checked; the exit code is 0 only when all checks held.
+- The demo checks everything that it prints; the exit code is 0 only if all checks succeeded.
 - At a terminal the node and the registry go on serving after the demo until Ctrl-C; elsewhere (or with ONCE=1) they
   stop.
 """
@@ -69,7 +70,7 @@ def _check_address(text: str) -> None:
 
 
 def _need_spark() -> None:
-    """Say what is missing before anything is started."""
+    """Raise an error that says what is missing, before anything is started."""
     from ottla.cli.terminal.plain import CommandError
 
     try:
@@ -88,7 +89,7 @@ def _need_spark() -> None:
 
 
 def _free_or(given: str | None, usual: str) -> str:
-    """What was asked for; else the usual address, or a free port when that one is taken."""
+    """The given address; otherwise the usual address, or a free port if that one is taken."""
     if given is not None:
         return given
     host, _, port = usual.rpartition(":")

@@ -1,4 +1,4 @@
-"""The shop's side of the log: topics, schemas, and its events at a steady pace."""
+"""The shop as a producer: creates topics, registers schemas, and sends its events at a steady rate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHUNK = 100
 
 
 def prepare(client: Blocking, registry_url: str) -> dict[str, int]:
-    """Topics and schemas; the ids of the schemas by topic."""
+    """Create the topics and register the schemas; the ids of the schemas by topic."""
     from ottla.client.registry import RegistryOptions, SchemaRegistry
 
     compacted = {"cleanup.policy": "compact"}
@@ -36,7 +36,7 @@ def prepare(client: Blocking, registry_url: str) -> dict[str, int]:
 
 
 class Feed:
-    """Tells the events of a shop, on a thread of its own; the second half of them when it is told to `go_on`."""
+    """Sends the events of a shop, in a thread of its own; the second half of them only after `go_on` was called."""
 
     def __init__(self, client: Blocking, shop: Shop, ids: dict[str, int]) -> None:
         self._client = client
@@ -56,7 +56,7 @@ class Feed:
 
     @property
     def done(self) -> bool:
-        """Whether everything was told. Raises what stopped it."""
+        """Whether all events were sent. Raises the exception that stopped the thread."""
         if self._failure is not None:
             raise self._failure
         return not self._thread.is_alive()

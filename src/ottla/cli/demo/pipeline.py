@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from ottla.spark import join_table, pipeline, table, to, to_parquet, topic, tumbling
 
 REVENUE_DIRECTORY = "OTTLA_DEMO_REVENUE"
-# By the schema that the subject has, not by one made from the columns.
+# Use the registered schema of the subject, not one derived from the columns.
 AS_REGISTERED: dict[str, Any] = {"value.version": "latest"}
 
 
@@ -36,7 +36,7 @@ def payments() -> Any:
 
 @pipeline.query(trigger="1 second")
 def sales(orders: Any, payments: Any, users: Any) -> Any:
-    """Stream with stream, in time; then stream with table."""
+    """Join two streams in time; then join the result with a table."""
     in_time = F.expr("""
         order_id = paid_order_id AND paid_at >= ordered_at AND paid_at < ordered_at + INTERVAL 5 MINUTES
     """)
@@ -47,7 +47,7 @@ def sales(orders: Any, payments: Any, users: Any) -> Any:
 
 @pipeline.query(trigger="2 seconds")
 def revenue() -> Any:
-    """Tumbling windows; a window comes out once, when nothing can change it any more."""
+    """Tumbling windows; a window is written once, when it cannot change any more."""
     sold = topic("sales", value="avro").select("value.*")
     totals = tumbling(sold, "10 minutes", "country", time="ordered_at", grace="20 minutes").agg(
         F.count("*").alias("sales"), F.sum("cents").alias("cents")

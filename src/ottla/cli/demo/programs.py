@@ -1,7 +1,7 @@
 """The programs of the demo: the node, the registry and the pipeline, each started as a user would start it.
 
-They end with the demo: each is in a session of its own, which is ended as a whole, with the JVM and the Python workers
-of Spark in it.
+They end with the demo: each is in a process session of its own, which is ended as a whole, with Spark's JVM and Python
+workers in it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _SHOWN_CHARS = 2_000
 
 
 class DemoProgram:
-    """`ottla` with these words; its errors go to a file, and what else it says unless somebody `listens` for `ready`: a
-    pipe that nobody empties would stop it."""
+    """A process `ottla` with these arguments. Its stderr goes to a file; so does its stdout, unless `listens` is set to
+    read the line `ready`: otherwise a pipe that is not read would fill up and block the program.
+    """
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class DemoProgram:
             )
 
     def ready(self) -> str:
-        """What follows `ready` on its first line. Raises when it ends instead."""
+        """The rest of the line `ready`, which must be the first line. Raises if the program ends instead."""
         assert self._process.stdout is not None
         word, _, rest = self._process.stdout.readline().strip().partition(" ")
         if word != "ready":
@@ -65,7 +66,7 @@ class DemoProgram:
         return CommandError(f"the demo failed: {ended}: {said}", hint=f"all that it said is in {self._log}")
 
     def kill(self) -> None:
-        """SIGKILL, to it and everything it started: what a power cut does to a machine."""
+        """Send SIGKILL to the program and everything it started, like a power failure."""
         self._signal(signal.SIGKILL)
         self._end()
 
@@ -79,7 +80,7 @@ class DemoProgram:
 
     def _end(self) -> None:
         self._process.wait()
-        self._signal(signal.SIGKILL)  # what a program that ended by itself may have left behind
+        self._signal(signal.SIGKILL)  # processes that a program that ended by itself may have left behind
         if self._process.stdout is not None:
             self._process.stdout.close()
 

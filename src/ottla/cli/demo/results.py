@@ -1,4 +1,4 @@
-"""What the pipeline has made so far, read the way anybody could read it, and whether it is right."""
+"""Read the results of the pipeline, as any client could, and check whether they are right."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ Windows = dict[tuple[int, str], tuple[int, int]]
 
 
 def windows(directory: Path) -> Windows:
-    """Sales and cents by window and country, from the Parquet files that Spark's log of the directory names: those of
-    a batch that was cut short are there too, and do not count."""
+    """Sales and cents by window and country, from the Parquet files that are in Spark's log of the directory. The
+    directory may also have files of interrupted batches, which do not count.
+    """
     import pyarrow.parquet as parquet
 
     found: Windows = {}
@@ -35,7 +36,9 @@ def windows(directory: Path) -> Windows:
 
 
 def _committed_files(directory: Path) -> list[Path]:
-    """`_spark_metadata` has a file per batch, and now and then one that stands for all before it."""
+    """The files in `_spark_metadata`, which has a file per batch, and now and then a compacted one for all batches
+    before it.
+    """
     logs = directory / "_spark_metadata"
     if not logs.is_dir():
         return []
@@ -51,7 +54,9 @@ def _committed_files(directory: Path) -> list[Path]:
 
 
 def check_sales(client: Blocking, registry_url: str, shop: Shop) -> int:
-    """Every order that was paid in time is in the topic, once, with the right country and amount; how many."""
+    """Check that every order that was paid in time is in the topic, once, with the right country and amount; their
+    number.
+    """
     sold = _read_sales(client, registry_url)
     counts = Counter(sale.order_id for sale in sold)
     twice = [order_id for order_id, count in counts.items() if count > 1]
@@ -84,7 +89,7 @@ def _read_sales(client: Blocking, registry_url: str) -> list[Sale]:
 
 
 def check_windows(found: Windows, shop: Shop) -> tuple[int, int]:
-    """Every window has the shop's own totals; how many windows, and the cents of all."""
+    """Check that every window has the shop's own totals; the number of windows, and the cents of all."""
     expected = shop.revenue()
     wrong = {key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)}
     if wrong:

@@ -1,4 +1,4 @@
-"""The course of the demo: start, feed, kill, restart, check, and what to try next."""
+"""The steps of the demo: start, feed, kill, restart, check, and print what to try next."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Demo:
         self._directory = directory
         self._listen = listen
         self._registry = registry
-        # The day before yesterday: no watermark and no retention cares about the clock on the wall.
+        # The day before yesterday, because watermarks and retention do not depend on the current time.
         self._shop = Shop(seed, (int(time.time() * 1000) // DAY_MS - 2) * DAY_MS, orders=orders)
         self._revenue = directory / "revenue"
         self._programs: list[DemoProgram] = []
@@ -98,7 +98,7 @@ class Demo:
         return program
 
     def _pipeline(self, client: Blocking, feed: Feed, view: View, bootstrap: str, url: str) -> None:
-        """Run it, kill it half way, run it again, until the last window is out."""
+        """Run the pipeline, kill it half way, run it again, until the last window is written."""
         spark = self._start_pipeline(bootstrap, url)
 
         def watch(phase: str, until: Callable[[int, Windows], bool]) -> None:
@@ -117,7 +117,7 @@ class Demo:
                         f"the demo failed: {phase}, and nothing came for {_GIVE_UP_S:.0f} s",
                         hint=f"{self._directory / 'pipeline.log'} tells what the pipeline does",
                     )
-                _ = feed.done  # raises what stopped it
+                _ = feed.done  # raises the exception that stopped the feed
                 time.sleep(_LOOK_EVERY_S)
 
         watch("the pipeline runs", lambda sold, windows: sold >= 0.25 * self._shop.orders)
@@ -142,7 +142,7 @@ class Demo:
 
     def _look(self, client: Blocking, feed: Feed, phase: str) -> DemoMoment:
         now_s = time.monotonic()
-        # Only what is committed counts; the ends of transactions take an offset each, so this is an estimate.
+        # Count committed offsets; this is an estimate, because transaction markers take an offset each.
         places = [(TopicPartition(SALES, index), LATEST) for index in range(PARTITIONS)]
         sold = sum(client.run(resolve(client.cluster, places, read_committed=True)).values())
         self._looks.append((now_s, feed.told, sold))
@@ -197,7 +197,7 @@ def _while_serving(bootstrap: str, url: str) -> tuple[str, ...]:
     )
 
 
-# The node of the demo is gone: these need none, or start one.
+# Suggestions for when the node of the demo is gone: commands that need no node, or start one.
 _ON_ONES_OWN = (
     "demo                # at a terminal, without ONCE=1: its node and registry go on serving",
     "up                  # a node and a registry of your own",
@@ -210,7 +210,7 @@ def _headline() -> None:
 
 
 def step(name: str, text: str) -> None:
-    """A line of the demo: something that is true."""
+    """Print a line of the demo."""
     out().print(f" [green]✓[/green] [bold]{name:<9}[/bold] {text}")
 
 

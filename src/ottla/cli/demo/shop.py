@@ -1,11 +1,11 @@
-"""A believable shop: its users, what they order, and how they pay; and what a pipeline must make of it.
+"""A simulated shop: its users, orders and payments; and the results that a pipeline must compute from them.
 
 Everything follows from a seed and the moment the shop opened, so the demo knows the exact totals before Spark does.
 
 Rules of this shop:
 - An order is paid within five minutes, or later, or never; only the first kind counts as sold.
-- Events are told a little out of order, as phones and browsers do: by up to a minute.
-- `closing` events, a day later, let the last windows end: a window is done when something happens well after it.
+- Events are sent a little out of order, by up to a minute, as phones and browsers would.
+- `closing` events, a day later, let the last windows end: a window ends when an event comes well after it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 
 
 class ShopEvent(NamedTuple):
-    """Something that happened: a record of a topic, and when the shop tells it."""
+    """An event of the shop: a record of a topic, and when the shop sends it."""
 
     told_ms: int
     topic: str
@@ -100,7 +100,7 @@ class Sale(NamedTuple):
 
 @dataclass
 class Shop:
-    """The events of one opening, and what they add up to."""
+    """The events of a shop, and their expected totals."""
 
     seed: int
     opened_ms: int
@@ -121,7 +121,7 @@ class Shop:
         return {"user_id": number, "name": f"{name} {number}", "country": country}
 
     def events(self) -> Iterator[ShopEvent]:
-        """Orders and payments in the order in which they are told; `sales` is complete when they are."""
+        """Orders and payments in the order in which they are sent; `sales` is complete after the last one."""
         countries = {each.value["user_id"]: each.value["country"] for each in self.customers()}
         rng = random.Random(self.seed)
         waiting: list[ShopEvent] = []
@@ -141,7 +141,7 @@ class Shop:
         return sum(1 for _ in replace(self, sales={}).events())
 
     def _order(self, order_id: int, now_ms: int, rng: random.Random, countries: dict[int, str]) -> Iterator[ShopEvent]:
-        # A few users order most: squaring leans towards the first ones.
+        # A few users have most orders: squaring prefers the first users.
         user_id = int(rng.random() ** 2 * self.users)
         cents = 100 + round(rng.expovariate(1 / 4_000))
         value = {"order_id": order_id, "user_id": user_id, "cents": cents, "ordered_at": now_ms}
@@ -165,7 +165,7 @@ class Shop:
         return [ShopEvent(at_ms, ORDERS, str(order_id), order), ShopEvent(at_ms, PAYMENTS, str(order_id), payment)]
 
     def revenue(self) -> dict[tuple[int, str], tuple[int, int]]:
-        """Sales and cents per window (its begin, ms) and country."""
+        """Sales and cents per window (its start, ms) and country."""
         totals: dict[tuple[int, str], tuple[int, int]] = {}
         for sale in self.sales.values():
             count, cents = totals.get((sale.window_ms, sale.country), (0, 0))

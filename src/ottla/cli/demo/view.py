@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: a live table at a terminal, a line every few seconds elsewhere."""
+"""The progress display of the demo: a live table on a terminal, otherwise a line every few seconds."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _WINDOWS_SHOWN = 6
 
 
 class Lag(NamedTuple):
-    """How far a query is behind; None as long as it has committed nothing. `phase` is what it does before its first
-    batch is done."""
+    """How far a query is behind; None until it has committed an offset. `phase` is its activity before its first batch
+    is done.
+    """
 
     query: str
     records: int | None
@@ -28,7 +29,7 @@ class Lag(NamedTuple):
 
 
 class DemoMoment(NamedTuple):
-    """What is true at one moment."""
+    """The state of the demo at one moment."""
 
     phase: str
     told: int
@@ -41,7 +42,7 @@ class DemoMoment(NamedTuple):
 
 
 class View:
-    """`show` a moment; what there is to say once goes above, with `say`."""
+    """`show` displays the current state; `say` prints a line above it."""
 
     def __init__(self) -> None:
         self._live: Live | None = None
@@ -97,7 +98,7 @@ def _table(now: DemoMoment) -> RenderableType:
 
 
 def lag_text(lag: Lag) -> str:
-    """As the table and the lines show it."""
+    """The lag as the table and the lines show it."""
     if lag.records is None:
         return lag.phase or "starting"
     notes = [f"{lag.seconds:.1f} s"] if lag.seconds else []

@@ -1,4 +1,4 @@
-"""`ottla log`: look into data directories, offline, those of a real Kafka included."""
+"""`ottla log`: dump and verify data directories offline, also those of Apache Kafka."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def dump(
 
 
 def _print_lines(lines: Iterator[dict[str, Any]], limit: int | None, as_json: bool) -> None:
-    """One line each: JSON lines, or `name=value` text with the kind of the line in colour."""
+    """Print each as one line: JSON, or `name=value` text with the kind of the line in colour."""
     import itertools
     import json
 
@@ -148,7 +148,7 @@ def _verify(path: Path, totals: VerifyTotals, *, deep: bool, advance: Callable[[
         what = "is not a directory" if path.exists() else "does not exist"
         raise CommandError(f"{path} {what}", "a data directory is an entry of log.dirs")
     if log_lines.is_partition(path):
-        # Its checkpoints belong to the data directory around it: only the partition itself is looked at.
+        # The checkpoints of a partition are in the data directory around it, so only the partition itself is verified.
         whole = path.absolute()
         disk, partitions = OsDisk(str(whole.parent)), [whole.name]
     else:
@@ -163,7 +163,7 @@ def _verify(path: Path, totals: VerifyTotals, *, deep: bool, advance: Callable[[
 
 
 class _progress:
-    """A progress bar over the bytes to be read, when somebody can see it."""
+    """A progress bar over the bytes to be read, if stderr is a terminal."""
 
     def __init__(self, paths: list[Path], totals: VerifyTotals) -> None:
         self._paths = paths

@@ -30,7 +30,7 @@ _LINE_BYTES_MAX = 64 * 1024
 
 
 def is_partition(path: Path) -> bool:
-    """Whether the directory holds a log itself (a data directory holds directories that do)."""
+    """Whether the directory holds a log itself (a data directory holds such directories)."""
     return any(is_partition_file(file.name) for file in path.iterdir() if file.is_file())
 
 
@@ -53,7 +53,7 @@ def partitions(path: Path) -> list[Line]:
 
 
 def of_directory(path: Path, from_offset: int, records: bool) -> Iterator[Line]:
-    """Every segment of a partition."""
+    """The lines of every segment of a partition."""
     directory = Directory(OsDisk(str(path.absolute().parent)), path.absolute().name)
     for base_offset in dump.partition_files(directory).segments:
         segment = names.file_name(base_offset, names.LOG)
@@ -62,7 +62,7 @@ def of_directory(path: Path, from_offset: int, records: bool) -> Iterator[Line]:
 
 
 def of_file(path: Path, from_offset: int, records: bool) -> Iterator[Line]:
-    """One file, by its name."""
+    """The lines of one file, whose name tells its kind."""
     path = path.absolute()
     directory = Directory(OsDisk(str(path.parent.parent)), path.parent.name)
     if path.suffix == _SNAPSHOT_OF_METADATA and (path.stem[:1].isdigit() or path.name == _BOOTSTRAP):
@@ -87,7 +87,7 @@ def of_file(path: Path, from_offset: int, records: bool) -> Iterator[Line]:
 
 
 def _text_lines(path: Path) -> Iterator[Line]:
-    """A checkpoint, or any other file that is text; what a terminal cannot show is refused."""
+    """The lines of a checkpoint, or of any other text file; a file that is not printable is refused."""
     with path.open("rb") as file:
         while line := file.readline(_LINE_BYTES_MAX):
             try:
@@ -163,7 +163,7 @@ def _records(batch: dump.DumpedBatch, partition: str, from_offset: int) -> Itera
 
 
 def _shown(message: Data | None, data: bytes | None) -> str | None:
-    """A record of an internal topic as what it means; any other, or one that makes no sense, as it lies there."""
+    """A record of an internal topic decoded; any other record, or one that cannot be decoded, as it is."""
     return _text(data) if message is None else repr(message)
 
 

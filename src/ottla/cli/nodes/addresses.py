@@ -1,4 +1,4 @@
-"""`HOST:PORT` on the command line, and whether a node can listen there: looked at before anything is written."""
+"""`HOST:PORT` on the command line, and a check whether a node can listen there, before anything is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_HOST = "127.0.0.1"
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """Read `HOST:PORT`, `:PORT`, `[v6]:PORT` or `NAME://HOST:PORT`; ValueError if it is none of them."""
+    """Parse `HOST:PORT`, `:PORT`, `[v6]:PORT` or `NAME://HOST:PORT`; raises ValueError if it is none of them."""
     host, colon, port = text.rpartition("://")[2].rpartition(":")
     if not colon or not (port.isascii() and port.isdecimal()):
         raise ValueError(f"{text!r} is not HOST:PORT")
@@ -26,7 +26,7 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 
 def check_free(places: Iterable[tuple[str, int]]) -> None:
-    """CommandError for the first place where this machine cannot listen, or where somebody does already."""
+    """Raise CommandError for the first address where this machine cannot listen, or where another process does."""
     for host, port in places:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

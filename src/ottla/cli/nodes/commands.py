@@ -108,8 +108,9 @@ def _up_any(
 
 
 def _registry_address(text: str | None, listen: str) -> tuple[str, int] | None:
-    """Where the registry listens; None: there is to be none. By default on the node's host; on a free port beside a
-    node on one."""
+    """The address for the registry; None if there is to be none. The default is the node's host; if the node's port is
+    0, the registry takes a free port, too.
+    """
     if text == "off":
         return None
     host, port = _place(listen if text is None else text)
@@ -152,7 +153,8 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[
             recovery.stop()
             ready(node)
             if beside is not None:
-                # In a moment: whoever waited for the node should not share the processor with a start.
+                # After a delay, so that clients that waited for the node need not share the processor with the
+                # registry's start.
                 asyncio.get_running_loop().call_later(_REGISTRY_DELAY_S, start_registry, node, *beside)
 
         def start_registry(node: Node, host: str, port: int) -> None:
@@ -170,7 +172,7 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[
 
 
 def _start_registry(node: Node, host: str, port: int) -> RegistryProcess:
-    """Start it, and let it know as soon as the node is asked to stop."""
+    """Start the registry, and have it stopped as soon as the node is asked to stop."""
     import asyncio
     import signal
 
@@ -200,8 +202,9 @@ def _registry_beside(bootstrap: str, host: str, port: int) -> RegistryProcess:
 
 
 class RecoveryBar:
-    """Progress of the scan after an unclean stop, told by all threads that scan; nothing is shown when there is none,
-    or nobody to see it."""
+    """Shows the progress of the scan after an unclean stop, which all scanning threads report; nothing is shown without
+    a scan or without a terminal.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -217,7 +220,7 @@ class RecoveryBar:
     def advance(self, partition: TopicPartition, done_bytes: int, total_bytes: int) -> None:
         with self._lock:
             if partition not in self._tasks and done_bytes >= total_bytes:
-                return  # an empty log, or one that was read before anybody could see it
+                return  # an empty log, or one that was read at once
             if self._bar is None:
                 from rich.progress import Progress
 

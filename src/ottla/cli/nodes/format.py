@@ -1,4 +1,4 @@
-"""`ottla format`: data directories for a quorum whose voters live in the journal, as `kafka-storage format`."""
+"""`ottla format`: format data directories for a quorum with dynamic voters, like `kafka-storage format`."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """A cluster on this machine, as files: one directory with a property file and a data directory per node.
 
 Rules:
-- The files are the definition: `ottla up` on the directory starts what they say, `ottla start DIR/node-2.properties`
-  one of them. They are written once; what is edited there stays. Only where controllers are found is kept up to date.
-- Every node is broker and controller in one, unless there are to be controllers of their own, whose ids begin at 101.
-  The first of them vote (three, or the only one); the others follow the quorum and may take a seat in it.
-- Voters are kept in the journal (kraft.version 1), so that any node may go. For that the directories are formatted when
-  they are defined: the first voters have to know each other. A directory of an older release names its voters in every
-  file (`controller.quorum.voters`), and stays so.
-- With three brokers and more, records are kept three times and a write is acknowledged when two have it.
+- The files define the cluster: `ottla up` on the directory starts all nodes, `ottla start DIR/node-2.properties` one of
+  them. The files are written once, and edits by the user stay. Only the addresses of controllers are kept up to date.
+- Every node is broker and controller in one, unless dedicated controllers are asked for, whose ids begin at 101. The
+  first controllers are voters (three, or the only one); the others observe the quorum and may become voters.
+- Voters are in the metadata log (kraft.version 1), so that any node can be removed. For that the data directories are
+  formatted when the cluster is defined, because the first voters have to know each other. A cluster of an older release
+  has its voters in every file (`controller.quorum.voters`), and keeps them there.
+- With three brokers or more, the replication factor is three, and min.insync.replicas is two.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAME = re.compile(r"node-(\d+)\.properties")
 _OURS = re.compile(r"\.?node-\d+(\.properties|\.removed)?|lost\+found")
 _LISTEN = "--listen HOST:PORT takes an address of this machine; port 0 takes ports that are free"
 _ELSEWHERE = "choose an empty directory with --data DIR, or move away what lies there"
-# What `ottla up` sets unless told otherwise: a new group on a laptop does not wait three seconds for more members.
+# Defaults of `ottla up`: a new group on a laptop does not wait three seconds for more members.
 LAPTOP_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
 _REPLICATED = {
     "default.replication.factor": "3",
@@ -47,7 +47,7 @@ _REPLICATED = {
 
 
 class LocalNode(NamedTuple):
-    """One node of the directory."""
+    """One node of a local cluster."""
 
     node_id: int
     path: Path
@@ -67,12 +67,12 @@ class LocalNode(NamedTuple):
 
     @property
     def address(self) -> str:
-        """Where clients find it; empty for a controller."""
+        """The address for clients; empty for a controller."""
         return next((at for name, at in self._listeners() if name != CONTROLLER_LISTENER), "")
 
     @property
     def controller_address(self) -> str:
-        """Where controllers find it; empty for a broker."""
+        """The address for other controllers; empty for a broker."""
         return next((at for name, at in self._listeners() if name == CONTROLLER_LISTENER), "")
 
     def _listeners(self) -> list[tuple[str, str]]:
@@ -81,7 +81,7 @@ class LocalNode(NamedTuple):
 
 
 def found_nodes(directory: Path) -> list[LocalNode]:
-    """The nodes that the directory defines, by id."""
+    """The nodes whose files are in the directory, by id."""
     nodes = []
     for path in directory.glob("node-*.properties") if directory.is_dir() else ():
         match = _NAME.fullmatch(path.name)
@@ -119,7 +119,7 @@ def define(
 
 
 def _format(directory: Path, node_ids: Iterable[int], voters: Mapping[int, tuple[str, int]]) -> None:
-    """Make the nodes one cluster, whose first voters listen there."""
+    """Format the directories of the nodes as one cluster with these first voters."""
     import random
     import time
 
@@ -154,14 +154,14 @@ def _format(directory: Path, node_ids: Iterable[int], voters: Mapping[int, tuple
 def define_broker(
     directory: Path, rack: str | None = None, node_id: int | None = None, taken: Collection[int] = ()
 ) -> LocalNode:
-    """Write the file of one more broker, next to those that are there; `taken` are ids that the cluster knows."""
+    """Write the file of one more broker to the directory; `taken` are ids that the running cluster has."""
     nodes = found_nodes(directory)
     others = [each for each in nodes if each.is_broker]
     if not others:
         raise CommandError(f"{directory} holds no local cluster", "`ottla up --brokers 3` makes one")
     if node_id is None:
         node_id = max(each.node_id for each in others) + 1
-        while node_id in taken or not _is_unused(directory, node_id):  # a former node's data is not taken over
+        while node_id in taken or not _is_unused(directory, node_id):  # the data of a removed node is not reused
             node_id += 1
     if node_id in taken or node_id in [each.node_id for each in nodes]:
         raise CommandError(f"there is a node {node_id} already", "without --id the next free one is taken")
@@ -183,12 +183,12 @@ def define_broker(
 
 
 def is_fixed(nodes: Iterable[LocalNode]) -> bool:
-    """Whether the voters are those of the files, as an older release wrote them."""
+    """Whether the voters are fixed in the files, as an older release wrote them."""
     return any(_VOTERS_FIXED in each.values for each in nodes)
 
 
 def retire(node: LocalNode) -> Path:
-    """The node is none of the cluster any more: `ottla up` stops it and forgets it. Its data stays."""
+    """Remove a node from the cluster by renaming its file: `ottla up` then stops the node. Its data stays."""
     path = node.path.with_suffix(".removed")
     node.path.rename(path)
     _point_at_controllers(node.path.parent)
@@ -196,7 +196,7 @@ def retire(node: LocalNode) -> Path:
 
 
 def _point_at_controllers(directory: Path) -> None:
-    """Tell each node where controllers are found now; the rest of its file stays as it is."""
+    """Update the addresses of controllers in each node's file; the rest of the file stays as it is."""
     nodes = found_nodes(directory)
     if is_fixed(nodes):
         return
@@ -217,7 +217,7 @@ def _is_unused(directory: Path, node_id: int) -> bool:
 
 
 def _check_vacant(directory: Path, node_ids: Iterable[int]) -> None:
-    """A cluster is made in a directory of its own, as a node's data is."""
+    """Raise CommandError if the directory has other contents: a cluster needs a directory of its own."""
     from ottla.server.ports.os_disk import OsDisk
     from ottla.server.storage.identity import IdentityError
     from ottla.server.storage.vacancy import check_vacant, shown
@@ -269,7 +269,7 @@ def _write(directory: Path, node_id: int, broker: str | None, controller: str | 
 def _replace(path: Path, lines: Sequence[str]) -> None:
     draft = path.with_name(f".{path.name}")
     draft.write_text("\n".join(lines) + "\n", "utf-8", "surrogateescape")
-    draft.rename(path)  # whoever sees it sees all of it
+    draft.rename(path)  # atomic: a reader sees the whole file
 
 
 def _pair(setting: str) -> tuple[str, str]:
@@ -284,7 +284,7 @@ def _url_host(host: str) -> str:
 
 
 def _ports(host: str, first: int, count: int, taken: Sequence[int] = ()) -> list[int]:
-    """Ports from `first` on (0: anywhere) that nobody listens on; all held at once, so that none is found twice."""
+    """Free ports from `first` on (0: any ports). All are bound at the same time, so that none is returned twice."""
     held: list[socket.socket] = []
     try:
         port = first

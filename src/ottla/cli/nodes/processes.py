@@ -1,10 +1,11 @@
-"""The processes of a local cluster: started, listened to, and ended with this one.
+"""The processes of a local cluster: start them, read their output, and end them with this process.
 
 Rules:
-- Each node is `ottla start` on its file, in a session of its own: Ctrl-C is for this process, which then ends them all
-  at once. Their standard input is ours and they end with it, so they do not outlive even a kill -9 of this process.
-- What a node says is passed on line by line, with its name before it. A node that ends is reported, not restarted:
-  a cluster goes on without it, and hiding its end would hide the reason, too.
+- Each node is a process `ottla start` with its file, in a process session of its own: Ctrl-C goes only to this process,
+  which then ends all nodes at once. This process holds the other end of their standard input and they end at its end of
+  file, so they end even after a kill -9 of this process.
+- The output of a node is printed line by line, with its name in front. A node that ends is reported, not restarted: the
+  cluster goes on without it, and a restart would hide the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _STOP_S = 30.0
 
 
 class NodeEvent(NamedTuple):
-    """Something about a node: it is `ready`, `says` a line, or has `ended` with a code."""
+    """An event of a node: it is `ready`, `says` a line, or has `ended` with an exit code."""
 
     name: str
     what: str
@@ -34,7 +35,7 @@ class NodeEvent(NamedTuple):
 
 
 class NodeProcess:
-    """One node."""
+    """The process of one node."""
 
     def __init__(self, node: LocalNode, words: Sequence[str], events: queue.SimpleQueue[NodeEvent]) -> None:
         self.node = node
@@ -61,7 +62,7 @@ class NodeProcess:
             self._process.send_signal(signal.SIGTERM)
 
     def wait(self, deadline_s: float) -> bool:
-        """Until it has ended; False if it had to be killed for that."""
+        """Wait until the process has ended; False if it had to be killed."""
         try:
             self._process.wait(max(0.0, deadline_s - time.monotonic()))
             clean = True
@@ -93,7 +94,7 @@ class NodeProcess:
 
 
 class Fleet:
-    """All of them. `events` is for one thread to read."""
+    """The processes of all nodes. `events` is a queue for one thread to read."""
 
     def __init__(self, words: Sequence[str] = ()) -> None:
         self.events: queue.SimpleQueue[NodeEvent] = queue.SimpleQueue()
@@ -104,7 +105,7 @@ class Fleet:
         self.processes[node.name] = NodeProcess(node, self._words, self.events)
 
     def stop(self, names: Sequence[str] | None = None) -> bool:
-        """End them (all, unless told), at once; whether all stopped by themselves."""
+        """Stop these nodes (by default all) at once; whether all stopped without being killed."""
         ending = [self.processes[each] for each in (list(self.processes) if names is None else names)]
         for process in ending:
             process.ask_to_stop()

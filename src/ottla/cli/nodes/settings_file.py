@@ -1,4 +1,4 @@
-"""Property files that people hand to us: one line and a hint for whatever is wrong with them."""
+"""Read property files of users: everything that is wrong with them is an error of one line, with a hint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HINT = "a setting is a line NAME=VALUE, as in Kafka's server.properties; is thi
 
 
 def read_settings(path: str | os.PathLike[str]) -> dict[str, str]:
-    """What a server.properties sets."""
+    """The settings in a server.properties file."""
     name = os.fspath(path)
     if not name:
         raise CommandError("the name of the properties file is empty", "--data DIR starts a node without a file")

@@ -1,12 +1,12 @@
 """`ottla start`: a node in the foreground, for supervisors and scripts.
 
 Rules:
-- Nothing but the node is imported here: `ottla.__main__` comes straight to `main`, and the time to the first
-  acknowledged record is a figure of the benchmark.
+- Only the node is imported here: `ottla.__main__` calls `main` directly, because the benchmark measures the time to the
+  first acknowledged record.
 - stdout gets exactly one line, which begins with `ready` and names the addresses; everything else goes to stderr.
-- SIGTERM and SIGINT end in a clean stop and exit code 0; a node that cannot start is one line and exit code 1.
-- With `--until-eof` so does the end of standard input: whoever started the node holds the other end, and takes the node
-  along wherever it goes, even to a kill -9.
+- SIGTERM and SIGINT lead to a clean stop and exit code 0; a node that cannot start prints one line and has exit code 1.
+- With `--until-eof` the end of standard input stops the node, too: the process that started the node holds the other
+  end, so the node ends with it, even after a kill -9.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _DISK_HINTS = {
     errno.ENOSPC: f"the disk is full: make room, or {_ELSEWHERE}",
     errno.EDQUOT: f"the quota for this disk is used up: make room, or {_ELSEWHERE}",
 }
-_STOP_S = 30.0  # what a node may take to stop when nobody is left to wait for it
+_STOP_S = 30.0  # how long a node may take to stop after the process that started it is gone
 
 
 class StartOptions(NamedTuple):
-    """What the command line says; later sources override earlier ones."""
+    """The options of the command line; later fields override earlier ones."""
 
     config: str | None = None
     data: str | None = None
@@ -52,11 +52,11 @@ class StartOptions(NamedTuple):
 
 
 class UsageError(Exception):
-    """The command line makes no sense."""
+    """The arguments of the command line are wrong."""
 
 
 def main(arguments: list[str]) -> int:
-    """Parse and serve; returns the exit code."""
+    """Parse the arguments and serve; returns the exit code."""
     try:
         options = parse(arguments)
         values = node_values(options)
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
 
 
 def parse(arguments: list[str]) -> StartOptions:
-    """Read the options, as `--name value` or `--name=value`; a word alone is the file."""
+    """Parse options as `--name value` or `--name=value`; an argument without a name is the file."""
     known = {"--config": "config", "-c": "config", "--data": "data", "-d": "data", "--listen": "listen", "-l": "listen"}
     known["--log-level"] = "log_level"
     found: dict[str, str] = {}
@@ -119,12 +119,12 @@ def _name(setting: str) -> str:
 
 
 def sets_data(settings: Iterable[str]) -> bool:
-    """Whether `--set` says where the data is, as `--data` does."""
+    """Whether `--set` sets the data directory, as `--data` does."""
     return any(_name(each) in ("log.dirs", "log.dir") for each in settings)
 
 
 def node_values(options: StartOptions) -> dict[str, str]:
-    """The node's properties: the file, then what the options say."""
+    """The node's properties: those of the file, overridden by the options."""
     values: dict[str, str] = {}
     if options.config is not None:
         from ottla.cli.nodes.settings_file import read_settings
@@ -149,7 +149,7 @@ def node_values(options: StartOptions) -> dict[str, str]:
 
 
 def listener(text: str) -> str:
-    """`HOST:PORT` as an entry of `listeners`; what already is one stays."""
+    """`HOST:PORT` as an entry of `listeners`; a text that is an entry already stays."""
     if "://" in text:
         return text
     try:
@@ -222,7 +222,7 @@ def serve(
 
 
 def _unusable(directories: Iterable[str]) -> str | None:
-    """Which data directory cannot be used, where its path alone shows why."""
+    """Why a data directory cannot be used, if its path alone shows that; None otherwise."""
     import os
 
     for directory in directories:
@@ -234,7 +234,7 @@ def _unusable(directories: Iterable[str]) -> str | None:
 
 
 def stop_at_eof() -> None:
-    """Stop, as by SIGTERM, when standard input ends."""
+    """Stop the node, as by SIGTERM, when standard input ends."""
     import os
     import signal
     import threading
@@ -251,5 +251,5 @@ def stop_at_eof() -> None:
 
 
 def announce(node: Node) -> None:
-    """The one line on stdout."""
+    """Print the one line on stdout."""
     print("ready", *(f"{host}:{port}" for host, port in node.addresses), flush=True)

@@ -1,10 +1,10 @@
 """`ottla up --brokers 3`: a replicated cluster on this machine, in the foreground, until Ctrl-C.
 
 Rules:
-- It is ready when every node is: one line with all addresses. A node that cannot start ends the others, too; one that
-  ends later does not.
-- The files of the directory are looked at while it runs: a node whose file appears is started, one whose file goes is
-  stopped (`ottla cluster add-broker` and `remove-broker` do just that).
+- The cluster is ready when every node is: then one line with all addresses is printed. If a node cannot start, the
+  others are stopped, too; if one ends later, they go on.
+- The files in the directory are watched: a node whose file appears is started, a node whose file disappears is stopped
+  (`ottla cluster add-broker` and `remove-broker` use that).
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _LOOK_S = 0.5
 
 
 class UpCluster:
-    """`registry` starts the registry beside it, given the addresses; `listen` is where the brokers of a new cluster
-    listen, from that port on: one that is there listens where its files say."""
+    """Runs a local cluster. `registry` starts a registry for these broker addresses; `listen` is the first address for
+    the brokers of a new cluster, while an existing one listens where its files say.
+    """
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class UpCluster:
         return 0
 
     def _take(self, event: NodeEvent) -> int | None:
-        """Tell it; an exit code if that was the end."""
+        """Report an event; an exit code if that ends the command."""
         from ottla.cli.terminal.plain import print_error, print_warning
 
         if event.what == "says":
@@ -145,7 +146,7 @@ class UpCluster:
         try:
             nodes = {each.name: each for each in found_nodes(self._directory)}
         except (CommandError, OSError):
-            return  # somebody is editing a file
+            return  # a file may be in the middle of an edit
         known = {each.name for each in self._nodes}
         for name, node in nodes.items():
             if name not in known:
@@ -158,7 +159,7 @@ class UpCluster:
         self._nodes = list(nodes.values())
 
     def _pass_on(self) -> None:
-        """What was said and not told yet."""
+        """Print the lines of nodes that are still in the queue."""
         while not self._fleet.events.empty():
             event = self._fleet.events.get()
             if event.what == "says":
@@ -174,7 +175,7 @@ def _say(event: NodeEvent) -> None:
 
 
 def _check_same(nodes: list[LocalNode], brokers: int | None, controllers: int | None, directory: Path) -> None:
-    """A cluster that is there is not changed by what the command line says."""
+    """Raise CommandError if the command line asks for another cluster than the one in the directory."""
     found = sum(each.is_broker for each in nodes)
     apart = len(nodes) - found
     if brokers is not None and brokers != found:

@@ -98,7 +98,7 @@ def run(
         loaded = parts.load(file, name)
         where = checkpoint or str(file.resolve().parent / ".ottla" / loaded.name)
         with parts.client(bootstrap) as client:
-            before = parts.previous_run(client, loaded.name, force=force)  # before Spark is started for nothing
+            before = parts.previous_run(client, loaded.name, force=force)  # before Spark is started in vain
             replay = parts.replay(from_, client)
             with (
                 parts.start(loaded, client, where, file, before, print_event if as_json else _ignore),
@@ -168,7 +168,7 @@ def stop(
 
 
 def _ignore(event: dict[str, Any]) -> None:
-    """Said on stderr anyway."""
+    """Ignore an event, because it is printed on stderr anyway."""
 
 
 def _statuses(bootstrap: str) -> dict[str, PipelineStatus]:
@@ -197,7 +197,7 @@ def _spark_parts() -> Any:
 
 
 class _signals:
-    """SIGINT and SIGTERM ask the run to stop; a second one ends it at once."""
+    """Let SIGINT and SIGTERM ask the run to stop; a second one ends it at once."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner

@@ -1,4 +1,4 @@
-"""What `ottla pipeline check` and `run` are made of; importing it imports Spark's Python side, but starts nothing."""
+"""The parts of `ottla pipeline check` and `run`; importing this module imports PySpark, but does not start Spark."""
 
 from __future__ import annotations
 
@@ -59,14 +59,16 @@ restarts = Policy
 
 
 class PassingError(CommandError):
-    """Nothing is wrong with the pipeline: the same may go well a moment later (EX_TEMPFAIL of sysexits.h)."""
+    """An error that is not caused by the pipeline: another try may succeed a moment later
+    (EX_TEMPFAIL of sysexits.h).
+    """
 
     exit_code = 75
 
 
 @contextlib.contextmanager
 def failures() -> Iterator[None]:
-    """What a user can cause is one line; what may pass by itself has an exit code of its own."""
+    """Turn errors that a user can cause into one line; errors that may pass have an exit code of their own."""
     try:
         yield
     except PipelineError as error:
@@ -81,7 +83,7 @@ def failures() -> Iterator[None]:
 @contextlib.contextmanager
 def client(bootstrap: str) -> Iterator[Blocking]:
     with Blocking(client_options(bootstrap)) as made:
-        made.admin.topics.names()  # a broker that is not there is found before Spark starts
+        made.admin.topics.names()  # fail before Spark starts if there is no broker
         yield made
 
 
@@ -96,8 +98,9 @@ def session(
     *,
     is_silent: bool = False,
 ) -> Iterator[SparkSession]:
-    """A session; what goes wrong in it is told in one line, not by Spark's logs. `is_silent`: nothing else that it, or
-    a worker of it, prints is wanted either."""
+    """A session whose errors are printed as one line, not by Spark's logs. `is_silent`: suppress all other output of
+    the session and its workers, too.
+    """
     if master and remote:
         raise typer.BadParameter("either --master or --remote")
     quiet.mute()
@@ -117,7 +120,7 @@ def session(
     finally:
         limit_retries(spark, 0)
         unwatch(spark)
-        with contextlib.suppress(Exception):  # it may be gone
+        with contextlib.suppress(Exception):  # Spark may be gone
             spark.stop()
 
 
@@ -149,7 +152,7 @@ def start(
     before: PipelineStatus | None,
     on_event: Callable[[Event], None],
 ) -> contextlib.AbstractContextManager[None]:
-    """Around all that comes before the run: why it failed is in the pipeline's status."""
+    """A context around all steps before the run: the reason of a failure is written to the pipeline's status."""
     return starting(using, replace(_identity(pipeline, file, ""), checkpoint=checkpoint), before, on_event)
 
 

@@ -1,4 +1,4 @@
-"""How pipelines look on a terminal: the live view of a run, lines of JSON, tables of statuses."""
+"""Pipelines on a terminal: the live view of a run, lines of JSON, tables of statuses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _COLUMNS = ("query", "batch", "rows", "in/s", "done/s", "lag", "behind", "waterm
 
 @contextlib.contextmanager
 def events(name: str, *, as_json: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """What takes the events of a run: JSON on stdout, a live table on a terminal, else lines on stderr."""
+    """A function that shows the events of a run: as JSON on stdout, as a live table on a terminal, else as lines on
+    stderr.
+    """
     if as_json:
         yield print_event
     elif err().is_terminal:
@@ -33,7 +35,7 @@ def events(name: str, *, as_json: bool) -> Iterator[Callable[[dict[str, Any]], N
 
 
 def print_event(event: dict[str, Any]) -> None:
-    """As a line of JSON, on stdout."""
+    """Print an event as a line of JSON on stdout."""
     sys.stdout.write(json.dumps(event, default=str) + "\n")
     sys.stdout.flush()
 
@@ -50,7 +52,7 @@ def _print_line(event: dict[str, Any]) -> None:
 
 
 def told(event: dict[str, Any]) -> str:
-    """What an event says of the pipeline, without its name."""
+    """The text of an event, without the name of the pipeline."""
     kind, error = event["event"], event.get("error")
     if kind == "waiting":
         return f"waiting for the broker: {error}"
@@ -62,7 +64,7 @@ def told(event: dict[str, Any]) -> str:
 
 
 class _Live:
-    """One table that changes in place."""
+    """A table that is updated in place."""
 
     def __init__(self, name: str) -> None:
         from rich.live import Live
@@ -82,7 +84,7 @@ class _Live:
 
     def take(self, event: dict[str, Any]) -> None:
         if event["event"] in ("restarting", "waiting"):
-            note(f"{self._name}: {told(event)}")  # stays above the table, when all is well again
+            note(f"{self._name}: {told(event)}")  # printed above the table, where it stays
         with self._lock:
             if event["event"] == "progress":
                 self._queries[event["query"]] = event
@@ -106,7 +108,7 @@ class _Live:
 
 
 def cells(figures: dict[str, Any]) -> list[str]:
-    """The figures of a query, as `_COLUMNS` has them."""
+    """The figures of a query, in the order of `_COLUMNS`."""
     batch, behind = figures.get("batch"), figures.get("lag_seconds")
     took_ms, rows = figures.get("batch_ms"), figures.get("state_rows")
     return [
@@ -129,7 +131,7 @@ def _text(value: object) -> str:
 
 
 def row_of(status: PipelineStatus) -> dict[str, Any]:
-    """A pipeline as lists show it. Its lag is unknown as long as that of any of its queries is."""
+    """A pipeline as a row of a list. Its lag is unknown if that of any of its queries is."""
     lags = [each.get("lag") for each in status.queries]
     seconds = [each["lag_seconds"] for each in status.queries if each.get("lag_seconds") is not None]
     running = status.state == "running"

@@ -1,4 +1,4 @@
-"""`ottla consume`: records of a topic to stdout, from an offset, a time or the beginning, to the end or for ever."""
+"""`ottla consume`: print records of a topic, from an offset, a time or the beginning, to the end or without end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class OutputFormat(StrEnum):
-    """How records are shown."""
+    """The formats of `--format`."""
 
     text = "text"
     json = "json"
@@ -146,10 +146,10 @@ def _decoding(
     url: str | None,
     bootstrap: str,
 ) -> Callable[[ConsumedRecord], bytes]:
-    """Show records with their keys or values decoded by the schemas of a registry, if that is wanted."""
+    """A formatter that first decodes keys or values by the schemas of a registry, if the options ask for that."""
     if key_type is None and value_type is None:
         return show
-    client_options(bootstrap)  # a bad address is told before anything is asked
+    client_options(bootstrap)  # report a bad address before any request
     registry = registry_at(url, bootstrap)
     keys = None if key_type is None else PayloadDecoder(registry, key_type, of_key=True)
     values = None if value_type is None else PayloadDecoder(registry, value_type, of_key=False)
@@ -163,7 +163,7 @@ def _decoding(
 
 
 def formatter(fmt: OutputFormat, pattern: str | None) -> Callable[[ConsumedRecord], bytes]:
-    """How `--format` and `--template` want a record to look."""
+    """The formatter for `--format` and `--template`."""
     from ottla.cli.records import text as records
 
     if pattern is not None:

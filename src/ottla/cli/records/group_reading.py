@@ -1,6 +1,6 @@
-"""Printing what a member of a group gets: `ottla consume --group` and `ottla share consume`.
+"""Print the records that a member of a group gets: `ottla consume --group` and `ottla share consume`.
 
-Both end when nothing has come for a while (a group has no end that could be told beforehand), unless they follow.
+Without `--follow`, both end when no record has come for a while, because a group has no end that is known beforehand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _POLL_MS = 500
 
 
 class Reading(NamedTuple):
-    """What to read, up to where, and how to show it."""
+    """Which records to read, how many, and how to show them."""
 
     bootstrap: str
     topic: str
@@ -32,7 +32,7 @@ class Reading(NamedTuple):
 
 
 async def print_group(reading: Reading, *, read_committed: bool) -> None:
-    """As a member of a consumer group, committing what was printed."""
+    """Read as a member of a consumer group, and commit the printed records."""
     from ottla.cli.options import client_options
     from ottla.cli.terminal.output import note
     from ottla.client.consumer.consumer import Consumer
@@ -44,7 +44,7 @@ async def print_group(reading: Reading, *, read_committed: bool) -> None:
         isolation_level="read_committed" if read_committed else "read_uncommitted",
     )
     async with Consumer(client_options(reading.bootstrap), options) as consumer:
-        await consumer.cluster.topic(reading.topic)  # a member would wait for ever for a topic that does not exist
+        await consumer.cluster.topic(reading.topic)  # a member would wait without end for a missing topic
         if not reading.from_beginning and not await _has_committed(consumer, reading):
             note(f"group {reading.group} has committed nothing: it begins at the end (--from-beginning reads all)")
         consumer.subscribe([reading.topic])
@@ -70,7 +70,9 @@ async def _has_committed(consumer: Consumer, reading: Reading) -> bool:
 
 
 async def print_share(reading: Reading, acknowledgement: str) -> None:
-    """As a member of a share group. Released records are given back at the end only, or they would come again."""
+    """Read as a member of a share group. Records are released only at the end; otherwise they would
+    be delivered again.
+    """
     from ottla.cli.options import client_options
     from ottla.client.admin import Admin
     from ottla.client.cluster import Cluster
@@ -112,7 +114,7 @@ async def _print(
     printed: Callable[[Sequence[ConsumedRecord]], None],
     has_partitions: Callable[[], bool],
 ) -> None:
-    """Until there are enough, or nothing has come for a while since the group gave us something to read."""
+    """Print until there are enough records, or until none has come for a while after the member got partitions."""
     from ottla.cli.terminal.output import err, note
 
     count, idle_ms = 0, 0

@@ -1,9 +1,9 @@
-"""Keys and values whose schemas a registry keeps: JSON in, Avro, JSON Schema or Protobuf out, and the way back.
+"""Keys and values with schemas of a registry: encode JSON as Avro, JSON Schema or Protobuf payloads, and decode them.
 
 Rules:
-- `produce` writes with the latest schema of the subject, `TOPIC-key` or `TOPIC-value` unless told.
-- `consume` reads each payload by the schema that it names itself. What cannot be read is shown as it is, with a
-  warning: a look at a record must not fail. A registry that does not answer is an error.
+- `produce` writes with the latest schema of the subject, by default `TOPIC-key` or `TOPIC-value`.
+- `consume` decodes each payload by the schema id in it. A payload that cannot be decoded is shown as it is, with a
+  warning, and does not fail the command. A registry that does not answer is an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WARNINGS_MAX = 10
 
 
 class PayloadType(StrEnum):
-    """The type of a schema; `auto` is whichever the registry says."""
+    """The type of a schema; with `auto` the registry decides."""
 
     auto = "auto"
     avro = "avro"
@@ -47,7 +47,7 @@ RegistryUrl = Annotated[
 
 
 def registry_at(url: str | None, bootstrap: str) -> SchemaRegistry:
-    """The registry that was named, or the one beside the broker."""
+    """The registry at this URL, or by default the one beside the broker."""
     from ottla.client.options import parse_bootstrap
     from ottla.client.registry import RegistryOptions, SchemaRegistry
 
@@ -61,7 +61,7 @@ def registry_at(url: str | None, bootstrap: str) -> SchemaRegistry:
 
 
 class SubjectEncoder:
-    """Writes by the latest schema of a subject. CommandError if there is none, or it has another type."""
+    """Encodes by the latest schema of a subject. Raises CommandError if there is none, or it has another type."""
 
     def __init__(self, registry: SchemaRegistry, subject: str, wanted: PayloadType) -> None:
         from ottla.client.registry import RegistryError, RegistryUnreachable
@@ -89,7 +89,7 @@ class SubjectEncoder:
         self._name = f"{subject} version {found.version}"
 
     def encode(self, value: Any) -> bytes | None:
-        """A JSON value as a payload; null stays no value."""
+        """Encode a JSON value as a payload; null stays null."""
         if value is None:
             return None
         try:
@@ -98,7 +98,7 @@ class SubjectEncoder:
             raise CommandError(f"not a value of {self._name}: {error}") from None
 
     def encode_text(self, text: bytes | None) -> bytes | None:
-        """JSON text as a payload. A word that is no JSON is taken for a string, so that keys need no quotes."""
+        """Encode JSON text as a payload. Text that is no JSON is taken as a string, so that keys need no quotes."""
         if text is None:
             return None
         try:
@@ -111,7 +111,7 @@ class SubjectEncoder:
 
 
 class PayloadDecoder:
-    """Shows keys, or values, as JSON by the schemas that they name."""
+    """Decodes keys, or values, to JSON by the schema ids in them."""
 
     def __init__(self, registry: SchemaRegistry, wanted: PayloadType, *, of_key: bool) -> None:
         self._registry = registry
@@ -121,7 +121,7 @@ class PayloadDecoder:
         self._warnings = 0
 
     def shown(self, record: ConsumedRecord) -> bytes | None:
-        """The key or value as JSON text; as it is, with a warning, if it cannot be read."""
+        """The key or value as JSON text; unchanged, with a warning, if it cannot be decoded."""
         from ottla.client.registry import RegistryError, RegistryUnreachable
 
         data = record.key if self._of_key else record.value

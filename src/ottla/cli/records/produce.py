@@ -1,4 +1,4 @@
-"""`ottla produce`: records from arguments, stdin or a file into a topic."""
+"""`ottla produce`: send records from arguments, stdin or a file to a topic."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from ottla.cli.records.text import TextEncoder
     from ottla.client.producer.producer import ProducerOptions
 
-# Of one record, and of a request: a broker takes requests of 100 MiB unless told otherwise.
+# The largest record, and the largest request: a broker accepts requests of 100 MiB by default.
 _RECORD_BYTES_MAX = 64 * 1024 * 1024
 
 
 class InputFormat(StrEnum):
-    """How records are read."""
+    """The formats of input."""
 
     lines = "lines"
     json = "json"
 
 
 class CodecName(StrEnum):
-    """How batches are compressed."""
+    """The compression of batches."""
 
     none = "none"
     gzip = "gzip"
@@ -47,7 +47,7 @@ class CodecName(StrEnum):
 
 
 class Acks(StrEnum):
-    """Who must have a record before it counts as written."""
+    """Which replicas must have a record before it counts as written."""
 
     nobody = "0"
     leader = "1"
@@ -137,7 +137,7 @@ def produce(
 
 
 def _send(send: Callable[..., Coroutine[None, None, None]], values: list[str] | None, file: Path | None) -> None:
-    """Send records of whichever source was given."""
+    """Send records from the source that was given."""
     if values:
         asyncio.run(send(_each(enumerate((value.encode() for value in values), 1)), noun="value"))
     elif file is not None:
@@ -152,7 +152,7 @@ def _send(send: Callable[..., Coroutine[None, None, None]], values: list[str] | 
 def _encoder(
     usual_subject: str, kind: PayloadType | None, subject: str | None, registry: str | None, bootstrap: str
 ) -> TextEncoder:
-    """By a schema, where its type or subject is given."""
+    """An encoder by a schema, if its type or subject is given; otherwise one for plain text."""
     if kind is None and subject is None:
         return PlainEncoder()
     return SubjectEncoder(registry_at(registry, bootstrap), subject or usual_subject, kind or PayloadType.auto)
@@ -166,7 +166,7 @@ def _options(acks: Acks, codec: CodecName) -> ProducerOptions:
         acks={Acks.nobody: 0, Acks.leader: 1, Acks.everyone: -1}[acks],
         codec=Codec[codec.name.upper()],
         batch_size_bytes=256 * 1024,
-        max_request_bytes=_RECORD_BYTES_MAX,  # so that it is the topic's limit that decides
+        max_request_bytes=_RECORD_BYTES_MAX,  # large, so that the limit of the topic decides
         buffer_bytes=2 * _RECORD_BYTES_MAX,
         delivery_timeout_ms=30_000,
     )
@@ -190,7 +190,7 @@ async def _each(lines: Iterable[Numbered]) -> AsyncIterator[Numbered]:
 
 
 async def _keyboard() -> AsyncIterator[Numbered]:
-    """Lines as they are typed; the loop goes on meanwhile, and Ctrl-C ends it at once."""
+    """Lines as they are typed; the event loop goes on meanwhile, and Ctrl-C ends the command at once."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -209,7 +209,7 @@ def _lines(stream: BinaryIO, advance: Callable[[int], None]) -> Iterator[Numbere
 
 
 class _progress:
-    """A progress bar over the bytes of a file, when somebody can see it."""
+    """A progress bar over the bytes of a file, if stderr is a terminal."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

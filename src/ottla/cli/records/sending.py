@@ -1,10 +1,10 @@
-"""Sending what `ottla produce` reads, and telling what became of it.
+"""Send the records that `ottla produce` reads, and report which were acknowledged.
 
 Rules:
-- The first line that cannot be sent, or that the brokers do not take, ends the command. What was read before is
-  delivered first, so that everything is either acknowledged or not.
-- Whoever repeats the command has to know where to go on: the error names the line, how many records were acknowledged,
-  and the lines of those that were not.
+- The first line that cannot be sent, or that the brokers refuse, ends the command. The lines read before it are
+  delivered first, so that each is known to be acknowledged or not.
+- The error says where to continue: it names the line, how many records were acknowledged, and the lines of those that
+  were not.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from ottla.client.producer.accumulator import RecordMetadata
     from ottla.client.producer.producer import Producer, ProducerOptions
 
-Numbered = tuple[int, bytes]  # a line, and which one it is
+Numbered = tuple[int, bytes]  # the number of a line, and the line
 
-# Acknowledgements that may be outstanding before reading goes on; the producer's own buffer bounds their bytes.
+# How many acknowledgements may be outstanding while reading goes on; the producer's own buffer bounds their bytes.
 _WAITING_MAX = 10_000
 _RANGES_SHOWN = 5
 
@@ -41,7 +41,7 @@ async def send_all(
     one_by_one: bool = False,
     noun: str = "line",
 ) -> None:
-    """Until the lines end; CommandError as soon as one of them is not in the log."""
+    """Send all lines; raises CommandError as soon as one of them could not be written."""
     from ottla.cli.terminal.output import done
     from ottla.client.producer.producer import Producer
 
@@ -63,7 +63,7 @@ async def send_all(
 
 
 class _Sending:
-    """What is under way, and how much has arrived."""
+    """The records under way, and the number of acknowledged ones."""
 
     def __init__(self, producer: Producer, topic: str, verbose: bool, noun: str) -> None:
         self.waiting: list[tuple[int, asyncio.Future[RecordMetadata]]] = []
@@ -74,7 +74,7 @@ class _Sending:
         self._noun = noun
 
     async def add(self, number: int, record: Outgoing) -> None:
-        """Hand it to the producer. CommandError if this record cannot be sent, while others can."""
+        """Hand a record to the producer. Raises CommandError if this record cannot be sent, while others can."""
         from ottla.cli.terminal.failures import hint_for
         from ottla.client.errors import ClientError
         from ottla.model.errors import ApiError, ErrorCode
@@ -87,13 +87,13 @@ class _Sending:
         except (ApiError, ClientError) as error:
             is_own = isinstance(error, ApiError) and error.code == ErrorCode.MESSAGE_TOO_LARGE
             if not (is_own or self.waiting or self.acknowledged):
-                raise  # the topic or the cluster is what is wrong: nothing has been sent
+                raise  # an error of the topic or the cluster: nothing has been sent
             hint = "that is the most that this command sends" if is_own else hint_for(error)
             raise CommandError(str(error), hint) from None
         self.waiting.append((number, future))
 
     async def settle(self) -> None:
-        """Wait for the acknowledgements of all so far; CommandError if some do not come."""
+        """Wait for the acknowledgements of all records so far; raises CommandError if some do not come."""
         await self._producer.flush()
         failed: list[int] = []
         last: BaseException | None = None
@@ -122,7 +122,7 @@ class _Sending:
         return CommandError(f"{counts}: {message_of(error)}", f"{hint}; then {again}" if hint else again)
 
     def stopped_at(self, number: int, error: CommandError) -> CommandError:
-        """What is told of a line that cannot be sent, when all before it have arrived."""
+        """The error for a line that cannot be sent, when all records before it are acknowledged."""
         before = f"{_count(self.acknowledged)} before it acknowledged, nothing sent from there on"
         again = f"mend {self._noun} {number} and go on from there"
         return CommandError(
@@ -135,7 +135,7 @@ def _count(number: int) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """`3-7, 9`: ascending numbers; of many ranges the first few."""
+    """Ascending numbers as `3-7, 9`; of many ranges only the first few."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][1] + 1:

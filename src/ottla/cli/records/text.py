@@ -1,9 +1,9 @@
 """Records as text: how `produce` reads them and how `consume` shows them.
 
 Rules:
-- The JSON form goes both ways: what `consume --format json` prints, `produce --format json` takes. Bytes that are not
-  UTF-8 travel as base64 under `key_base64` and `value_base64`, in a header as `{"base64": ...}`.
-- Text is decoded with replacement characters, never refused: a look at a record must not fail.
+- `produce --format json` reads the JSON that `consume --format json` prints. Bytes that are not UTF-8 are written as
+  base64 under `key_base64` and `value_base64`, in a header as `{"base64": ...}`.
+- Invalid UTF-8 is shown with replacement characters and never refused, so that every record can be shown.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _FIELDS = ("key", "key_base64", "value", "value_base64", "headers", "partition",
 
 
 class JsonText(bytes):
-    """A key or value as JSON text: `--format json` shows the value that it is, and not a string of it."""
+    """A key or value as JSON text: `--format json` shows the JSON value itself, not a string that contains it."""
 
 
 class TextEncoder(Protocol):
-    """What makes keys, or values, of JSON values and of text; None is none."""
+    """Encodes keys, or values, from JSON values and from text; None stays None."""
 
     def encode(self, value: Any) -> bytes | None: ...
 
@@ -41,7 +41,7 @@ class TextEncoder(Protocol):
 
 
 class PlainEncoder:
-    """Text is as it is, and any other JSON value is compact JSON."""
+    """Writes text unchanged, and any other JSON value as compact JSON."""
 
     def encode(self, value: Any) -> bytes | None:
         return _bytes(value)
@@ -54,7 +54,7 @@ _PLAIN = PlainEncoder()
 
 
 class Outgoing(NamedTuple):
-    """A record that `produce` read; None for the partition and timestamp means: choose."""
+    """A record that `produce` read; if partition or timestamp is None, the producer chooses it."""
 
     key: bytes | None
     value: bytes | None
@@ -67,7 +67,7 @@ class Outgoing(NamedTuple):
 
 
 class Added(NamedTuple):
-    """What the command line adds to every record: its key instead of the record's own, headers, a partition."""
+    """Parts that the command line adds to every record: a key instead of the record's own, headers, a partition."""
 
     key: str | None
     headers: Headers
@@ -77,7 +77,7 @@ class Added(NamedTuple):
 def line_parser(
     is_json: bool, separator: bytes | None, null: str | None, keys: TextEncoder, contents: TextEncoder, added: Added
 ) -> Callable[[bytes], Outgoing]:
-    """Lines as records."""
+    """A parser of lines to records."""
     marker = None if null is None else null.encode()
     fixed_key = None if added.key is None else keys.encode_text(added.key.encode())
 
@@ -99,7 +99,7 @@ def line_parser(
 
 
 def from_line(line: bytes, key_separator: bytes | None, null_marker: bytes | None) -> Outgoing:
-    """A line is a value, or `key<separator>value`; the null marker stands for no key or no value."""
+    """A line is a value, or `key<separator>value`; the null marker stands for a null key or value."""
     key: bytes | None = None
     value: bytes | None = line
     if key_separator is not None:
@@ -113,8 +113,9 @@ def from_line(line: bytes, key_separator: bytes | None, null_marker: bytes | Non
 
 
 def from_json(line: bytes, key: TextEncoder = _PLAIN, value: TextEncoder = _PLAIN) -> Outgoing:
-    """One JSON object per line: key, value, headers, partition, timestamp; all but the value may be left out. Topic and
-    offset, which `consume` prints, are passed over. `key` and `value` encode them."""
+    """Parse one JSON object: key, value, headers, partition, timestamp; all but the value may be left out. Topic and
+    offset, which `consume` prints, are ignored. The arguments `key` and `value` encode them.
+    """
     try:
         found = json.loads(line)
     except ValueError as error:
@@ -157,7 +158,7 @@ def _number(found: dict[str, Any], name: str, lowest: int, highest: int) -> int 
 
 
 def _headers(found: Any) -> Iterable[tuple[str, Any]]:
-    """Of `{name: value}` or `[[name, value], ...]`."""
+    """The headers in `{name: value}` or `[[name, value], ...]`."""
     if isinstance(found, dict):
         return found.items()
     if not isinstance(found, list):
@@ -188,7 +189,7 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def text(data: bytes | None) -> str:
-    """Bytes as a person would read them."""
+    """Bytes as readable text."""
     return "null" if data is None else data.decode("utf-8", errors="replace")
 
 
@@ -198,7 +199,7 @@ def as_pretty(record: ConsumedRecord) -> bytes:
 
 
 def as_json(record: ConsumedRecord, indent: int | None = None) -> bytes:
-    """One line of JSON, unless it is to be indented."""
+    """JSON in one line, or indented."""
     shown: dict[str, Any] = {
         "topic": record.topic,
         "partition": record.partition,
@@ -224,7 +225,7 @@ def _json_field(name: str, data: bytes | None) -> dict[str, Any]:
 
 
 def _json_bytes(data: bytes | None) -> str | dict[str, str] | None:
-    """A header's value, which has no second name to put base64 under."""
+    """The value of a header, whose base64 cannot be under another name."""
     try:
         return None if data is None else data.decode()
     except UnicodeDecodeError:

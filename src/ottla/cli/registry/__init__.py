@@ -1,1 +1,1 @@
-"""`ottla registry` and `ottla schema`: the schema registry and what is registered there."""
+"""`ottla registry` and `ottla schema`: the schema registry and its schemas."""

@@ -1,4 +1,4 @@
-"""The registry's REST API, as the commands ask it: one connection per call, errors as one line."""
+"""Calls of the registry's REST API for the commands: one connection per call, errors as one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Url = Annotated[
 
 
 class RegistryRefused(CommandError):
-    """The registry refused; `code` is Confluent's."""
+    """The registry refused a request; `code` is Confluent's error code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message, _HINTS.get(code))
@@ -38,7 +38,7 @@ _HINTS = {
 
 
 class RegistryCalls:
-    """One registry, by URL."""
+    """Calls to one registry, by its URL."""
 
     def __init__(self, url: str) -> None:
         self.url = url if "://" in url else f"http://{url}"

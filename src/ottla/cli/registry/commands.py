@@ -1,4 +1,4 @@
-"""`ottla registry`: a schema registry alone, for any Kafka-compatible broker."""
+"""`ottla registry`: a schema registry without a node, for any Kafka-compatible broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ottla.registry.service import Service, ServiceOptions
 
 DEFAULT_LISTEN = "127.0.0.1:8081"
-_DEFAULT_FACTOR = -1  # as the broker would choose
+_DEFAULT_FACTOR = -1  # the broker's default
 
 
 def register(app: typer.Typer) -> None:
@@ -70,7 +70,7 @@ def registry(
         host, port = host_and_port(listen)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--listen") from None
-    client_options(bootstrap)  # a bad address is told before anything is started
+    client_options(bootstrap)  # report a bad address before anything is started
     options = ServiceOptions(
         bootstrap,
         host,

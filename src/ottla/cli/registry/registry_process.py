@@ -1,9 +1,10 @@
-"""The registry beside the node of `ottla up`: a process of its own, so that neither waits for the other.
+"""The registry beside the node of `ottla up`: a process of its own, so that neither blocks the other.
 
 Rules:
-- It is started when the node serves, and says when it is ready; the node never waits for it.
-- A registry that cannot start is a warning. One that ends on its own after it was ready is started again.
-- It ends with the node: its standard input is ours, and ends with this process whatever happens to it.
+- The registry is started when the node serves, and reports when it is ready; the node never waits for it.
+- If the registry cannot start, a warning is printed. If it ends by itself after it was ready, it is restarted.
+- The registry ends with the node: this process holds the other end of its standard input, which ends with this process
+  in any case.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _RESTART_S = 1.0
 
 
 class RegistryProcess:
-    """`on_ready(url)` and `on_failed(why)` are called on a thread of its own."""
+    """The process of the registry. `on_ready(url)` and `on_failed(why)` are called on a thread of its own."""
 
     def __init__(
         self, bootstrap: str, host: str, port: int, on_ready: Callable[[str], None], on_failed: Callable[[str], None]
@@ -34,7 +35,7 @@ class RegistryProcess:
         self._watching.start()
 
     def ask_to_stop(self) -> None:
-        """Begin to stop; `stop` waits for the end."""
+        """Ask the registry to stop; `stop` waits for its end."""
         self._stopping.set()
         if self._process.stdin is not None:
             self._process.stdin.close()
@@ -49,13 +50,13 @@ class RegistryProcess:
         self._watching.join(_STOP_S)
 
     def _spawn(self) -> subprocess.Popen[str]:
-        # In a session of its own: Ctrl-C is for the node, which then ends this one too.
+        # In a process session of its own: Ctrl-C goes only to the node, which then stops the registry, too.
         return subprocess.Popen(
             self._words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
 
     def _watch(self) -> None:
-        """Read what it says, to its end; and begin again if that was not meant to be."""
+        """Read the output of the process to its end; restart it if it should not have ended."""
         while True:
             was_ready = told = False
             assert self._process.stdout is not None

@@ -41,7 +41,7 @@ def read_schema(file: str, kind: SchemaKind | None) -> tuple[str, str]:
 
 
 def parse_references(texts: list[str]) -> list[dict[str, Any]]:
-    """Read `NAME=SUBJECT:VERSION`."""
+    """Parse `NAME=SUBJECT:VERSION`."""
     found = []
     for text in texts:
         name, equals, rest = text.partition("=")

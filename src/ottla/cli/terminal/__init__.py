@@ -1,1 +1,1 @@
-"""What commands print, ask and fail with."""
+"""Output, prompts and errors of commands."""

@@ -1,8 +1,8 @@
-"""Asking before something is destroyed.
+"""Ask for confirmation before data is destroyed.
 
 Rules:
-- On a terminal the person is asked; only `y` or `yes` is consent.
-- Where standard input is not a terminal nobody is asked and nothing is done: a script says `--yes`.
+- On a terminal the user is asked; only `y` or `yes` counts as consent.
+- If standard input is not a terminal, there is no question and nothing is done: a script has to give `--yes`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _HINT = "--yes does it without asking"
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Return with consent, which `yes` gives beforehand; raise CommandError without it."""
+    """Return if the user consents or `yes` is set; otherwise raise CommandError."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -1,6 +1,6 @@
-"""Commands over several things: what can be done is done, and what became of each is told.
+"""Commands over several items: each item is tried, and the outcome of each is printed.
 
-Rule: one line per thing, good or bad; the exit code is 1 if one of them failed.
+Rule: one line per item, whether it succeeded or failed; the exit code is 1 if one failed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _HINT = "the others are done, if there are any; the same command can be repeated
 
 
 def tell(outcomes: Outcomes[Any, Any], said: Callable[[Any], str], noun: str = "") -> None:
-    """A line for each: what is `said` of those that went well, and why the others failed."""
+    """Print a line for each item: `said(item)` if it succeeded, the error if it failed."""
     for part in outcomes.found:
         done(said(part))
     end_with(outcomes, noun)
 
 
 def end_with(outcomes: Outcomes[Any, Any], noun: str = "", consequence: str = "") -> None:
-    """Tell what failed, after everything else was shown; ends the command if something did."""
+    """Print the errors, after everything else was printed; end the command if there are any."""
     for part, error in outcomes.failed.items():
         print_error(f"{noun} {part}: {error}{consequence}".strip(), hint_for(error) or _HINT)
     if outcomes.failed:

@@ -1,4 +1,4 @@
-"""How an error looks on a terminal: one red line, and a hint where one helps."""
+"""Print errors on a terminal: one red line, and a hint if there is one."""
 
 from ottla.cli.terminal.plain import CommandError, print_error
 from ottla.client.errors import ClientError, DeliveryFailed, NotConnected, OffsetOutOfRange, UnsupportedApi
@@ -45,7 +45,7 @@ _PATH_HINTS: dict[type[OSError], str] = {
 
 
 def hint_for(error: BaseException) -> str | None:
-    """What the user could do next."""
+    """A hint what the user could do next; None if there is none."""
     if isinstance(error, CommandError):
         return error.hint
     if isinstance(error, NotConnected):
@@ -70,7 +70,7 @@ def report(error: BaseException, usual_hint: str) -> int:
 
 
 def message_of(error: BaseException) -> str:
-    """What happened, without numbers of the operating system."""
+    """The message of an error, without the operating system's error number."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error) or type(error).__name__

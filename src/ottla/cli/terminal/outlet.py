@@ -1,9 +1,9 @@
 """stdout and stderr whose reader may go away (`| head`), or which cannot be written (a full disk).
 
 Rules:
-- A command goes on without them: what it changes it finishes, and its exit code says how that went.
-- A command that does nothing but read calls `stop_when_unread`: it ends there, with exit code 0, as `head` expects.
-- Output that could not be written for any other reason is an error of its own, told when the command is through.
+- A command goes on without its output: it completes its changes, and its exit code says whether they succeeded.
+- A command that only reads calls `stop_when_unread`: it ends when its output is not read any more, with exit code 0.
+- If output could not be written for another reason, that is an error, which is reported at the end of the command.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 
 class UnreadError(Exception):
-    """Nobody reads what a command that only reads has to say. No OSError: nobody on the way shall handle it."""
+    """The output of a command that only reads is not read any more. It is no OSError, so that handlers of OSError
+    ignore it.
+    """
 
 
 class Outlet(io.RawIOBase):
-    """A descriptor that falls silent instead of failing."""
+    """A file descriptor that ignores writes after one has failed."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self.failure: OSError | None = None
-        self.stops = False  # whether the command ends when nobody reads
+        self.stops = False  # whether the command ends when its output is not read any more
 
     def fileno(self) -> int:
         return self._descriptor
@@ -51,10 +53,9 @@ class Outlet(io.RawIOBase):
 
 
 def install() -> None:
-    """Put outlets in the place of the process's streams. One that was closed from the start goes nowhere, and an input
-    that was is empty."""
+    """Replace the process's streams by outlets. A stream that was closed from the start becomes /dev/null."""
     if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # for as long as the process lives
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # open until the process ends
     sys.stdout = _wrap(sys.stdout)
     sys.stderr = _wrap(sys.stderr)
 
@@ -72,14 +73,14 @@ def _wrap(stream: TextIO | None) -> TextIO:
 
 
 def stop_when_unread() -> None:
-    """For a command that changes nothing: it is over when nobody reads its results."""
+    """End the command when its output is not read any more; for commands that change nothing."""
     outlet = _outlet(sys.stdout)
     if outlet is not None:
         outlet.stops = True
 
 
 def unwritten() -> OSError | None:
-    """Why results could not be written, unless their reader had enough of them."""
+    """Why output could not be written; None if it could, or if its reader went away."""
     sys.stdout.flush()
     outlet = _outlet(sys.stdout)
     failure = None if outlet is None else outlet.failure

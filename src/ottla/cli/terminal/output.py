@@ -1,6 +1,6 @@
 """Tables, JSON and small texts on the terminal.
 
-Rules: results go to stdout, everything about them (progress, summaries, warnings) to stderr; so pipes stay clean.
+Rule: results go to stdout, everything else (progress, summaries, warnings) to stderr, so that results can be piped.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ def _console(stderr: bool) -> Console:
 
 
 def out() -> Console:
-    """The console of results."""
+    """The console for results, on stdout."""
     return _console(False)
 
 
 def err() -> Console:
-    """The console of everything around them."""
+    """The console for everything else, on stderr."""
     return _console(True)
 
 
 def print_json(value: Any) -> None:
-    """Plain JSON on stdout, as it is: no colours, no wrapping."""
+    """Print plain JSON on stdout, without colours or wrapping."""
     print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None, right: Sequence[str] = ()
 ) -> None:
-    """A table; columns named in `right` hold numbers. When stdout is no terminal, lines of tab-separated fields."""
+    """Print a table; columns named in `right` hold numbers. If stdout is no terminal, print lines of tab-separated
+    fields.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -63,7 +65,7 @@ def print_table(
 def print_rows(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool, right: Sequence[str] = ()
 ) -> None:
-    """The same rows as JSON (whole) or as a table (the named columns)."""
+    """Print rows as JSON (all fields) or as a table (the named columns)."""
     if as_json:
         print_json(list(rows))
     else:
@@ -71,19 +73,19 @@ def print_rows(
 
 
 def note(message: str) -> None:
-    """A remark for the person at the terminal."""
+    """Print a remark for the user on stderr."""
     err().print(message, style="dim", markup=False)
 
 
 def done(message: str) -> None:
-    """Something went well."""
+    """Report that something succeeded."""
     console = err()
     console.print("[green]✓[/green] ", end="")
     console.print(message, markup=False)
 
 
 def size_text(size_bytes: int) -> str:
-    """`1.5 MiB`."""
+    """A size as `1.5 MiB`."""
     if size_bytes < 0:
         return "?"
     value = float(size_bytes)
@@ -95,7 +97,7 @@ def size_text(size_bytes: int) -> str:
 
 
 def time_text(timestamp_ms: int) -> str:
-    """Local time with milliseconds; `-` for none."""
+    """Local time with milliseconds; `-` if there is no timestamp."""
     from datetime import datetime
 
     if timestamp_ms < 0:

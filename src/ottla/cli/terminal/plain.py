@@ -1,4 +1,4 @@
-"""Errors and lines on stderr without loading anything: what `ottla start` needs before (and instead of) Rich."""
+"""Print errors and warnings on stderr without importing Rich, for `ottla start`."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from typing import IO
 
 
 class CommandError(Exception):
-    """A command cannot do what was asked; `hint` says what would help."""
+    """A command cannot do what was asked; `hint` says what the user can do."""
 
     exit_code = 1
 
@@ -16,13 +16,13 @@ class CommandError(Exception):
 
 
 class WrongUsage(CommandError):
-    """A command was asked for something that makes no sense, whatever the cluster looks like."""
+    """The arguments of a command are wrong, independently of the state of the cluster."""
 
     exit_code = 2
 
 
 def is_coloured(stream: IO[str]) -> bool:
-    """Whether colours help there: a terminal, and nobody asked for none (https://no-color.org)."""
+    """Whether to use colours on this stream: it is a terminal, and NO_COLOR is not set (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
