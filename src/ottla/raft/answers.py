@@ -58,7 +58,7 @@ def fetch(
     data = topic.PartitionData(
         partition_index=0,
         error_code=error,
-        high_watermark=node.told_high_watermark,
+        high_watermark=node.reported_high_watermark,
         log_start_offset=node.journal.start_offset,
         aborted_transactions=[],
         records=records,

@@ -15,7 +15,7 @@ from ottla.model.ids import NO_ID
 from ottla.model.limits import RAFT_ELECTION_BACKOFF_MS
 from ottla.raft import answers, following, leading, lost_disk, roll_call
 from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
-from ottla.raft.questions import is_absurd, refusal
+from ottla.raft.request_checks import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from ottla.raft.state import RaftState
 from ottla.raft.transitions import become, become_follower, become_prospective, become_unattached, heard_of
@@ -161,15 +161,15 @@ def _ask_for_votes(node: RaftState, state: Prospective | Candidate, *, pre_vote:
     for voter in node.voters.others(node.me.id):
         if voter.id in state.granted or voter.id in state.rejected or voter.address is None:
             continue
-        if node.lines.is_ready(voter.id, node.now_ms):
+        if node.inflight.is_ready(voter.id, node.now_ms):
             ask_for_vote(node, voter, pre_vote=pre_vote)
-        wake_ms = min(wake_ms, node.lines.wake_ms(voter.id, node.now_ms))
+        wake_ms = min(wake_ms, node.inflight.wake_ms(voter.id, node.now_ms))
     return wake_ms
 
 
 def vote_answered(node: RaftState, voter_id: int, request: VoteRequest, response: VoteResponse) -> None:
     if response.error_code or not response.topics:
-        node.lines.pause(voter_id, node.now_ms)
+        node.inflight.pause(voter_id, node.now_ms)
         return
     told = response.topics[0].partitions[0]
     found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)

@@ -19,7 +19,7 @@ from ottla.model.limits import RAFT_STAGGER_MS
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import answers, effects, events, lost_disk, membership
 from ottla.raft.journal import OffsetAndEpoch, QuorumRecord
-from ottla.raft.questions import is_absurd, refusal
+from ottla.raft.request_checks import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Prospective, Resigned, SnapshotDownload, Unattached
 from ottla.raft.state import RaftState
 from ottla.raft.transitions import attach, become_prospective, heard_of, new_follower
@@ -159,9 +159,10 @@ def poll(node: RaftState, state: Follower) -> int | None:
     wake_ms = state.deadline_ms if lost_disk.may_stand(node) else node.now_ms + node.config.fetch_timeout_ms
     if node.now_ms < node.journal_pause_ms:
         return min(wake_ms, node.journal_pause_ms)
-    if not node.may_tell:
+    if not node.may_fetch:
         return wake_ms
-    lost = not lost_disk.may_stand(node) and (node.now_ms >= state.deadline_ms or node.lines.is_failing(node.leader_id))
+    is_late = node.now_ms >= state.deadline_ms or node.inflight.is_failing(node.leader_id)
+    lost = is_late and not lost_disk.may_stand(node)
     if lost or state.leader_gone:
         wake_ms = min(wake_ms, fetch_from_anyone(node))
     if not state.leader_gone:
@@ -173,10 +174,10 @@ def _ask_leader(node: RaftState, state: Follower) -> int:
     endpoint = node.leader_endpoint()
     if endpoint is None:
         return node.now_ms + node.config.retry_backoff_ms
-    if node.lines.is_ready(node.leader_id, node.now_ms):
+    if node.inflight.is_ready(node.leader_id, node.now_ms):
         reading = _fetch(node) if state.receiving is None else _fetch_snapshot(node, state.receiving)
         node.send(node.leader_id, endpoint, membership.wanted(node, state) or reading)
-    return node.lines.wake_ms(node.leader_id, node.now_ms)
+    return node.inflight.wake_ms(node.leader_id, node.now_ms)
 
 
 def fetch_from_anyone(node: RaftState) -> int:
@@ -189,18 +190,18 @@ def fetch_from_anyone(node: RaftState) -> int:
     ]
     if not node.voters:
         places = [(_FIRST_BOOTSTRAP - at, address) for at, address in enumerate(node.bootstrap)]
-    if not places or not node.may_tell:
+    if not places or not node.may_fetch:
         return node.now_ms + node.config.fetch_timeout_ms
-    lines = node.lines
-    busy = [destination for destination, _ in places if lines.is_busy(destination) and destination != node.leader_id]
+    inflight = node.inflight
+    busy = [destination for destination, _ in places if inflight.is_busy(destination) and destination != node.leader_id]
     if not busy:
-        ready = [place for place in places if lines.is_ready(place[0], node.now_ms)]
-        fresh = [place for place in ready if not lines.is_failing(place[0])] or ready
+        ready = [place for place in places if inflight.is_ready(place[0], node.now_ms)]
+        fresh = [place for place in ready if not inflight.is_failing(place[0])] or ready
         if fresh:
             destination, address = fresh[node.rng.randrange(0, len(fresh))]
             node.send(destination, address, _fetch(node))
             busy = [destination]
-    return min(lines.wake_ms(destination, node.now_ms) for destination in busy or [place[0] for place in places])
+    return min(inflight.wake_ms(destination, node.now_ms) for destination in busy or [place[0] for place in places])
 
 
 def _fetch(node: RaftState) -> FetchRequest:
@@ -232,13 +233,13 @@ def _fetch(node: RaftState) -> FetchRequest:
 
 def fetch_answered(node: RaftState, destination: int, request: FetchRequest, response: FetchResponse) -> None:
     if response.error_code or not response.responses:
-        node.lines.pause(destination, node.now_ms)
+        node.inflight.pause(destination, node.now_ms)
         return
     data = response.responses[0].partitions[0]
     told = data.current_leader
     found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
     endpoint = QuorumEndpoint("", found.host, found.port) if found is not None else None
-    node.lines.pause(destination, node.now_ms)  # until the answer proves to be useful
+    node.inflight.pause(destination, node.now_ms)  # until the answer proves to be useful
     if heard_of(node, data.error_code, told.leader_id, told.leader_epoch, endpoint):
         if told.leader_id < 0 and told.leader_epoch == node.epoch:
             _leaderless(node, destination)
@@ -253,7 +254,7 @@ def fetch_answered(node: RaftState, destination: int, request: FetchRequest, res
         or state.receiving is not None
     ):
         return
-    node.lines.unpause(destination)
+    node.inflight.unpause(destination)
     _heard(node, state)
     if data.diverging_epoch.end_offset >= 0:
         _truncate(node, OffsetAndEpoch(data.diverging_epoch.end_offset, data.diverging_epoch.epoch))
@@ -329,7 +330,7 @@ def snapshot_answered(
     node: RaftState, destination: int, request: FetchSnapshotRequest, response: FetchSnapshotResponse
 ) -> None:
     if response.error_code or not response.topics:
-        node.lines.pause(destination, node.now_ms)
+        node.inflight.pause(destination, node.now_ms)
         return
     data = response.topics[0].partitions[0]
     told = data.current_leader
@@ -342,7 +343,7 @@ def snapshot_answered(
     if data.error_code:
         # The snapshot is gone, or the received part does not match it: the next fetch names the snapshot to load now.
         state.receiving = None
-        node.lines.pause(destination, node.now_ms)
+        node.inflight.pause(destination, node.now_ms)
         return
     if (data.snapshot_id.end_offset, data.snapshot_id.epoch) != receiving.snapshot:
         return
@@ -364,7 +365,7 @@ def _install(node: RaftState, state: Follower, snapshot: OffsetAndEpoch) -> None
     try:
         node.journal.install_snapshot(snapshot)
     except ValueError:
-        node.lines.pause(node.leader_id, node.now_ms)
+        node.inflight.pause(node.leader_id, node.now_ms)
         return
     node.history.load(node.journal.quorum_records())
     node.high_watermark = max(node.high_watermark, snapshot.offset)

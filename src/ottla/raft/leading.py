@@ -84,11 +84,11 @@ def _announce(node: RaftState, state: Leader) -> int:
         if known.fetched_ms >= 0:
             known.announce_ms = max(known.announce_ms, known.fetched_ms + interval_ms)
         if node.now_ms >= known.announce_ms and voter.address is not None:
-            if node.lines.is_ready(voter.id, node.now_ms):
+            if node.inflight.is_ready(voter.id, node.now_ms):
                 node.send(voter.id, voter.address, _begin(node, voter.id, voter.directory))
                 known.announce_ms = node.now_ms + interval_ms
             else:
-                wake_ms = min(wake_ms, node.lines.wake_ms(voter.id, node.now_ms))
+                wake_ms = min(wake_ms, node.inflight.wake_ms(voter.id, node.now_ms))
                 continue
         wake_ms = min(wake_ms, max(known.announce_ms, node.now_ms + 1))
     return wake_ms
@@ -131,11 +131,11 @@ def poll_resigned(node: RaftState, state: Resigned) -> int | None:
         return None
     wake_ms = state.deadline_ms
     for voter in node.voters.others(node.me.id):
-        if voter.id not in state.untold or voter.address is None:
+        if voter.id not in state.uninformed or voter.address is None:
             continue
-        if node.lines.is_ready(voter.id, node.now_ms):
+        if node.inflight.is_ready(voter.id, node.now_ms):
             node.send(voter.id, voter.address, _end(node, state))
-        wake_ms = min(wake_ms, node.lines.wake_ms(voter.id, node.now_ms))
+        wake_ms = min(wake_ms, node.inflight.wake_ms(voter.id, node.now_ms))
     return wake_ms
 
 
@@ -167,4 +167,4 @@ def end_answered(
     if not heard_of(node, told.error_code, told.leader_id, told.leader_epoch, None) and isinstance(
         node.state, Resigned
     ):
-        node.state.untold.discard(voter_id)
+        node.state.uninformed.discard(voter_id)

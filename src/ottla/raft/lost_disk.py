@@ -18,7 +18,7 @@ Rules:
 
 from __future__ import annotations
 
-from ottla.model.limits import RAFT_DOUBT_FIRST_MS, RAFT_DOUBT_TELL_MS
+from ottla.model.limits import RAFT_DOUBT_FIRST_REPORT_MS, RAFT_DOUBT_REPORT_MS
 from ottla.raft import effects
 from ottla.raft.journal import OffsetAndEpoch
 from ottla.raft.roles import Doubt, Follower
@@ -55,11 +55,21 @@ def may_take_part(node: RaftState, epoch: int, candidate_id: int = -1) -> bool:
     return node.end == _EMPTY and not unheard(node, node.doubt, epoch, candidate_id)
 
 
+def may_stand(node: RaftState) -> bool:
+    """Whether this node may stand for election.
+
+    A node must stand while its own removal from the voters may not be committed yet: its log may be the only one with
+    that removal, and then no other node can be elected. Its own vote does not count.
+    """
+    is_elector = node.is_voter or node.history.may_hold(node.me, node.high_watermark)
+    return is_elector and may_take_part(node, node.epoch + 1)
+
+
 def may_vote(node: RaftState, candidate_id: int) -> bool:
     """Whether this node may vote for that candidate in the current epoch."""
     allowed = may_take_part(node, node.epoch, candidate_id)
     if node.doubt is not None and not allowed:
-        complain(node, node.doubt)
+        report_doubt(node, node.doubt)
     return allowed
 
 
@@ -71,9 +81,9 @@ def may_answer(node: RaftState, last: OffsetAndEpoch) -> bool:
     if node.doubt is None:
         return True
     if node.journal.end_offset or last.offset:
-        complain(node, node.doubt)
+        report_doubt(node, node.doubt)
         return False
-    told(node)
+    extend_quarantine(node)
     return True
 
 
@@ -93,7 +103,7 @@ def unheard(node: RaftState, doubt: Doubt, epoch: int, candidate_id: int = -1) -
     )
 
 
-def told(node: RaftState) -> None:
+def extend_quarantine(node: RaftState) -> None:
     """Extend the quarantine, because this node says that its log is empty."""
     if node.doubt is not None:
         until_ms = node.now_ms + node.config.quarantine_ms
@@ -118,26 +128,16 @@ def fetched(node: RaftState, replica_id: int, offset: int, high_watermark: int) 
         end(node)
 
 
-# --- telling the operator
+# --- reporting to the operator
 
 
-def complain(node: RaftState, doubt: Doubt) -> None:
+def report_doubt(node: RaftState, doubt: Doubt) -> None:
     """Report, now and then, that there is no leader and that this node does not vote."""
     state = node.state
     if isinstance(state, Follower) and not state.leader_gone and node.now_ms < state.deadline_ms:
         return
-    if doubt.tell_ms is None:
-        doubt.tell_ms = node.now_ms + RAFT_DOUBT_FIRST_MS
-    if node.now_ms >= doubt.tell_ms:
-        doubt.tell_ms = node.now_ms + RAFT_DOUBT_TELL_MS
+    if doubt.report_ms is None:
+        doubt.report_ms = node.now_ms + RAFT_DOUBT_FIRST_REPORT_MS
+    if node.now_ms >= doubt.report_ms:
+        doubt.report_ms = node.now_ms + RAFT_DOUBT_REPORT_MS
         node.emit(effects.DoubtChanged(is_over=False, unheard=unheard(node, doubt, node.epoch + 1)))
-
-
-def may_stand(node: RaftState) -> bool:
-    """Whether this node may stand for election.
-
-    A node must stand while its own removal from the voters may not be committed yet: its log may be the only one with
-    that removal, and then no other node can be elected. Its own vote does not count.
-    """
-    is_elector = node.is_voter or node.history.may_hold(node.me, node.high_watermark)
-    return is_elector and may_take_part(node, node.epoch + 1)

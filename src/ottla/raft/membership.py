@@ -11,7 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
@@ -20,7 +20,7 @@ from ottla.raft import answers, waiting
 from ottla.raft.committing import advance, append_controls
 from ottla.raft.config import NEVER_MS
 from ottla.raft.journal import ReplicaKey
-from ottla.raft.questions import leader_refusal
+from ottla.raft.request_checks import leader_refusal
 from ottla.raft.roles import Follower, Leader, VoterChange
 from ottla.raft.state import RaftState
 from ottla.raft.transitions import heard_of
@@ -31,9 +31,6 @@ from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVers
 from ottla.wire.messages.quorum.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from ottla.wire.messages.quorum.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
-
-if TYPE_CHECKING:
-    pass
 
 KRAFT_VERSION = "kraft.version"
 # A replica that fetched everything within this time counts as one that keeps up.
@@ -157,7 +154,7 @@ def _update(node: RaftState, request: UpdateRaftVoterRequest) -> ErrorCode:
         return ErrorCode.VOTER_NOT_FOUND
     voter = Voter(key.id, key.directory, endpoints, feature.min_supported_version, feature.max_supported_version)
     if level == 0:
-        state.told[voter.id] = voter
+        state.introduced[voter.id] = voter
         return ErrorCode.NONE
     append_controls(node, [(ControlType.KRAFT_VOTERS, node.voters.with_voter(voter).encode())])
     waiting.answer_waiting(node, state)
@@ -222,10 +219,10 @@ def wanted(node: RaftState, state: Follower) -> Request | None:
 
 
 def _introduction(node: RaftState, state: Follower) -> UpdateRaftVoterRequest | None:
-    """With kraft.version 0, tell each new leader once about this voter's directory and endpoints: see `upgrade`."""
-    if state.has_told or not (state.has_fetched and node.is_voter) or node.now_ms < state.tell_ms:
+    """With kraft.version 0, name this voter's directory and endpoints to each new leader, once: see `upgrade`."""
+    if state.is_introduced or not (state.has_fetched and node.is_voter) or node.now_ms < state.introduce_ms:
         return None
-    state.tell_ms = node.now_ms + node.config.begin_epoch_interval_ms
+    state.introduce_ms = node.now_ms + node.config.begin_epoch_interval_ms
     return _own_update(node)
 
 
@@ -248,7 +245,7 @@ def update_answered(
 ) -> None:
     if isinstance(node.state, Follower) and request.current_leader_epoch == node.epoch:
         # A leader of an older release does not support this request: do not repeat it.
-        node.state.has_told = response.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
+        node.state.is_introduced = response.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
     told = response.current_leader
     if told.leader_epoch >= 0:
         endpoint = QuorumEndpoint("", told.host, told.port) if told.host else None

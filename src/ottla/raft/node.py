@@ -57,7 +57,7 @@ class RaftNode(RaftState):
 
     def _poll(self) -> None:
         """Do what is due in the present role, until the role does not change any more."""
-        for number in self.lines.overdue(self.now_ms):
+        for number in self.inflight.overdue(self.now_ms):
             self._unanswered(events.Unanswered(number))
         while True:
             state = self.state
@@ -68,7 +68,7 @@ class RaftNode(RaftState):
 
     def _ask_for_flush(self) -> None:
         end = self.journal.end_offset
-        if self.may_tell or self._flush_asked == end:
+        if self.may_fetch or self._flush_asked == end:
             return
         if self.now_ms < self.journal_pause_ms:
             self.deadline_ms = min(self.deadline_ms or self.journal_pause_ms, self.journal_pause_ms)
@@ -94,14 +94,14 @@ class RaftNode(RaftState):
             membership.abandoned(self.state, event.token)
 
     def _answered(self, event: events.Answered) -> None:
-        found = self.lines.answered(event.number)
+        found = self.inflight.answered(event.number)
         if found is not None:
             _ANSWERS[type(found.request)](self, found.destination, found.request, event.response)
         else:
             roll_call.answered_late(self, event.number, event.response)
 
     def _unanswered(self, event: events.Unanswered) -> None:
-        found = self.lines.failed(event.number, self.now_ms)
+        found = self.inflight.failed(event.number, self.now_ms)
         if found is not None and isinstance(found.request, ApiVersionsRequest):
             membership.no_versions(self)
 

@@ -138,7 +138,7 @@ class Leader:
     lost_ms: int = NEVER_MS  # the leader resigns then, if no voter fetches until then
     is_ready: bool = False  # the first record of the epoch is committed
     change: VoterChange | None = None  # the one change of the voters that is under way
-    told: dict[int, Voter] = field(default_factory=dict)  # kraft.version 0: voters as they described themselves
+    introduced: dict[int, Voter] = field(default_factory=dict)  # kraft.version 0: voters as they introduced themselves
 
 
 @dataclass(eq=False)
@@ -157,8 +157,8 @@ class Follower:
     deadline_ms: int  # without a good answer until then the leader counts as lost
     update_voter_ms: int
     has_fetched: bool = False
-    has_told: bool = False  # kraft.version 0: the leader knows this voter's directory
-    tell_ms: int = 0  # when the leader is told (again)
+    is_introduced: bool = False  # kraft.version 0: the leader knows this voter's directory
+    introduce_ms: int = 0  # when this voter introduces itself to the leader (again)
     leader_gone: bool = False  # the leader's process ended, or the leader announced that it resigns
     receiving: SnapshotDownload | None = None
 
@@ -168,7 +168,7 @@ class Resigned:
     """The role of a node that led this epoch and tells the other voters that it resigned."""
 
     deadline_ms: int
-    untold: set[int]
+    uninformed: set[int]  # voters that have not answered yet
     successors: tuple[ReplicaKey, ...]
 
 
@@ -189,7 +189,7 @@ class Doubt:
         self.empty: dict[int, EmptyLogSeen] = {}
         self.asked: dict[int, int] = {}  # voter → the number of the last request to it
         self.quarantine_until_ms = 0
-        self.tell_ms: int | None = None  # when the operator is told (again) that this node waits
+        self.report_ms: int | None = None  # when the operator is told (again) that this node waits
         self._goal: OffsetAndEpoch | None = None  # the first high watermark that the leader of an epoch reported
 
     def has_reached(self, high_watermark: int, epoch: int, offset: int) -> bool:

@@ -36,7 +36,7 @@ def wait(node: RaftState) -> int:
     """Look for a leader while this node may not stand for election; return when to go on."""
     if node.doubt is None or not node.is_voter:
         return following.fetch_from_anyone(node)
-    lost_disk.complain(node, node.doubt)
+    lost_disk.report_doubt(node, node.doubt)
     return following.fetch_from_anyone(node) if node.journal.end_offset else _call_roll(node, node.doubt)
 
 
@@ -51,9 +51,9 @@ def _call_roll(node: RaftState, doubt: Doubt) -> int:
         said = doubt.empty.get(voter.id)
         if voter.address is None or (said is not None and said.at_ms > renew_ms and said.epoch <= node.epoch):
             continue
-        if node.lines.is_ready(voter.id, node.now_ms):
+        if node.inflight.is_ready(voter.id, node.now_ms):
             doubt.asked[voter.id] = ask_for_vote(node, voter, pre_vote=True)
-        wake_ms = min(wake_ms, node.lines.wake_ms(voter.id, node.now_ms))
+        wake_ms = min(wake_ms, node.inflight.wake_ms(voter.id, node.now_ms))
     return wake_ms
 
 
@@ -69,7 +69,7 @@ def answered(node: RaftState, voter_id: int, request: VoteRequest, granted: bool
         heard(node, voter_id, epoch)
     else:
         node.doubt.empty.pop(voter_id, None)
-        node.lines.pause(voter_id, node.now_ms)
+        node.inflight.pause(voter_id, node.now_ms)
 
 
 def answered_late(node: RaftState, number: int, response: Response) -> None:

@@ -14,7 +14,7 @@ from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import answers, counting, waiting
 from ottla.raft.committing import advance
 from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
-from ottla.raft.questions import leader_refusal, refusal
+from ottla.raft.request_checks import leader_refusal, refusal
 from ottla.raft.roles import Leader, WaitingFetch
 from ottla.raft.state import RaftState
 from ottla.wire.messages.quorum.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse

@@ -55,7 +55,7 @@ class RaftState:
         self.history.load(journal.quorum_records())
         snapshot = journal.latest_snapshot
         self.high_watermark = snapshot.offset if snapshot is not None else 0
-        self.lines = InflightRequests(config)
+        self.inflight = InflightRequests(config)
         self.now_ms = 0
         self.deadline_ms: int | None = None
         self.elections_lost = 0
@@ -94,8 +94,8 @@ class RaftState:
         return {self.me.id} if self.is_voter else set()
 
     @property
-    def may_tell(self) -> bool:
-        """Whether this node may fetch, and so tell its end offset.
+    def may_fetch(self) -> bool:
+        """Whether this node may fetch: a fetch tells the leader its end offset.
 
         A voter, or a controller that may become one, must have its log on disk first.
         """
@@ -106,7 +106,7 @@ class RaftState:
         return OffsetAndEpoch(self.journal.end_offset, self.journal.last_epoch)
 
     @property
-    def told_high_watermark(self) -> int:
+    def reported_high_watermark(self) -> int:
         """The high watermark to report.
 
         It is -1 until the first record of a leader's epoch is committed, because the leader does not know how far its
@@ -132,11 +132,11 @@ class RaftState:
         self.emit(effects.Reply(token, response))
 
     def send(self, destination: int, address: QuorumEndpoint, request: Request) -> int:
-        """Send a request to a node, or (below -1) to a bootstrap server, that `lines` says is ready.
+        """Send a request to a node, or (below -1) to a bootstrap server, that `inflight` says is ready.
 
         Return the request's number.
         """
-        number = self.lines.sent(destination, request, self.now_ms)
+        number = self.inflight.sent(destination, request, self.now_ms)
         self.emit(effects.Send(number, max(destination, -1), address, request, self.config.request_timeout_ms))
         return number
 

@@ -38,7 +38,7 @@ def become(
     node.epoch, node.leader_id, node.voted = epoch, leader_id, voted
     node.known_leader_endpoint = endpoint
     node.state = state
-    node.lines.forget()
+    node.inflight.forget()
     if (epoch, leader_id) != before[:2] and leader_id != node.me.id:
         node.emit(effects.Follow(leader_id, epoch))
 
@@ -98,8 +98,7 @@ def resign(node: RaftState, state: Leader) -> None:
     """Resign; name the voters with the longest logs first as successors: they can be elected soonest."""
     known = sorted(voter_progress(node, state), key=lambda each: (-each.end_offset, each.key))
     keys = tuple(node.voters[each.key.id].key for each in known)
-    told = {key.id for key in keys}
-    become(node, Resigned(node.election_timeout(), told, keys), voted=node.me)
+    become(node, Resigned(node.election_timeout(), {key.id for key in keys}, keys), voted=node.me)
 
 
 def attach(node: RaftState, leader_id: int, epoch: int, endpoint: QuorumEndpoint | None) -> None:

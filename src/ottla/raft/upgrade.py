@@ -1,10 +1,10 @@
 """From voters of the configuration to voters of the log: kraft.version 0 → 1, while the quorum runs (KIP-853).
 
 Rules:
-- With kraft.version 0 the log does not say which directory a voter has, so every voter tells each new leader about
-  itself; the leader keeps that in memory, beside the voter set that holds.
-- The version rises only when every voter has told: from then on a voter is a node *with its directory*, and a voter
-  whose directory is unknown or different could neither vote nor count.
+- With kraft.version 0 the log does not say which directory a voter has, so every voter introduces itself to each new
+  leader; the leader keeps that in memory, beside the voter set that holds.
+- The version rises only when every voter has introduced itself: from then on a voter is a node *with its directory*,
+  and a voter whose directory is unknown or different could neither vote nor count.
 - Version and voters are written together and hold from the moment they are appended, like every change of the voters.
 - The version never goes back.
 """
@@ -63,10 +63,10 @@ def asked(node: RaftState, event: events.UpgradeAsked) -> None:
 
 
 def _known(node: RaftState, state: Leader) -> VoterSet:
-    """Return the voters as they described themselves; a voter that did not supports nothing but version 0."""
+    """Return the voters as they introduced themselves; a voter that did not supports nothing but version 0."""
     me = Voter(node.me.id, node.me.directory, node.endpoints)
-    silent = [voter._replace(version_max=0) for voter in node.voters.others(node.me.id) if voter.id not in state.told]
-    return VoterSet([me, *silent, *(state.told[id] for id in node.voters if id in state.told and id != me.id)])
+    others = node.voters.others(me.id)
+    return VoterSet([me, *(state.introduced.get(voter.id) or voter._replace(version_max=0) for voter in others)])
 
 
 def _name(level: int) -> str:

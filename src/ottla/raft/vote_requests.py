@@ -14,7 +14,7 @@ def ask_for_vote(node: RaftState, voter: Voter, *, pre_vote: bool) -> int:
     assert voter.address is not None, f"nobody knows where voter {voter.id} is"
     end = node.end
     if not end.offset:
-        lost_disk.told(node)
+        lost_disk.extend_quarantine(node)
     topic = VoteRequest.TopicData
     question = topic.PartitionData(
         partition_index=0,

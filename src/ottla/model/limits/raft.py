@@ -13,7 +13,7 @@ RAFT_REPLICAS_MAX = 10_000
 RAFT_EPOCH_ANY_MAX = 2**30
 RAFT_EPOCH_LEAP_MAX = 1_000
 # A voter in doubt that knows no leader logs that after this time, and then at this interval.
-RAFT_DOUBT_FIRST_MS = 5_000
-RAFT_DOUBT_TELL_MS = 30_000
+RAFT_DOUBT_FIRST_REPORT_MS = 5_000
+RAFT_DOUBT_REPORT_MS = 30_000
 # DescribeQuorum does not show an observer that has not fetched for this long.
 RAFT_OBSERVER_MS_MAX = 300_000
