@@ -137,7 +137,7 @@ def test_transactions_that_all_began_before_the_first_end() -> None:
 
 
 def test_what_one_read_learns_of_the_index_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committed, "ABORTED_BLOCKS_LEARNED_MAX", 2)
+    monkeypatch.setattr(committed, "ABORTED_BLOCKS_SUMMARIZED_MAX", 2)
     writer = Writer(LogConfig(index_interval_bytes=300))
     writer.write(1)
     writer.abort(2, 40)

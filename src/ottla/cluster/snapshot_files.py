@@ -14,7 +14,7 @@ from functools import partial
 from ottla.cluster import journal
 from ottla.cluster.journal import Control, Item
 from ottla.cluster.state import JournalError
-from ottla.log.durable import Again
+from ottla.log.durable import RewrittenFile
 from ottla.log.files.disk import Directory, read_all
 from ottla.raft.journal import OffsetAndEpoch
 
@@ -95,7 +95,7 @@ class SnapshotFiles:
     def seal(self, place: OffsetAndEpoch) -> None:
         """Sync what was received. May run in any thread, and again after a failure."""
         file = self._directory.open(_name(place) + _UNFINISHED)
-        Again(file, 0).sync()
+        RewrittenFile(file, 0).sync()
         file.close()
 
     def install(self, place: OffsetAndEpoch) -> list[Control]:

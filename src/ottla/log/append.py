@@ -124,7 +124,7 @@ def _decided(
         changed, placed = findings.decide(offset)
     except ApiError as error:
         if error.code.retriable and header.producer_id >= 0:
-            log.producers.turned_away(header)
+            log.producers.note_refusal(header)
         raise
     if changed is None:
         return batch, header, placed

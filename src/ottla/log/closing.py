@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.log.durable import Again
+from ottla.log.durable import RewrittenFile
 from ottla.log.files.disk import Disk
 from ottla.log.log import Log
 
@@ -31,7 +31,7 @@ def close_logs(disk: Disk, logs: Sequence[Log]) -> None:
         return
     for log in dirty:
         for file in log.files_to_sync():
-            if isinstance(file, Again):
+            if isinstance(file, RewrittenFile):
                 file.write()
     disk.sync_all()
     for log in dirty:

@@ -21,7 +21,7 @@ from ottla.log.files.disk import FileSlice
 from ottla.log.files.scan import scan
 from ottla.log.files.txn_index import BLOCK_ENTRIES, AbortedIndex, AbortedTxn
 from ottla.log.state import LogSlice, LogState
-from ottla.model.limits import ABORTED_BLOCKS_LEARNED_MAX, INT64_MAX
+from ottla.model.limits import ABORTED_BLOCKS_SUMMARIZED_MAX, INT64_MAX
 from ottla.records.batch import HEADER_BYTES
 
 _FIRST_STEP_ENTRIES = 16
@@ -78,7 +78,7 @@ class _Search:
     def __init__(self, indexes: Sequence[AbortedIndex], start: int, end: int, most: int) -> None:
         self.end = end
         self.found: list[AbortedTxn] = []
-        self._blocks_left = ABORTED_BLOCKS_LEARNED_MAX
+        self._blocks_left = ABORTED_BLOCKS_SUMMARIZED_MAX
         at, number = self._take_ended(indexes, start, most)
         for index in indexes[at:]:
             if self._take_open(index, number):
@@ -132,5 +132,5 @@ class _Search:
             if not self._blocks_left:
                 raise _Unfinished
             self._blocks_left -= 1
-            index.learn_block()
+            index.summarize_next_block()
         return index.block(number)

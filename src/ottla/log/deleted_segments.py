@@ -11,7 +11,7 @@ from ottla.log.files.names import DELETED, SNAPSHOT, file_name
 from ottla.log.files.segment import Segment
 
 
-class Trash:
+class DeletedSegments:
     __slots__ = ("_directory", "_waiting")
 
     def __init__(self, directory: Directory) -> None:

@@ -52,7 +52,7 @@ class Durable:
         """Return what to sync, in this order, so that everything appended up to `end_offset` becomes durable."""
         contents = [file for segment in self.rolled for file in segment.files()]
         contents += [active.file, *extra]
-        files: list[Syncable] = self._again(contents, active) if self._suspect else [*contents]
+        files: list[Syncable] = self._rewritten(contents, active) if self._suspect else [*contents]
         self._suspect = False
         self._taken = len(self.rolled)
         self._claim = end_offset
@@ -61,10 +61,10 @@ class Durable:
             self.names_changed = False
         return files
 
-    def _again(self, contents: list[File], active: Segment) -> list[Syncable]:
-        """Write again the records above the recovery point, and all other files completely."""
+    def _rewritten(self, contents: list[File], active: Segment) -> list[Syncable]:
+        """Return the files as ones to write again: records from the recovery point on, all other files completely."""
         starts = {segment.file: self._first_in_doubt(segment) for segment in (*self.rolled, active)}
-        return [Again(file, starts.get(file, 0)) for file in contents]
+        return [RewrittenFile(file, starts.get(file, 0)) for file in contents]
 
     def _first_in_doubt(self, segment: Segment) -> int:
         """Return the file position from which on data is not known to be on disk."""
@@ -113,7 +113,7 @@ class Durable:
         self.names_changed = True
 
 
-class Again:
+class RewrittenFile:
     """A file whose pages from `start` on may be marked as clean by mistake: they are written again before the sync."""
 
     __slots__ = ("_file", "_start")

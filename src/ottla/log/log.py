@@ -276,7 +276,7 @@ class Log(LogState):
 
     def remove_deleted(self, now_ms: int) -> int | None:
         """Remove the files whose delay is over; return when the next ones are due, None if nothing is left."""
-        return self.trash.remove_due(now_ms)
+        return self.deleted_segments.remove_due(now_ms)
 
     def close(self, *, sync: bool = True) -> None:
         """Leave the directory in the state of a clean stop; without `sync` the caller must sync it (see `closing`)."""
@@ -293,7 +293,7 @@ class Log(LogState):
             self.durable.names_changed = True
         if sync and self.needs_sync:
             self.flush()
-        self.trash.empty()
+        self.deleted_segments.empty()
         self.release()
 
     @property

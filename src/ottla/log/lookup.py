@@ -88,8 +88,8 @@ class TimeSearch(Steps):
             return
         data = None
         if header.count <= self._left_records:
-            if header.size_bytes <= limits.LOOKED_AT_HERE_PACKED_BYTES:
-                data = _unpacked(file, batch, min(limits.LOOKED_AT_HERE_BYTES, self._left_bytes))
+            if header.size_bytes <= limits.LOOKED_AT_ON_LOOP_PACKED_BYTES:
+                data = _unpacked(file, batch, min(limits.LOOKED_AT_ON_LOOP_BYTES, self._left_bytes))
             if data is None:
                 yield
                 data = _unpacked(file, batch, min(unpacked_bytes_max(header.size_bytes), self._left_bytes))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from ottla.log.config import LogConfig
-from ottla.log.deleted_segments import Trash
+from ottla.log.deleted_segments import DeletedSegments
 from ottla.log.durable import Durable
 from ottla.log.epochs import Epochs
 from ottla.log.files.disk import Directory, FileSlice
@@ -49,6 +49,7 @@ class LogState:
         "config",
         "cut_at",
         "cut_bytes",
+        "deleted_segments",
         "directory",
         "durable",
         "epochs",
@@ -65,7 +66,6 @@ class LogState:
         "roll_ms",
         "segments",
         "snapshots",
-        "trash",
         "unwritten",
     )
 
@@ -88,7 +88,7 @@ class LogState:
         self.epochs = Epochs(directory)
         self.producers = Producers(self.name)
         self.snapshots = Snapshots(directory)
-        self.trash = Trash(directory)
+        self.deleted_segments = DeletedSegments(directory)
         self.durable = Durable(directory)
         self.configure(config)
 
@@ -218,7 +218,7 @@ class LogState:
 
     def take_out(self, segment: Segment, now_ms: int, *, keep_snapshot: bool = False) -> None:
         """Take one segment out of the log; its files are removed file.delete.delay.ms later."""
-        self.trash.add(segment, now_ms + self.config.file_delete_delay_ms)
+        self.deleted_segments.add(segment, now_ms + self.config.file_delete_delay_ms)
         at = self.segments.index(segment)
         following = self.bases[at + 1] if at + 1 < len(self.bases) else self.next_offset
         del self.segments[at], self.bases[at]

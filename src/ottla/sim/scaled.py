@@ -12,7 +12,7 @@ from types import ModuleType
 BLOCK_ENTRIES = 2
 # Kafka's index of aborted transactions is read in blocks; everything that depends on how many transactions those hold.
 FEW_ABORTED: Mapping[str, object] = {
-    "ottla.model.limits.ABORTED_BLOCKS_LEARNED_MAX": 1,
+    "ottla.model.limits.ABORTED_BLOCKS_SUMMARIZED_MAX": 1,
     "ottla.log.files.txn_index.BLOCK_ENTRIES": BLOCK_ENTRIES,
     "ottla.log.files.txn_index._FIRST_OFFSETS": Struct(">" + "10xq16x" * BLOCK_ENTRIES),
 }

@@ -234,7 +234,7 @@ def test_forgetting_takes_a_turn_of_the_loop() -> None:
     spent = []
     while len(producers) > most // 2:
         before = time.thread_time()
-        producers._forget(producers._crowd.silent(producers))
+        producers._forget(producers._limit.silent(producers))
         spent.append(time.thread_time() - before)
     assert min(spent) <= 0.05
 
@@ -301,7 +301,7 @@ def test_a_new_producers_later_batch_does_not_overtake_one_that_was_turned_away(
     """The coordinator could not be asked about sequence 0, which comes again: sequence 1 must not be first."""
     log = open_log(SimDisk())
     first = batch(1, producer=7, epoch=0, sequence=0, transactional=True)
-    log.producers.turned_away(read_header(first))
+    log.producers.note_refusal(read_header(first))
     with pytest.raises(ApiError) as refused:
         send(log, Sent(0, 1), transactional=True)
     assert refused.value.code == OUT_OF_ORDER and "0 (earliest seen sequence)" in str(refused.value)
@@ -311,7 +311,7 @@ def test_a_new_producers_later_batch_does_not_overtake_one_that_was_turned_away(
 
 def test_what_was_turned_away_is_forgotten_with_the_epoch() -> None:
     log = open_log(SimDisk())
-    log.producers.turned_away(read_header(batch(1, producer=7, epoch=0, sequence=3, transactional=True)))
+    log.producers.note_refusal(read_header(batch(1, producer=7, epoch=0, sequence=3, transactional=True)))
     assert send(log, Sent(1, 9)).first_offset == 0
 
 

@@ -168,7 +168,7 @@ def test_one_that_waits_for_many_partitions_counts_for_several() -> None:
 
 
 def test_a_poll_of_many_partitions_reserves_memory_and_ends_when_others_need_it() -> None:
-    clock, memory = Clock(), RequestMemory(100 * limits.PARKED_KEY_BYTES)
+    clock, memory = Clock(), RequestMemory(100 * limits.WAITED_PARTITION_BYTES)
     waiters = Waiters(clock, memory)
     ended: list[str] = []
 
@@ -181,18 +181,18 @@ def test_a_poll_of_many_partitions_reserves_memory_and_ends_when_others_need_it(
         waiters.watch(later, range(keys), attempt, 100_000, may_be_hurried=True)
         return later
 
-    poll("small", limits.PARKED_KEYS_FREE)
+    poll("small", limits.WAITED_PARTITIONS_FREE)
     assert memory.used_bytes == 0
     poll("large", 60)
-    assert memory.used_bytes == 60 * limits.PARKED_KEY_BYTES
+    assert memory.used_bytes == 60 * limits.WAITED_PARTITION_BYTES
     poll("too large", 60)
-    assert memory.used_bytes == 60 * limits.PARKED_KEY_BYTES
+    assert memory.used_bytes == 60 * limits.WAITED_PARTITION_BYTES
     assert [timer.delay for timer in clock.timers] == [100, 100, 0], "it does not wait"
     granted: list[int] = []
     hungry = InboundBuffer(memory, 1)
-    memory.wait(80 * limits.PARKED_KEY_BYTES, hungry, granted.append)
+    memory.wait(80 * limits.WAITED_PARTITION_BYTES, hungry, granted.append)
     clock.timers[-1].fire()
-    assert ended == ["large"] and granted == [80 * limits.PARKED_KEY_BYTES]
+    assert ended == ["large"] and granted == [80 * limits.WAITED_PARTITION_BYTES]
     memory.release(granted[0], hungry)
     gone = poll("gone", 60)
     gone.abandon()
@@ -200,17 +200,17 @@ def test_a_poll_of_many_partitions_reserves_memory_and_ends_when_others_need_it(
 
 
 def test_polls_that_end_for_others_do_so_some_at_a_time() -> None:
-    clock, memory = Clock(), RequestMemory(10_000 * limits.PARKED_KEY_BYTES)
+    clock, memory = Clock(), RequestMemory(10_000 * limits.WAITED_PARTITION_BYTES)
     waiters = Waiters(clock, memory)
     ended: list[int] = []
-    keys = 10 * limits.PARKED_KEYS_FREE
+    keys = 10 * limits.WAITED_PARTITIONS_FREE
     for number in range(50):
         waiters.watch(
             Later(), range(keys), lambda _, n=number: bool(ended.append(n)) or True, 10**9, may_be_hurried=True
         )
     for _ in range(3):  # each has all that it needs, so the next one is the first again
         hungry = InboundBuffer(memory, 1)
-        memory.wait(9_000 * limits.PARKED_KEY_BYTES, hungry, lambda size_bytes: None)
+        memory.wait(9_000 * limits.WAITED_PARTITION_BYTES, hungry, lambda size_bytes: None)
         memory.forget(hungry)
     most = limits.WAITERS_TRIED_PER_TURN // 10
     turns = 0

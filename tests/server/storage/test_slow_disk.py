@@ -126,7 +126,7 @@ def test_slow_syncs_hold_up_nobody_else(ottla_broker_factory: Factory, disk: Slo
         connection.call(produce_request(every), PRODUCE_VERSION)
         for index in range(8):
             disk.slow_down(broker.data_dir / f"slow-{index}")
-        large = [(b"key", bytes(limits.LOOKED_AT_HERE_BYTES))]
+        large = [(b"key", bytes(limits.LOOKED_AT_ON_LOOP_BYTES))]
 
         def write() -> None:
             for _ in range(2):

@@ -56,7 +56,7 @@ class Node:
 
 
 def batch(where: TopicPartition, producer_id: int = PRODUCER) -> Any:
-    producers = SimpleNamespace(has_transaction=lambda *_: False, turned_away=lambda _: None)
+    producers = SimpleNamespace(has_transaction=lambda *_: False, note_refusal=lambda _: None)
     partition = SimpleNamespace(
         topic=where.topic, index=where.partition, log=SimpleNamespace(producers=producers), require_leader=lambda: None
     )

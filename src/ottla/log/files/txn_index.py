@@ -95,7 +95,7 @@ class AbortedIndex:
     def block(self, number: int) -> AbortedBlock:
         return AbortedBlock(self._firsts[number], self._stables[number])
 
-    def learn_block(self) -> None:
+    def summarize_next_block(self) -> None:
         """Read the next block, which must be full, and keep its summary for `block`."""
         assert self._file is not None, "an entry has been written"
         size_bytes = BLOCK_ENTRIES * ENTRY_BYTES

@@ -1,4 +1,4 @@
-"""Crowd: how many producers a partition remembers, and which it forgets when there are too many.
+"""How many producers a partition remembers, and which it forgets when there are too many.
 
 Kafka forgets by time only. Here there is a bound as well, and a flood of new producer ids must not evict producers that
 may still retry a batch, which would then be appended twice.
@@ -32,7 +32,7 @@ class Remembered(Protocol):
     written_at: int
 
 
-class Crowd:
+class ProducerLimit:
     __slots__ = ("_ends", "_full")
 
     def __init__(self) -> None:

@@ -24,9 +24,9 @@ from typing import NamedTuple, NoReturn
 
 from ottla.log.producers.marks import Marks
 from ottla.log.producers.producer import ProducerBefore, ProducerEntry, ProducersMark, WrittenBatch
-from ottla.log.producers.producer_limit import Crowd
+from ottla.log.producers.producer_limit import ProducerLimit
+from ottla.log.producers.refused_producers import RefusedProducers
 from ottla.log.producers.snapshot import SnapshotEntry
-from ottla.log.producers.turned_away import TurnedAway
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import ProducerEpoch, ProducerId
 from ottla.model.limits import (
@@ -60,16 +60,16 @@ class CompletedTxn(NamedTuple):
 
 
 class Producers:
-    __slots__ = ("_crowd", "_marks", "_name", "_ongoing", "_states", "_turned_away", "_unreplicated")
+    __slots__ = ("_limit", "_marks", "_name", "_ongoing", "_refused", "_states", "_unreplicated")
 
     def __init__(self, name: str) -> None:
         self._name = name  # the partition, for messages
-        self._crowd = Crowd()
+        self._limit = ProducerLimit()
         self._marks = Marks()
         self._states: dict[ProducerId, ProducerEntry] = {}
         self._ongoing: dict[int, ProducerId] = {}  # first offset -> producer id, in order of the offsets
         self._unreplicated: dict[int, int] = {}  # first offset -> offset of the marker
-        self._turned_away = TurnedAway()
+        self._refused = RefusedProducers()
 
     def __len__(self) -> int:
         return len(self._states)
@@ -92,7 +92,7 @@ class Producers:
         state = self._states.get(header.producer_id)
         if state is None or origin == Origin.REPLICATION:
             if origin == Origin.CLIENT:
-                if self._turned_away:
+                if self._refused:
                     self._check_overtaking(header, offset)
                 if len(self._states) >= PRODUCERS_PER_PARTITION_MAX:
                     self._make_room(header)
@@ -120,13 +120,13 @@ class Producers:
             )
         return None
 
-    def turned_away(self, header: BatchHeader) -> None:
+    def note_refusal(self, header: BatchHeader) -> None:
         """Note that a new producer's batch was refused; until it is retried no later one may be the first."""
         if header.producer_id not in self._states:
-            self._turned_away.note(header.producer_id, header.producer_epoch, header.base_sequence)
+            self._refused.note(header.producer_id, header.producer_epoch, header.base_sequence)
 
     def _check_overtaking(self, header: BatchHeader, offset: int) -> None:
-        lowest = self._turned_away.lowest(header.producer_id, header.producer_epoch)
+        lowest = self._refused.lowest(header.producer_id, header.producer_epoch)
         if lowest is not None and header.base_sequence > lowest:
             raise ApiError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -217,7 +217,7 @@ class Producers:
         state = self._states.get(producer_id)
         if state is None:
             state = self._begin(header)
-            self._turned_away.forget(producer_id, header.producer_epoch)
+            self._refused.forget(producer_id, header.producer_epoch)
         elif state.kept_at is not self._marks.newest:
             self._marks.keep(state)
         batches = state.batches
@@ -242,7 +242,7 @@ class Producers:
         state = self._states.get(header.producer_id)
         if state is None:
             state = self._begin(header)
-            self._turned_away.clear()
+            self._refused.clear()
         elif state.kept_at is not self._marks.newest:
             self._marks.keep(state)
         if state.epoch != header.producer_epoch:
@@ -261,7 +261,7 @@ class Producers:
 
     def _begin(self, header: BatchHeader) -> ProducerEntry:
         if len(self._states) >= PRODUCERS_PER_PARTITION_MAX + PRODUCERS_FORGOTTEN_AT_ONCE:
-            self._forget(self._crowd.beyond(self))
+            self._forget(self._limit.beyond(self))
         state = self._states[header.producer_id] = ProducerEntry(header.producer_id, header.producer_epoch)
         self._marks.keep_unknown(state)
         return state
@@ -275,10 +275,10 @@ class Producers:
 
     def _make_room(self, header: BatchHeader) -> None:
         """Forget silent producers to make room for a client's unknown producer, or refuse the batch."""
-        silent = self._crowd.silent(self)
+        silent = self._limit.silent(self)
         self._forget(silent)
         if not silent:
-            self.turned_away(header)
+            self.note_refusal(header)
             raise ApiError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{len(self._states)} producers wrote to partition {self._name} within the last "
@@ -291,8 +291,8 @@ class Producers:
 
     def minute(self, next_offset: int) -> None:
         """Advance the clock; called about once a minute, with the end offset of the log."""
-        self._crowd.minute(next_offset)
-        self._turned_away.minute()
+        self._limit.minute(next_offset)
+        self._refused.minute()
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that wrote nothing for `expiration_ms`; return how many."""
@@ -364,8 +364,8 @@ class Producers:
                     ongoing[restored.txn_first_offset] = producer_id
         self._ongoing = dict(sorted(ongoing.items()))
         self._unreplicated = {first: end for first, end in self._unreplicated.items() if end < mark.offset}
-        self._turned_away.clear()
-        self._crowd.begin_anew()
+        self._refused.clear()
+        self._limit.begin_anew()
         return mark
 
     # --- snapshots
@@ -418,12 +418,12 @@ class Producers:
         state.batches.insert(0, WrittenBatch(first, last, header.base_offset, header.last_offset, header.max_timestamp))
 
     def clear(self) -> None:
-        self._crowd.begin_anew()
+        self._limit.begin_anew()
         self._marks.clear()
         self._states.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
-        self._turned_away.clear()
+        self._refused.clear()
 
 
 def _restored(producer_id: ProducerId, before: ProducerBefore) -> ProducerEntry:

@@ -24,7 +24,7 @@ from ottla.log.producers.snapshot import Snapshots
 from ottla.model.limits import INT64_MAX
 
 
-def look(segments: Sequence[Segment], first: int, snapshots: Snapshots, spare_below: int) -> tuple[int, int]:
+def check(segments: Sequence[Segment], first: int, snapshots: Snapshots, spare_below: int) -> tuple[int, int]:
     """Return the first segment that must be scanned, `first` or an earlier one, and the end offset of the log.
 
     Damage below `spare_below` is ignored here (see `recover`).

@@ -37,8 +37,7 @@ from ottla.log.producers.producers import Producers
 from ottla.log.producers.recall import recall
 from ottla.log.producers.replay import replay
 from ottla.log.producers.snapshot import Snapshots
-from ottla.log.recovery import clean_close_check as witness
-from ottla.log.recovery import leftovers
+from ottla.log.recovery import clean_close_check, leftovers
 from ottla.log.recovery.seams import Seams
 from ottla.model.limits import INT32_MAX, MIB
 from ottla.records.batch import CONTROL_FLAG, HEADER_BYTES, read_header
@@ -92,7 +91,7 @@ def recover(
         first = 0
     end = None
     if clean and segments:
-        first, end = witness.look(segments, first, snapshots, spare_below)
+        first, end = clean_close_check.check(segments, first, snapshots, spare_below)
     recovery = _Recovery(
         config, epochs, producers, snapshots, seams, recovery_point, spare_below, progress, epochs_sound=epochs_sound
     )

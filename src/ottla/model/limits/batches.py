@@ -24,15 +24,16 @@ SEARCHED_BYTES_MAX = 128 * MIB
 LOOKED_AT_ONCE_RECORDS = 1_000
 CHECKED_AT_ONCE_RECORDS = 64
 # Records below this average size are decoded for a look, which is quicker than skipping over them as long as there is
-# little to copy. Further: bytes that a worker compresses between two pauses, and the largest decompressed size of a
-# batch that does not have to wait for larger ones.
+# little to copy.
 LOOKED_AT_BY_COLUMN_BYTES = 1 * KIB
+# Bytes that a worker compresses between two pauses.
 PACKED_AT_ONCE_BYTES = 256 * KIB
+# Looks into batches up to this decompressed size do not wait for looks into larger ones.
 LOOKED_INTO_SOON_BYTES = 1 * MIB
 # The largest batch, compressed and not, that is looked into on the event loop, where that costs less than a worker; the
 # budget of such looks in one turn of the loop (some 10 ms); and the least that a record, and a decompression, count.
-LOOKED_AT_HERE_PACKED_BYTES = 16 * KIB
-LOOKED_AT_HERE_BYTES = 128 * KIB
+LOOKED_AT_ON_LOOP_PACKED_BYTES = 16 * KIB
+LOOKED_AT_ON_LOOP_BYTES = 128 * KIB
 LOOKED_AT_PER_TURN_BYTES = 512 * KIB
 LOOKED_AT_RECORD_BYTES = 128
 LOOKED_AT_UNPACKED_BYTES = 32 * KIB

@@ -24,12 +24,12 @@ WAITED_FOR_MAX = 1_000_000
 WAITERS_TRIED_PER_TURN = 100
 # Partitions that a fetch may wait for without reserving memory (of queued.max.request.bytes), and the memory reserved
 # for each partition of a fetch that waits for more.
-PARKED_KEYS_FREE = 16
-PARKED_KEY_BYTES = 1 * KIB
+WAITED_PARTITIONS_FREE = 16
+WAITED_PARTITION_BYTES = 1 * KIB
 # A client may ask for any timeout; no produce, fetch or admin request waits longer than this.
 WAIT_MS_MAX = 30 * 60_000
 # Aborted transactions in one answer to a read_committed fetch: about 20 ms of work. If there were more, the answer has
 # fewer records.
 ABORTED_PER_FETCH_MAX = 10_000
 # Blocks of a transaction index that one such fetch reads for the first time (see `log.committed`): about 20 ms.
-ABORTED_BLOCKS_LEARNED_MAX = 600
+ABORTED_BLOCKS_SUMMARIZED_MAX = 600

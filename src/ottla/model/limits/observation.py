@@ -3,11 +3,11 @@
 # A callback of the event loop that runs longer is logged and counted (default of ottla.stall.limit.ms). Everything else
 # waits meanwhile; the goal, which tests/stalls checks for every request, is half of it in CPU time.
 STALL_MS = 100
-# Stalls are logged at most once per interval and counted by name for this many names; a stall that lasts STALL_CRY_MS
-# is logged before it ends.
+# Stalls are logged at most once per interval and counted by name for this many names.
 STALL_LOG_INTERVAL_MS = 10_000
 STALL_NAMES_MAX = 1_000
-STALL_CRY_MS = 5_000
+# A stall that lasts this long is logged before it ends.
+STALL_LOGGED_EARLY_MS = 5_000
 # After a garbage collection that took longer, the objects it has examined are not examined again (`gc.freeze`).
 COLLECTION_MS_MAX = 10
 # A log line is cut here, so that a hostile name or a huge repr cannot fill the disk.

@@ -155,7 +155,7 @@ class ProduceLooks:
 
     def _turn_away(self, each: LookNeeded) -> None:
         if each.header.producer_id >= 0:
-            each.partition.log.producers.turned_away(each.header)
+            each.partition.log.producers.note_refusal(each.header)
         answer = each.answers[each.at]
         answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS
         answer.error_message = "The request's other batches hold too many records; send this one again."

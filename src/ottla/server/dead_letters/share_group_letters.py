@@ -73,7 +73,7 @@ class ShareGroupLetters:
             self._offset = max(reading.next_offset, first + 1)
             self.go_on(looking)
 
-        if looking.allow(limits.LOOKED_AT_HERE_BYTES):
+        if looking.allow(limits.LOOKED_AT_ON_LOOP_BYTES):
             for _ in range(_STEPS_HERE):
                 if reading.is_heavy or reading.step():
                     break
@@ -140,9 +140,9 @@ class _Reading(Steps):
                     yield
 
     def _unpacked(self, data: bytes, at: int, header: BatchHeader) -> Generator[None, None, bytes]:
-        if header.size_bytes <= limits.LOOKED_AT_HERE_PACKED_BYTES:
+        if header.size_bytes <= limits.LOOKED_AT_ON_LOOP_PACKED_BYTES:
             try:
-                return payload(data, at, header, limits.LOOKED_AT_HERE_BYTES)
+                return payload(data, at, header, limits.LOOKED_AT_ON_LOOP_BYTES)
             except ApiError as error:
                 if error.code != ErrorCode.MESSAGE_TOO_LARGE:
                     raise

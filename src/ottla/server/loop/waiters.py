@@ -42,7 +42,7 @@ class Waiter:
         self.keys = keys
         self.attempt = attempt
         # the cost of one attempt, relative to a waiter with few keys
-        self.cost = 1 + len(keys) // limits.PARKED_KEYS_FREE
+        self.cost = 1 + len(keys) // limits.WAITED_PARTITIONS_FREE
         self.timer: Any = None  # None again once the waiter is removed
         self.trying = False
         self.hurried = False
@@ -100,14 +100,14 @@ class Waiters:
         self.waited_for += len(waiter.keys)
         if self.count >= limits.WAITERS_MAX or self.waited_for > limits.WAITED_FOR_MAX:
             wait_ms = 0
-        if may_be_hurried and len(waiter.keys) > limits.PARKED_KEYS_FREE and not self._reserve(waiter):
+        if may_be_hurried and len(waiter.keys) > limits.WAITED_PARTITIONS_FREE and not self._reserve(waiter):
             wait_ms = 0
         self.count += 1
         waiter.timer = self._loop.call_later(wait_ms / 1000, self.expire, waiter)
         return waiter
 
     def _reserve(self, waiter: Waiter) -> bool:
-        size_bytes = len(waiter.keys) * limits.PARKED_KEY_BYTES
+        size_bytes = len(waiter.keys) * limits.WAITED_PARTITION_BYTES
         if self._memory is None or not self._memory.reserve(size_bytes, waiter):
             return self._memory is None
         waiter.reserved_bytes = size_bytes

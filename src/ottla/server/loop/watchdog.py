@@ -93,7 +93,7 @@ class Watchdog:
         answer: list[tuple[float, float]] = []
         self._loop.call_soon_threadsafe(lambda: answer.append((time.monotonic(), self._cpu_s())))
         seen: Sighting | None = None
-        cried = False
+        is_logged = False
         while not self._stopped.wait(self._limit_s / _LOOKS_PER_LIMIT):
             if answer:
                 answered_s, answered_cpu_s = answer[0]
@@ -103,8 +103,8 @@ class Watchdog:
                 return
             seen = self._sighting() or seen
             held_ms = (time.monotonic() - asked_s) * 1000
-            if not cried and seen is not None and held_ms > limits.STALL_CRY_MS:
-                cried = True  # reported now, because the stall may never end
+            if not is_logged and seen is not None and held_ms > limits.STALL_LOGGED_EARLY_MS:
+                is_logged = True  # reported now, because the stall may never end
                 log.error("the event loop does not go on: %s", Stall(*seen, held_ms, (self._cpu_s() - cpu_s) * 1000))
 
     def _cpu_s(self) -> float:

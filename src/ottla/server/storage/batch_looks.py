@@ -54,17 +54,17 @@ class Looking:
     def here(self, batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, name: str) -> Look | None:
         """Return the finished look if it is a short one; None means that a worker has to take it."""
         packed = header.attributes & CODEC_MASK
-        most_bytes = limits.LOOKED_AT_HERE_PACKED_BYTES if packed else limits.LOOKED_AT_HERE_BYTES
+        most_bytes = limits.LOOKED_AT_ON_LOOP_PACKED_BYTES if packed else limits.LOOKED_AT_ON_LOOP_BYTES
         cost = max(header.count * limits.LOOKED_AT_RECORD_BYTES, len(batch))
         if (
-            cost > limits.LOOKED_AT_HERE_BYTES
+            cost > limits.LOOKED_AT_ON_LOOP_BYTES
             or len(batch) > most_bytes
             or config.contract is not None
             or recompresses(config, header)
             or not self.allow(max(cost, limits.LOOKED_AT_UNPACKED_BYTES) if packed else cost)
         ):
             return None
-        look = Look(batch, header, config, now_ms, name, limits.LOOKED_AT_HERE_BYTES).whole()
+        look = Look(batch, header, config, now_ms, name, limits.LOOKED_AT_ON_LOOP_BYTES).whole()
         return None if look.beyond_limit else look
 
     def allow(self, cost_bytes: int) -> bool:

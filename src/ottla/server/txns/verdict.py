@@ -43,7 +43,7 @@ class Verdict:
         refusal = self._everyone or self._refusals.get(TopicPartition(partition.topic, partition.index))
         if refusal is not None:
             if refusal.code in _RETRIABLE:
-                partition.log.producers.turned_away(header)
+                partition.log.producers.note_refusal(header)
             raise refusal
 
     def check_first(self, partition: Partition, header: BatchHeader) -> None:

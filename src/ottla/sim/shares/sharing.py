@@ -1,6 +1,5 @@
-"""Share groups under chaos: members that accept, release, reject, forget and crash, and a last member that accepts all
-records that are still available.
-"""
+"""Share groups under chaos: members that accept, release, reject, forget and crash, and one at the end that accepts
+whatever is still to be had."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ SETTINGS = {
 class SharePlan:
     name: str
     members: int
-    clients: int  # how many additional members use the real `ShareConsumer`
+    clients: int  # so many more that are real share consumers
     delivery_limit: int
     manners: Manners
     life_seconds: float
@@ -64,9 +63,7 @@ def draw_sharing(rng: random.Random) -> SharePlan:
 
 
 class ShareCompany:
-    """A share group that reads the topic of the run. In a cluster all members are real clients, which find the
-    leaders.
-    """
+    """A share group that reads the topic of the run. In a cluster all members are real clients, who find their way."""
 
     def __init__(self, stage: Stage, plan: SharePlan, *, locks_last: bool, cluster: bool = False) -> None:
         self._stage = stage
@@ -109,7 +106,7 @@ class ShareCompany:
 
     async def finish(self) -> None:
         await self._lives.end()
-        # Connections of machines without power stay open; their records are available when the locks end.
+        # Connections of machines without power stay as they are; what they held is free when its locks end.
         await self._drain("last", LOCK_SECONDS + 4.0)
         for partition, (start, end) in (await partition_bounds(self._stage)).items():
             self._book.judge(partition, start, end)

@@ -1,6 +1,4 @@
-"""Operators that change topics while they are used: their settings, their log starts, and by deleting and creating
-them.
-"""
+"""Operators who change topics while they are used: their settings to and fro, their beginning, and whether they are."""
 
 from __future__ import annotations
 
@@ -18,13 +16,13 @@ from ottla.sim.topics.check import FOREVER, TopicBook
 from ottla.sim.topics.plan import COMPRESSIONS, POLICIES, TopicPlan, TopicsPlan
 from ottla.sim.workload import PATIENCE_SECONDS, Surroundings
 
-# A deletion whose request failed may still take effect: wait longer than any request lives.
+# Nobody knows whether a deletion that failed is still on its way: longer than any request lives.
 IN_DOUBT_SECONDS = 15.0
 _TIGHT = ({"retention.ms": "2000"}, {"retention.bytes": "3000"}, FOREVER, FOREVER)
 
 
 class TopicOperator:
-    """Changes one topic after the other."""
+    """Changes now this topic, then that one."""
 
     def __init__(self, around: Surroundings, plan: TopicsPlan, book: TopicBook, rng: random.Random) -> None:
         self._around = around
@@ -46,11 +44,11 @@ class TopicOperator:
         }
 
     def stop(self) -> None:
-        """Make no further change; one that is in progress is finished."""
+        """No further change; one that is under way is finished."""
         self._stopped = True
 
     async def make_all(self) -> None:
-        """Create all topics before any fault happens."""
+        """Before anything goes wrong."""
         async with Admin(self._around.options("operator", self._rng)) as admin:
             for topic in self._plan.topics:
                 created = await admin.topics.create(topic.name, topic.partitions, configs=topic.configs)
@@ -66,7 +64,7 @@ class TopicOperator:
             await self._until_done(change, topic)
 
     async def _until_done(self, change: str, topic: TopicPlan) -> None:
-        """Retry a change until it is done if it deletes or settles a topic; give up other changes that fail."""
+        """A topic that is half deleted must be made again; everything else may be given up."""
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while True:
             try:
@@ -84,7 +82,7 @@ class TopicOperator:
                 await asyncio.sleep(IN_DOUBT_SECONDS)
 
     async def settle(self) -> None:
-        """After all faults, let no record expire any more."""
+        """All faults are over: nothing expires any more."""
         if "retention" in self._plan.changes:
             for topic in self._plan.topics:
                 await self._until_done("settle", topic)

@@ -1,5 +1,4 @@
-"""Simulations of one node whose topics change: with its default settings, and with records synced before their
-acknowledgement.
+"""Simulations of one node whose topics change: with its default settings, and with records synced before they count.
 
 | durability                    | crashes        | claims                                                              |
 |-------------------------------|----------------|---------------------------------------------------------------------|
@@ -27,12 +26,12 @@ from ottla.sim.topics.company import TopicCompany
 from ottla.sim.topics.plan import SETTINGS, TopicsPlan, draw_topics
 from ottla.sim.topics.survivors import Survivors
 
-SEALED_SECONDS = 10.0  # a rolled segment is synced after so long, and a start need not check it
+SEALED_SECONDS = 10.0  # so long after a segment was rolled it is on disk, and no start need look at it
 
 
 @dataclass(frozen=True, slots=True)
 class TopicScenario(Scenario):
-    """A scenario with its topics."""
+    """A scenario, and the topics of it."""
 
     topics: TopicsPlan
 
@@ -72,7 +71,7 @@ def changing(seed: int) -> TopicScenario:
 
 
 def _faults(rng: random.Random, *, power: bool) -> dict[SimFault, float]:
-    """Draw at least one fault that ends the node, and sometimes others."""
+    """Always something that ends the node; now and then something else."""
     crashes = [SimFault.KILL, SimFault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]
     others = [
         SimFault.RESTART,
@@ -91,7 +90,7 @@ def _faults(rng: random.Random, *, power: bool) -> dict[SimFault, float]:
 
 
 class TopicSimulation(Simulation):
-    """The simulation of one node."""
+    """One node."""
 
     scenario: TopicScenario
 
@@ -120,7 +119,7 @@ class TopicSimulation(Simulation):
         self._look_for_remains()
 
     def _look_for_remains(self) -> None:
-        """Check that nothing is left of topics deleted before; the last start was seconds ago."""
+        """The last start is seconds ago: of topics that were deleted before nothing is left."""
         topics = tuple(f"{topic.name}-" for topic in self.scenario.topics.topics)
         for path, disk in self.machine.disks.items():
             for home in disk.list(""):
@@ -128,7 +127,7 @@ class TopicSimulation(Simulation):
                     self.history.blame(f"{path}/{home} is left, with {disk.list(home)}")
 
     def _look_at_checkpoints(self) -> None:
-        """Check, when all is quiet, that a start after a crash would read only the last segment of each log."""
+        """All is quiet: what a start after a crash would read is the last segment of each log, not more."""
         node = self.machine.node
         assert node is not None
         for directory in node.directories:

@@ -18,9 +18,8 @@ HIGH_WATER_BYTES = 64 * 1024
 
 
 class SimTransport(transports.Transport):
-    """Reads when the socket is readable, buffers writes that would block, and calls the protocol as asyncio's own
-    transport does.
-    """
+    """Reads when the socket is readable, buffers writes that would block, and tells the protocol as asyncio's own
+    does."""
 
     def __init__(self, loop: SimLoop, socket: SimSocket, protocol: asyncio.BaseProtocol) -> None:
         super().__init__({"peername": socket.getpeername(), "sockname": socket.getsockname(), "socket": socket})
@@ -138,7 +137,7 @@ class SimTransport(transports.Transport):
         self._protocol = protocol
 
     def close(self) -> None:
-        """Close after the buffered bytes are sent."""
+        """What is buffered is still sent."""
         if not self._closing:
             self.pause_reading()
             self._closing = True

@@ -160,4 +160,4 @@ def test_a_flood_that_was_turned_away_is_forgotten_after_some_minutes() -> None:
     assert write(log, VICTIM + 500, 0).first_offset < write(log, VICTIM + 500, 1).first_offset
     for _ in range(2 * limits.REMEMBERED_MINUTES):
         log.minute()
-    assert not log.producers._turned_away
+    assert not log.producers._refused

@@ -1,4 +1,4 @@
-"""TurnedAway: unknown producers whose batches were refused, and the sequences that they were told to retry.
+"""Unknown producers whose batches were refused, and the sequences that they were told to retry.
 
 Until the refused batch is retried no later batch may be the producer's first, or the order would be lost. A producer
 does not retry for ever, and a flood of producers must not displace other notes for good: the notes of some minutes are
@@ -9,7 +9,7 @@ from ottla.model import limits
 from ottla.model.ids import ProducerEpoch, ProducerId
 
 
-class TurnedAway:
+class RefusedProducers:
     __slots__ = ("_minutes", "_now", "_then")
 
     def __init__(self) -> None:
