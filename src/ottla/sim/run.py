@@ -1,7 +1,7 @@
-"""One simulation from beginning to end: start, work under chaos, mend, read everything, restart, read it again.
+"""One simulation from beginning to end: start, work under chaos, repair, read everything, restart, read it again.
 
-The result lists every violation: of the history's claims, errors that reached the loop or were logged with a
-traceback, nodes that did not start or stop, and simulations that did not end.
+The result lists every violation: of the history's claims, errors that reached the loop or were logged with a traceback,
+nodes that did not start or stop, and simulations that did not end.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from ottla.sim.world.loop import Host, SimLoop, SimulationError
 from ottla.sim.world.net import SimNet
 
 TOPIC = "t"
-WORK_SECONDS_MAX = 900.0  # writers must have come to an end so long after the last fault
+WORK_SECONDS_MAX = 900.0  # writers must have finished so long after the last fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Outcome:
 
 
 class Simulation:
-    """All that one scenario needs; `run` may be called once."""
+    """The simulation of one scenario; `run` may be called once."""
 
     step_limit = 600_000
 
@@ -85,7 +85,7 @@ class Simulation:
             now_ms=self.machines[0].clock.now_ms,
             tell=self.tell,
         )
-        self.companies: list[Company] = []  # who takes part beside the plain writers and readers
+        self.companies: list[Company] = []  # clients beside the plain writers and readers
         self._logged: list[str] = []
         self._chaos_done: dict[str, int] = {}
 
@@ -95,7 +95,7 @@ class Simulation:
 
     @property
     def machine(self) -> SimMachine:
-        """The only one, where there is one."""
+        """The only machine, where there is just one."""
         return self.machines[0]
 
     def _history(self) -> History:
@@ -111,7 +111,7 @@ class Simulation:
         return sum(machine.ends for machine in self.machines)
 
     def _stream(self, name: str) -> random.Random:
-        """Independent streams of chance, so that one more draw in one place does not change all others."""
+        """Return an independent random stream, so that one more draw in one place does not change all others."""
         return random.Random(f"{name} {self.scenario.seed}")
 
     def _settings(self) -> dict[str, str]:
@@ -145,7 +145,7 @@ class Simulation:
         return outcome
 
     def _limits(self) -> Mapping[str, object]:
-        """Which limits of the nodes are small ones in this run."""
+        """Return the limits of the nodes that are small in this run."""
         return {}
 
     def _facts(self) -> dict[str, int]:
@@ -163,7 +163,7 @@ class Simulation:
         self._verify_disks()
 
     async def _work(self) -> None:
-        """From the first topic to the last look."""
+        """Run everything from creating the topic to the last check."""
         await self._begin()
         for company in self.companies:
             await company.prepare()
@@ -181,12 +181,12 @@ class Simulation:
         await self._look_again()
 
     async def _begin(self) -> None:
-        """Until clients can work: nothing goes wrong before."""
+        """Wait until clients can work: no fault happens before."""
         await self.machine.wait_until_ready()
         await self._as_client("admin", create_topic(self._around, self.scenario.topic_configs, self._stream("admin")))
 
     def _start_clients(self) -> tuple[list[asyncio.Task[None]], list[asyncio.Task[None]]]:
-        """The writers, and whoever else works until they are done."""
+        """Start the writers, and the clients that work until the writers have finished."""
         scenario = self.scenario
         writers = [
             self._as_client(f"writer-{plan.writer.number}", self._writer(plan).run()) for plan in scenario.writers
@@ -208,19 +208,19 @@ class Simulation:
         await self.machine.retire()
 
     def _verify_disks(self) -> None:
-        """What a clean stop leaves must be sound, file by file."""
+        """Verify, file by file, that a clean stop leaves sound files."""
         if self.scenario.guarantee is Guarantee.ROTTEN:
             return
         for machine in self.machines:
             for path, disk in machine.disks.items():
                 for finding in verify(disk):
-                    # What was set aside is as a crash left it: nobody recovers what nobody will read.
+                    # Stray directories stay as a crash left them: they are not recovered, because nothing reads them.
                     ignored = (f"{STRAY_DIRECTORY}/", *machine.scars)
                     if finding.severity is Severity.ERROR and not any(each in str(finding) for each in ignored):
                         self.history.blame(f"{machine.name}, {path} after a clean stop: {finding}")
 
     async def _look_again(self) -> None:
-        """Everything must be there now, after a clean restart, and after one more crash."""
+        """Check that everything is there now, after a clean restart, and after one more crash."""
         for step in (None, self.machine.restart, lambda: self.machine.crash(Crash.PROCESS)):
             if step is not None:
                 await self.machine.wait_until_ready()
@@ -255,7 +255,7 @@ class Simulation:
     def _eraser(self, number: int) -> Eraser:
         return Eraser(self._around, self._stream(f"eraser {number}" if number else "eraser"))
 
-    # -- what went wrong outside the history
+    # --- errors outside the history
 
     def _loop_errors(self) -> list[str]:
         return [
@@ -278,7 +278,7 @@ class Simulation:
 
 
 class _LogWatcher(logging.Handler):
-    """Shows the log of the node in the story; a traceback in it is a bug, unless a disk was told to fail."""
+    """Adds the node's log to the story; a traceback in it is a bug, unless a disk was told to fail."""
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__(logging.INFO)
@@ -294,10 +294,10 @@ class _LogWatcher(logging.Handler):
 
 @contextlib.contextmanager
 def _no_collector() -> Iterator[None]:
-    """Garbage is collected between simulations: when it happens within one must not matter."""
+    """Collect garbage between simulations only, so that its timing cannot influence one."""
     enabled = gc.isenabled()
     gc.disable()
-    gc.freeze()  # what was there before need not be looked at after
+    gc.freeze()  # objects from before need not be examined afterwards
     try:
         yield
     finally:

@@ -100,7 +100,7 @@ class Scenario:
     chaos_seconds: float
 
     def lines(self) -> list[str]:
-        """What it is, for people."""
+        """Return a description for the story of the run."""
         configs = ", ".join(f"{name}={value}" for name, value in self.topic_configs.items())
         return [
             f"seed {self.seed}: {self.durability.value}, {self.guarantee.value}",
@@ -182,13 +182,13 @@ def _quality(rng: random.Random) -> LinkQuality:
 
 
 def _faults(rng: random.Random, *, power: bool) -> dict[SimFault, float]:
-    """A few kinds of fault per seed: rare ones get their turn, and a failure is easier to read."""
+    """Draw a few kinds of fault per seed, so that rare ones have their turn and a failure is easier to understand."""
     special = (
         SimFault.BIT_ROT,
         SimFault.CLIENT_PAUSE,
         SimFault.ANSWERS,
         *BETWEEN_NODES,
-    )  # chosen by whoever has a use for them
+    )  # special simulations add these themselves
     kinds = [fault for fault in SimFault if fault not in special and (power or fault not in POWER_FAULTS)]
     chosen: dict[SimFault, float] = {fault: rng.uniform(0.2, 1.0) for fault in rng.sample(kinds, rng.randint(0, 4))}
     crashes = [SimFault.KILL, SimFault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]

@@ -1,8 +1,7 @@
-"""The file of seeds that failed once: one per line, with what it showed behind a `#`; `make test` runs them all, for
-ever.
+"""The file of seeds that failed once: one per line, with the failure after a `#`; `make test` runs them all, for ever.
 
-A seed means what `scenario.py` makes of it. Whoever changes how scenarios are drawn gives old seeds a new meaning:
-they stay worth running, but the old bugs should have tests of their own by then.
+A seed means what `scenario.py` draws from it. A change of how scenarios are drawn gives old seeds a new meaning: they
+are still worth running, but the old bugs should have tests of their own by then.
 """
 
 from __future__ import annotations

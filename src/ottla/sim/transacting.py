@@ -1,7 +1,7 @@
-"""Transactions under chaos: producers that commit and abort across partitions, a reader of what is committed, and the
-ledger that knows what may be seen.
+"""Transactions under chaos: producers that commit and abort across partitions, a read_committed reader, and the ledger
+that knows what may be visible.
 
-A producer that loses its way begins anew under the same transactional id, which must end what it left open.
+A producer that fails starts again under the same transactional id, which must end the transaction that it left open.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TRANSACTION_TIMEOUT_MS = 20_000
 
 
 class TransactingClient:
-    """A producer with a transactional id of its own."""
+    """A producer with its own transactional id."""
 
     def __init__(self, around: Surroundings, ledger: Ledger, number: int, count: int, rng: random.Random) -> None:
         self._around = around
@@ -71,14 +71,14 @@ class TransactingClient:
                         await asyncio.sleep(rng.expovariate(10))
                 if rng.random() < 0.3:
                     raise Changed
-                del ledger.refused[name]  # from here on nobody knows until it is said
+                del ledger.refused[name]  # from here on the outcome is unknown until the producer reports it
         except Changed:
             return
         ledger.committed[name] = None
 
 
 def transacting(seed: int) -> Scenario:
-    """A scenario in which nothing that was promised may be lost."""
+    """Return a scenario in which acknowledged data must survive."""
     base = scenario(seed)
     durable = base.durability is not Durability.PAGE_CACHE
     faults: dict[SimFault, float] = {
@@ -92,7 +92,7 @@ def transacting(seed: int) -> Scenario:
 
 
 class TransactionSimulation(Simulation):
-    """Transactions instead of single records; everything else as in any simulation."""
+    """A simulation with transactions instead of single records."""
 
     def _settings(self) -> dict[str, str]:
         durable = self.scenario.durability is not Durability.PAGE_CACHE
@@ -119,7 +119,7 @@ class TransactionSimulation(Simulation):
         await self.machine.wait_until_ready()
         assert self.machine.node is not None
         if len(self.machine.node.directories) < len(self.machine.disks):
-            self.machine.restart()  # what could not be used at the last start is used after the next, as with Kafka
+            self.machine.restart()  # as in Kafka, a directory that failed at the last start is used after the next one
         self._chaos_done = {fault.value: count for fault, count in chaos.done.items()}
         _, unfinished = await asyncio.wait(producers, timeout=WORK_SECONDS_MAX)
         if unfinished:

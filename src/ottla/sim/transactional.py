@@ -1,4 +1,4 @@
-"""What clients with transactions have in common: they change their minds, and the last one leaves nothing open."""
+"""Common parts of transactional clients: aborting on a whim, and ending what is left open."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ottla.sim.workload import PATIENCE_SECONDS
 
 
 class Changed(Exception):
-    """The application changed its mind: abort."""
+    """Raised inside a transaction to abort it."""
 
 
 async def take_over(transactional_id: str, make: Callable[[], Producer], blame: Callable[[str], None]) -> None:
-    """Whatever was left open under the id is ended by the last of those who had it, made by `make`."""
+    """Make a last producer with `make` that takes over the id, which ends a transaction left open under it."""
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
     while True:
         try:

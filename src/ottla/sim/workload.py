@@ -1,7 +1,7 @@
-"""What clients do in a simulation: writers, readers that follow, readers that jump about, and the last reader of all.
+"""The clients of a simulation: writers, following readers, jumping readers, and the last reader.
 
-Every one runs the real client on a host of its own and reports to the `History`. They go on through whatever happens:
-an error of the client is what a user's program would see, too; it closes the client, waits and begins again.
+Each uses the real client on its own host and reports to the `History`. They go on whatever happens: when a client
+raises an error, as it would in a user's program, they close it, wait and start again.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Records = AsyncGenerator[ConsumedRecord, None]
 
 # Small enough to arrive within the request timeout over the slowest link.
 SMALL_READS = ReadOptions(max_partition_bytes=20_000)
-PATIENCE_SECONDS = 600.0  # how long the last reader keeps trying once all faults are over
+PATIENCE_SECONDS = 600.0  # how long the last reader retries after all faults
 
 
 @dataclass(frozen=True, slots=True)
 class WriterPlan:
-    """One producer: what it promises and how it sends."""
+    """One producer: its promises and its options."""
 
     writer: SimWriter
     records: int
@@ -70,7 +70,7 @@ class Surroundings:
 
 
 class WritingClient:
-    """Sends the records of its plan, each once as far as the application is concerned."""
+    """Sends the records of its plan, each once from the application's point of view."""
 
     def __init__(self, around: Surroundings, plan: WriterPlan, rng: random.Random) -> None:
         self._around = around
@@ -97,7 +97,7 @@ class WritingClient:
                 codec=plan.codec,
                 linger_ms=plan.linger_ms,
                 batch_size_bytes=plan.batch_size_bytes,
-                # Without sequence numbers only one request at a time keeps the order over retries.
+                # Without sequence numbers the order over retries needs a single request in flight.
                 max_in_flight=5 if plan.writer.idempotent and plan.writer.acks == -1 else 1,
                 request_timeout_ms=6_000,
                 delivery_timeout_ms=60_000,
@@ -130,7 +130,7 @@ class WritingClient:
 
 
 class FollowingReader:
-    """Reads everything from the beginning, for ever, and never expects to see a gap."""
+    """Reads everything from the beginning, for ever; gaps are violations."""
 
     def __init__(self, around: Surroundings, number: int, rng: random.Random) -> None:
         self._around = around
@@ -167,11 +167,11 @@ class FollowingReader:
                 self._around.history.read(partition, record.offset, record.value, expected)
                 self._next[partition] = record.offset + 1
                 if self._rng.random() < 0.002:
-                    return  # sometimes begin anew for no reason
+                    return  # sometimes start again for no reason
 
 
 class JumpingReader:
-    """Asks for the bounds of partitions and reads small ranges somewhere between them."""
+    """Asks for the bounds of partitions and reads small ranges between them."""
 
     def __init__(self, around: Surroundings, number: int, rng: random.Random) -> None:
         self._around = around
@@ -206,7 +206,7 @@ class JumpingReader:
 
 
 class Eraser:
-    """Deletes records from the front of partitions, now and then."""
+    """Deletes records from the start of partitions from time to time."""
 
     def __init__(self, around: Surroundings, rng: random.Random) -> None:
         self._around = around
@@ -237,19 +237,19 @@ async def ask_bounds(around: Surroundings, cluster: Cluster, partition: TopicPar
 
 
 def records_of(cluster: Cluster, spans: list[Span], options: ReadOptions | None = None) -> aclosing[Records]:
-    """The records of some ranges; the generator is closed as soon as its user leaves, not when it is collected."""
+    """Return the records of some ranges; the generator is closed when its user leaves, not when it is collected."""
     return aclosing(RangeReader(cluster, spans, options).records())
 
 
 async def create_topic(around: Surroundings, configs: dict[str, str], rng: random.Random) -> None:
-    """Creates the topic of the run, through whatever happens, before the faults begin."""
+    """Create the topic of the run, before the faults begin."""
     topic = around.partitions[0].topic
     async with Admin(around.options("admin", rng)) as admin:
         await admin.topics.create(topic, len(around.partitions), configs=configs)
 
 
 async def read_everything(around: Surroundings, rng: random.Random) -> None:
-    """The last reader: every partition from its start to its end, when all faults are over."""
+    """Read every partition from its start to its end, when all faults are over."""
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + PATIENCE_SECONDS
     for partition in around.partitions:

@@ -2,11 +2,11 @@
 
 What may be lost, and what may not
 ----------------------------------
-Kafka acknowledges (acks=all) when all in-sync replicas have a record in their page caches, and counts nothing while
+Kafka acknowledges (acks=all) when all in-sync replicas have a record in their page caches, and commits nothing while
 fewer than `min.insync.replicas` are in sync. A process that crashes keeps its page cache: any number of nodes may be
-killed at any time. A machine that loses power loses what was not synced: as many as `min.insync.replicas` - 1 may do so
-before they have caught up, no more, and no other replica may end uncleanly meanwhile, because a controller cannot tell
-one unclean end from the other. All topics here have three replicas and min.insync.replicas=2, so:
+killed at any time. A machine that loses power loses what was not synced: at most `min.insync.replicas` - 1 machines may
+lose power before they have caught up again, and no other replica may end uncleanly meanwhile, because a controller
+cannot tell one kind of unclean end from the other. All topics here have three replicas and min.insync.replicas=2, so:
 
 | durability                   | crashes                                                                  | guarantee |
 |------------------------------|--------------------------------------------------------------------------|-----------|
@@ -16,15 +16,15 @@ one unclean end from the other. All topics here have three replicas and min.insy
 | page cache                   | processes; bits flip in the metadata of one node at a time (`rot.py`)    | SAFE      |
 | any                          | as above, and bits flip in the files of partitions                       | ROTTEN    |
 
-`power.py` enforces the second column. The metadata log is synced before it counts, always: no loss of power may take
-anything committed from it. Elections are clean everywhere (unclean.leader.election.enable=false). Records that were
-acknowledged by fewer than all in-sync replicas (acks=0, acks=1) may be lost whenever the lead moves.
+`power.py` enforces the second column. The metadata log is always synced before it is committed: a power loss never
+takes committed metadata. Elections are clean everywhere (unclean.leader.election.enable=false). Records that were
+acknowledged by fewer than all in-sync replicas (acks=0, acks=1) may be lost whenever leadership moves.
 
 Members
 -------
-In a third of the runs the cluster itself changes (`Voting`, `changes`): controllers become voters of the quorum and
-cease to be, the leader too; fixed voters become ones that can change; brokers join, or are drained, stopped and
-forgotten. All claims hold over all of that.
+In a third of the runs the cluster itself changes (`Voting`, `changes`): controllers become voters of the quorum and are
+removed again, including the leader; fixed voters are upgraded to dynamic ones; brokers join, or are drained, stopped
+and unregistered. All claims hold throughout.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ OTHERS = (
 
 
 class Voting(enum.Enum):
-    """Who votes in the quorum, and since when they can change."""
+    """The kind of quorum: fixed voters, or voters that can change, and which controllers vote at first."""
 
     FIXED = "fixed voters"
     UPGRADED = "fixed voters that become ones that change"
@@ -82,18 +82,18 @@ class Voting(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterScenario(Scenario):
-    """A scenario, and what it takes to be one of a cluster."""
+    """A scenario with what is specific to a cluster."""
 
     shape: tuple[str, ...]  # the roles of each node
-    spares: tuple[str, ...]  # the roles of those that join while it runs
+    spares: tuple[str, ...]  # the roles of nodes that join during the run
     settings: dict[str, str]  # of every node
-    operations: int  # what operators do meanwhile
+    operations: int  # how many operations operators carry out meanwhile
     cast: Cast
-    second_look: bool = True  # after all nodes were killed at once
-    clean_end: bool = True  # all nodes are stopped in order, and their disks are looked at
+    second_look: bool = True  # read everything again after all nodes were killed at once
+    clean_end: bool = True  # stop all nodes cleanly and verify their disks
     voting: Voting = Voting.FIXED
-    changes: int = 0  # of who belongs to the cluster, beside the other operations
-    topics: TopicsPlan | None = None  # that change while they are used
+    changes: int = 0  # how many changes of the cluster's members, beside the other operations
+    topics: TopicsPlan | None = None  # topics that change while they are used
 
     def lines(self) -> list[str]:
         settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
@@ -109,13 +109,13 @@ class ClusterScenario(Scenario):
 
 
 def clustered(seed: int) -> ClusterScenario:
-    """A short run: most bugs need one or two faults, and many seeds find more than long ones."""
+    """Draw a short run: most bugs need one or two faults, and many short runs find more than a few long ones."""
     rng = random.Random(f"clustered {seed}")
     durability = rng.choice((Durability.PAGE_CACHE, Durability.PAGE_CACHE, Durability.FSYNC_BEFORE_ACK))
     shape = rng.choices([shape for shape, _ in SHAPES], [weight for _, weight in SHAPES])[0]
     faults = _faults(rng)
     if not _durable(durability) and any(fault in faults for fault in POWER):
-        # A disk that fails makes the end of its node unclean, too: another crash beside the loss of power.
+        # A failing disk makes its node end uncleanly, too, which would be a second crash beside the power loss.
         faults = {fault: weight for fault, weight in faults.items() if fault not in DISK_FAULTS}
     rotten = rng.random() < 0.04
     if rotten:
@@ -154,7 +154,7 @@ def clustered(seed: int) -> ClusterScenario:
 
 
 def topical(seed: int) -> ClusterScenario:
-    """A cluster with topics that are compacted, shortened, deleted and made anew while everything goes wrong."""
+    """A cluster with topics that are compacted, shortened, deleted and created again while faults happen."""
     rng = random.Random(f"topical {seed}")
     made = clustered(seed)
     faults: dict[SimFault, float] = {
@@ -173,7 +173,7 @@ def with_topics(made: ClusterScenario, topics: TopicsPlan) -> ClusterScenario:
 
 
 def _with_changes(seed: int, made: ClusterScenario) -> ClusterScenario:
-    """Some clusters change while they run."""
+    """Let the members of some clusters change during the run."""
     rng = random.Random(f"members {seed}")
     if made.guarantee is Guarantee.ROTTEN:
         return made
@@ -192,18 +192,18 @@ def _with_changes(seed: int, made: ClusterScenario) -> ClusterScenario:
 
 
 def _with_damage(made: ClusterScenario, rng: random.Random) -> ClusterScenario:
-    """Bits flip in the metadata of single nodes, and nothing else is wrong with a disk."""
+    """Let bits flip in the metadata of single nodes, without other disk faults."""
     faults = {fault: weight for fault, weight in made.faults.items() if fault not in (*POWER, *DISK_FAULTS)}
     faults[SimFault.METADATA_ROT] = 2.0
     voting, settings = Voting.FIXED, made.settings
     if rng.random() < 0.5:
-        # A voter with another disk is another voter, and has to be made one again.
+        # A voter with an empty disk is a new voter, and has to be added to the quorum again.
         voting, settings = Voting.ALL, settings | {"controller.quorum.auto.join.enable": "true"}
     return replace(made, faults=faults, voting=voting, settings=settings, log_dirs=1)
 
 
 def longer(scenario: ClusterScenario, factor: float) -> ClusterScenario:
-    """The same, for more patient searches."""
+    """Return the same scenario with a longer run, for longer searches."""
     writers = tuple(replace(plan, records=int(plan.records * factor)) for plan in scenario.writers)
     operations = int(scenario.operations * factor)
     return replace(
@@ -220,7 +220,7 @@ def _durable(durability: Durability) -> bool:
 
 
 def _settings(rng: random.Random) -> dict[str, str]:
-    """Time-outs that are short, so that everything has its turn in a short run, and not the same in every run."""
+    """Return short timeouts, so that everything happens in a short run, which differ between runs."""
     election_ms = rng.choice((200, 500, 1000))
     session_ms = rng.choice((1500, 3000, 9000))
     return {
@@ -237,7 +237,7 @@ def _settings(rng: random.Random) -> dict[str, str]:
         "replica.high.watermark.checkpoint.interval.ms": str(rng.choice((500, 5000))),
         "metadata.log.max.record.bytes.between.snapshots": str(rng.choice((1500, 20_000, 20_971_520))),
         "metadata.log.segment.bytes": str(8 * 1024 * 1024),
-        "metadata.max.idle.interval.ms": "0",  # so that a story is about what was done
+        "metadata.max.idle.interval.ms": "0",  # so that the story of a run shows only what was done
         "default.replication.factor": str(REPLICAS),
         "min.insync.replicas": str(IN_SYNC_MIN),
         "unclean.leader.election.enable": "false",
@@ -269,7 +269,7 @@ def _quality(rng: random.Random) -> LinkQuality:
 
 
 def _faults(rng: random.Random) -> dict[SimFault, float]:
-    """A few kinds of fault per seed; crashes and cuts more often than not, because they move the lead."""
+    """Draw a few kinds of fault per seed; crashes and cuts are frequent, because they move leadership."""
     chosen: dict[SimFault, float] = {}
     for kinds, most in ((CRASHES, 3), (NETWORK, 3), (DELAYS, 1), (OTHERS, 1)):
         for fault in rng.sample(kinds, rng.randint(0, most)):
@@ -278,7 +278,7 @@ def _faults(rng: random.Random) -> dict[SimFault, float]:
 
 
 def _cast(rng: random.Random) -> Cast:
-    """Coordinators at work in some of the runs; they take longer."""
+    """Draw coordinated clients for some of the runs only, because they take longer."""
     part = rng.random()
     return Cast(
         groups=(draw_group(rng, "group-0"),) if part < 0.05 else (),

@@ -1,7 +1,7 @@
-"""Looks at every node after each of its steps, and tells the books what changed.
+"""Watch: observes every node after each of its steps, and reports changes to the books.
 
-The look must be cheap, because there are very many: what was seen last is compared first, and only a difference is
-looked into. Nothing here changes a node or asks its disk anything that could fail.
+An observation must be cheap, because there are very many: it is first compared with the last one, and only a difference
+is examined. Nothing here changes a node or calls its disk in a way that could fail.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class Watch:
         lossy: bool,
         rewritten: Container[str] = (),
     ) -> None:
-        """`is_weak`: may lack what it had. `lossy`: nothing is claimed of the records of partitions. `rewritten`:
-        topics that each node compacts by itself."""
+        """`is_weak`: whether a machine may lack records it had. `lossy`: nothing is claimed of partitions' records.
+        `rewritten`: topics that each node compacts by itself.
+        """
         self.tell = tell
         self._blame = blame
         self._is_weak = is_weak
@@ -50,14 +51,14 @@ class Watch:
         self.electorate = Electorate(blame)
         self.partitions: dict[PartitionKey, LogBook] = {}
         self._machines: dict[str, SimMachine] = {}  # by address
-        self._eyes: dict[int, Eye] = {}  # by node id; on the latest incarnation of each
+        self._eyes: dict[int, Eye] = {}  # by node id; observes the latest incarnation of each
         self._lives: dict[int, int] = {}
 
     def add(self, machine: SimMachine) -> None:
         self._machines[machine.host.address] = machine
 
     def look(self, host: Host) -> None:
-        """Code of this host has just run."""
+        """Observe this host, whose code has just run."""
         machine = self._machines.get(host.address)
         if machine is None or machine.incarnation is None:
             return
@@ -76,12 +77,12 @@ class Watch:
         return found
 
     def replica_end(self, node_id: int, key: PartitionKey) -> int | None:
-        """Where a replica ends that is open; None if nobody knows."""
+        """Return the log end of a node's open replica; None if unknown."""
         eye = self._eyes.get(node_id)
         return None if eye is None else eye.replica_end(key)
 
     def journal_end(self, voter: Voter) -> int | None:
-        """Where the metadata log of a voter ends; None if nobody knows, or if that disk is lost."""
+        """Return the end of a voter's metadata log; None if unknown, or if that disk is lost."""
         eye = self._eyes.get(voter.id)
         if eye is None or eye.directory is None or voter.directory not in (NO_ID, eye.directory):
             return None
@@ -99,19 +100,19 @@ class Watch:
 
 
 class Eye:
-    """On one incarnation of a node."""
+    """Observes one incarnation of a node."""
 
     def __init__(self, watch: Watch, node: Node, life: Life) -> None:
         self.node = node
         self.journal_end: int | None = None
-        self.directory: bytes | None = None  # where that lies
+        self.directory: bytes | None = None  # the id of its metadata directory
         self._watch = watch
         self._life = life
         self._quorum: WatchedJournal | None = None
         self._replicas: dict[Partition, Replica] = {}
 
     def look(self) -> None:
-        member: QuorumMember | None = getattr(self.node, "member", None)  # a node that begins has no parts yet
+        member: QuorumMember | None = getattr(self.node, "member", None)  # a node that is starting has no parts yet
         if member is not None:
             if self._quorum is None:
                 self._quorum = WatchedJournal(self._watch, self._life, member.quorum)
@@ -132,7 +133,7 @@ class Eye:
                 replica.look()
 
     def _look_last(self, opened: list[Partition]) -> None:
-        """At what was closed in this step: it may have done something before, and told others."""
+        """Observe replicas that were closed in this step: they may have done something before, and told others."""
         for partition in [each for each in self._replicas if each not in opened]:
             self._replicas.pop(partition).look()
 
@@ -152,15 +153,15 @@ class WatchedJournal:
         self._quorum = quorum
         self._seen: tuple[int, int, bool, int, int, ReplicaKey | None, VoterSet] = _NOTHING
         self._tape = Tape(quorum.store.log)
-        self._voters_offset = -1  # where they were written
+        self._voters_offset = -1  # the offset of their record
         self.end_offset = 0
 
     def look(self) -> None:
         if self._quorum._held is not None:
-            return  # what it has decided is not on disk yet: nobody hears of it, and it may still be forgotten
+            return  # its decisions are not on disk yet: no other node hears of them, and they may still be forgotten
         node = self._quorum.node
         end_offset = self._quorum.store.end_offset
-        voters = node.history.latest  # the same object as long as they are
+        voters = node.history.latest  # the same object as long as the voters are the same
         seen = (node.epoch, node.leader_id, node.is_leader, node.high_watermark, end_offset, node.voted, voters)
         if seen == self._seen:
             return
@@ -199,7 +200,7 @@ class WatchedJournal:
 
 
 class Replica:
-    """One partition of one incarnation, as long as it is open."""
+    """One partition of one incarnation, while it is open."""
 
     def __init__(self, watch: Watch, life: Life, partition: Partition, key: PartitionKey, *, clean: bool) -> None:
         self.key = key
@@ -210,7 +211,7 @@ class Replica:
         self._book = watch.book(key, TopicPartition(partition.topic, partition.index))
         self._seen: tuple[int, bool, int, int, tuple[int, ...]] = (-1, False, -1, -1, ())
         self._tape = Tape(partition.log)
-        self._synced = Tape(partition.log)  # what is on disk, as the node says
+        self._synced = Tape(partition.log)  # reads up to the recovery point, which the node considers synced
 
     def look(self) -> None:
         partition = self._partition
@@ -241,12 +242,12 @@ class Replica:
             book.moved(life, epoch, high_watermark)
             if members != before[4] or high_watermark > max(before[2], book.line.end_offset):
                 book.lacks(life, high_watermark, self._lacking(high_watermark, members))
-        # In one step a leader may learn that more counts, and that it leads no more.
+        # In one step a leader may both raise its high watermark and lose leadership.
         led_in = epoch if leads else before[0] if before[1] else None
         book.committed(life, self._tape.read(high_watermark), led_in=led_in)
 
     def _look_at_disk(self, log: Log) -> None:
-        """The recovery point moved: everything below it must be on disk."""
+        """The recovery point moved: check that everything below it is on disk."""
         recovery_point = min(log.recovery_point, log.next_offset)
         self._synced.cut(recovery_point)
         for batch in self._synced.read(recovery_point):
@@ -255,7 +256,7 @@ class Replica:
                 return
 
     def _lacking(self, high_watermark: int, members: tuple[int, ...]) -> Iterator[str]:
-        """In-sync replicas, as far as they can be looked at, that do not have everything."""
+        """Yield in-sync replicas that lack committed records, as far as they can be observed."""
         for node_id in members:
             if node_id != self._life.node_id and not self._watch.is_weak(node_id):
                 end = self._watch.replica_end(node_id, self.key)

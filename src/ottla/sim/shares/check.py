@@ -1,15 +1,16 @@
-"""What must be true of a share group whatever happens, checked against everything that its members sent and were told.
+"""Claims about a share group, checked against everything that its members sent and received.
 
-Claims, for runs in which nothing that was acknowledged may be lost:
-1. done is done: a record whose acceptance or rejection was answered is never handed out again;
-2. nothing is lost: in the end every record was accepted, rejected, given up after its last delivery, or is handed out;
-3. deliveries are counted: none is told to be beyond the limit, and each answered release counts;
-4. one holder: a record that a member surely holds is handed to nobody else, and its acknowledgement is not refused.
+Claims, for runs in which acknowledged data must survive:
+1. final states are final: a record whose acceptance or rejection was answered is never delivered again;
+2. nothing is lost: in the end every record was accepted, rejected, archived at the delivery limit, or is delivered;
+3. deliveries are counted: no delivery count exceeds the limit, and each answered release counts;
+4. one holder: a record that a member surely holds is delivered to no other member, and its acknowledgement is not
+   refused.
 
-Answers overtake each other, so only what was known before a request was sent is held against its answer. A member
-surely holds a record from the answer that brought it until its lock could end at the earliest, unless it acknowledges
-it, loses its connection, or the node that keeps the locks is restarted; a jump of its clock ends none. While disks fail
-the node may have to forget its locks as well: then claim 4 is not checked.
+Answers overtake each other, so an answer is judged only by what was known before its request was sent. A member surely
+holds a record from the answer that delivered it until its lock could end at the earliest, unless the member
+acknowledges the record, loses its connection, or the node that keeps the locks is restarted; a jump of the node's clock
+ends no lock. While disks fail the node may forget its locks as well: then claim 4 is not checked.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Acks = Mapping[TopicPartition, Mapping[int, int]]  # types by offset
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """A request, and what was so when it was sent."""
+    """A request, and what was known when it was sent."""
 
     member: str
     tick: int
@@ -39,11 +40,11 @@ class SentRequest:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A record in somebody's hands."""
+    """A record that a member has acquired."""
 
     member: str
-    tick: int  # when the member learnt of it
-    until_seconds: float  # not released by the clock before
+    tick: int  # when the member received it
+    until_seconds: float  # the lock does not end before
     disturbances: int
     is_connected: Callable[[], bool]
 
@@ -53,15 +54,15 @@ class _Record:
     """Everything that is known about one record."""
 
     tried: dict[int, None] = field(default_factory=dict)  # the kinds of acknowledgement that were sent
-    done_tick: int | None = None  # when an answer said that it is accepted or rejected
-    releases: list[int] = field(default_factory=list)  # when answers said that it is released
+    done_tick: int | None = None  # when an answer confirmed its acceptance or rejection
+    releases: list[int] = field(default_factory=list)  # when answers confirmed releases
     count_max: int = 0
     hold: Hold | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledging:
-    """Acknowledgements under way, with what their records' holds were."""
+    """Acknowledgements that were sent, with the former holds of their records."""
 
     asked: SentRequest
     acks: Acks
@@ -69,7 +70,7 @@ class Acknowledging:
 
 
 class ShareBook:
-    """One share group."""
+    """The observations of one share group."""
 
     def __init__(
         self,
@@ -81,9 +82,9 @@ class ShareBook:
         *,
         locks_last: bool = True,
     ) -> None:
-        """`disturbances` counts what ends locks; `locks_last`: nothing else does."""
+        """`disturbances` counts events that end locks; `locks_last`: nothing else ends them."""
         self.group = group
-        self.lost_fetches = 0  # nobody knows what they brought
+        self.lost_fetches = 0  # fetches whose answers are unknown
         self.deliveries = 0
         self.accepted = 0
         self._limit = limit
@@ -97,7 +98,7 @@ class ShareBook:
     # -- what members report
 
     def asking(self, member: str) -> SentRequest:
-        """A fetch is sent."""
+        """Note that a fetch is sent."""
         self._tick += 1
         self.lost_fetches += 1  # until it is answered
         return SentRequest(member, self._tick, self._now_seconds(), self._disturbances())
@@ -115,7 +116,7 @@ class ShareBook:
         lock_seconds: float,
         is_connected: Callable[[], bool],
     ) -> None:
-        """The answer to a fetch brought this record."""
+        """Note a record in the answer to a fetch."""
         self.deliveries += 1
         record = self._of(partition, offset)
         if record.done_tick is not None and record.done_tick < asked.tick:
@@ -133,7 +134,7 @@ class ShareBook:
         record.hold = Hold(asked.member, self._tick, until, asked.disturbances, is_connected)
 
     def acknowledging(self, member: str, acks: Acks) -> Acknowledging:
-        """Acknowledgements are sent: from now on nobody knows who holds what."""
+        """Note that acknowledgements are sent: from now on it is unknown who holds their records."""
         self._tick += 1
         holds: dict[tuple[TopicPartition, int], Hold | None] = {}
         for partition, types in acks.items():
@@ -144,13 +145,13 @@ class ShareBook:
         return Acknowledging(SentRequest(member, self._tick, self._now_seconds(), self._disturbances()), acks, holds)
 
     def acknowledged(self, sent: Acknowledging, partition: TopicPartition, error_code: int) -> None:
-        """What the answer said of one partition: all of it counts, or nothing."""
+        """Note the answer for one partition: all its acknowledgements count, or none."""
         self._tick += 1
         if error_code == 0:
             for offset, kind in sent.acks[partition].items():
                 self._settle(partition, offset, kind)
         elif error_code == ErrorCode.INVALID_RECORD_STATE:
-            # One that is not held refuses all.
+            # One record that is not held makes the node refuse all.
             holds = {offset: sent.holds[partition, offset] for offset in sent.acks[partition]}
             if all(
                 hold is not None and hold.member == sent.asked.member and self._is_sure(hold) for hold in holds.values()
@@ -158,7 +159,7 @@ class ShareBook:
                 self._wrong(partition, min(holds), f"{sent.asked.member} holds it, but may not acknowledge it")
 
     def gone(self, member: str) -> None:
-        """The member's connection ended, and with it all that it held."""
+        """The member's connection ended, and its holds with it."""
         for record in self._records.values():
             if record.hold is not None and record.hold.member == member:
                 record.hold = None
@@ -166,13 +167,15 @@ class ShareBook:
     # -- the end
 
     def judge(self, partition: TopicPartition, start: int, end: int) -> None:
-        """Everything was handed out that is still to be had."""
+        """Check at the end, when every record that is still available was delivered."""
         lost = [offset for offset in range(start, end) if not self._is_explained(self._of(partition, offset))]
         if lost:
             self._wrong(partition, lost[0], f"it and {len(lost) - 1} others are neither done nor to be had")
 
     def _is_explained(self, record: _Record) -> bool:
-        """Done, maybe done, or given up: perhaps after deliveries that nobody has seen."""
+        """Whether the record is done, may be done, or was archived, perhaps after deliveries whose answers were
+        lost.
+        """
         if record.done_tick is not None or any(kind in record.tried for kind in FINAL):
             return True
         return record.count_max + self.lost_fetches >= self._limit

@@ -1,5 +1,6 @@
-"""Share groups under chaos: members that accept, release, reject, forget and crash, and one at the end that accepts
-whatever is still to be had."""
+"""Share groups under chaos: members that accept, release, reject, forget and crash, and a last member that accepts all
+records that are still available.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ SETTINGS = {
 class SharePlan:
     name: str
     members: int
-    clients: int  # so many more that are real share consumers
+    clients: int  # how many additional members use the real `ShareConsumer`
     delivery_limit: int
     manners: Manners
     life_seconds: float
@@ -63,7 +64,9 @@ def draw_sharing(rng: random.Random) -> SharePlan:
 
 
 class ShareCompany:
-    """A share group that reads the topic of the run. In a cluster all members are real clients, who find their way."""
+    """A share group that reads the topic of the run. In a cluster all members are real clients, which find the
+    leaders.
+    """
 
     def __init__(self, stage: Stage, plan: SharePlan, *, locks_last: bool, cluster: bool = False) -> None:
         self._stage = stage
@@ -106,7 +109,7 @@ class ShareCompany:
 
     async def finish(self) -> None:
         await self._lives.end()
-        # Connections of machines without power stay as they are; what they held is free when its locks end.
+        # Connections of machines without power stay open; their records are available when the locks end.
         await self._drain("last", LOCK_SECONDS + 4.0)
         for partition, (start, end) in (await partition_bounds(self._stage)).items():
             self._book.judge(partition, start, end)

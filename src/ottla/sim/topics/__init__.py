@@ -1,1 +1,1 @@
-"""Topics whose settings change while they are used: compacted and not, shortened, deleted and made anew."""
+"""Topics whose settings change while they are used: compacted or not, shortened, deleted and created again."""

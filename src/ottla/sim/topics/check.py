@@ -1,28 +1,28 @@
-"""What must be true of topics whatever their settings are changed to, checked against what clients did and saw.
+"""Claims about topics whose settings change, checked against what clients did and saw.
 
-A topic is compacted now and then, shortened by retention and DeleteRecords, deleted and made anew under its name. So
-what is claimed is said of a *place*: the offset at which a record is known to be committed. It is known from its
-producer (acknowledged; in a transaction: the commit was acknowledged), or from a reader of committed records.
+A topic is compacted at times, shortened by retention and DeleteRecords, deleted and created again under its name. So
+the claims are about a record's *place*: the offset at which it is known to be committed. A place is known from the
+producer (the record or its transaction's commit was acknowledged), or from a read_committed reader.
 
 Claims:
-1. none invented: every record that a reader of committed records gets was sent, to that partition, with that key, and
-   is unharmed; nothing of a topic that was deleted is found in the one made anew;
-2. none lost: what has a place at or above the log start is there, unless its topic was ever compacted and a newer
-   committed record of the same key is there, or a newer tombstone was;
-3. none revived: where a tombstone is gone, so is everything before it that has its key. (A follower that was away
-   copies what its leader compacted, behind what it has: there a newer record of the key does as well.)
+1. none invented: every record that a read_committed reader gets was sent, to that partition, with that key, and is
+   undamaged; no record of a deleted topic is found in its successor;
+2. none lost: a record with a place at or above the log start is there, unless its topic was ever compacted and a newer
+   committed record of the same key is there, or a newer tombstone was written;
+3. none revived: when a tombstone is gone, all earlier records of its key are gone. (A follower that was offline appends
+   what its leader has compacted after its own records: there a newer record of the key is enough.)
 4. stable: a place never shows another record;
 5. none aborted: a record of a transaction whose producer never asked for the commit is never returned;
 6. once and in order: the records of one producer are there at most once, and in the order in which they were sent;
 7. dense: without compaction and transactions there are no gaps;
-8. the log start moves only where somebody asked for that: by DeleteRecords up to there, by a retention that is tight;
-9. a loss of power takes nothing below the recovery point of that moment, and of what lies above it the end, from some
-   offset on: whatever had a place below that has it still. (Where records are synced before they are acknowledged
-   nothing that has a place is lost.)
-10. of a topic that was deleted no file is left (`run.TopicSimulation`).
+8. the log start moves only on request: by DeleteRecords up to its offset, or by a short retention;
+9. a power loss takes nothing below the recovery point of that time, and above it only the end of the log, from some
+   offset on: records with a place below that offset keep it. (If records are synced before they are acknowledged, no
+   record with a place is lost.)
+10. no file of a deleted topic is left (`run.TopicSimulation`).
 
-What happened while a topic was being deleted, or over a loss of power, belongs to nobody knows which of two logs: then
-nothing is claimed of that record's place, and 1, 5 and 6 hold all the same.
+For a record sent while a topic was being deleted, or across a power loss, it is unknown to which of two logs it
+belongs: then nothing is claimed of its place, but 1, 5 and 6 still hold.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FOREVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
 class Era(NamedTuple):
-    """Which of the logs of a name, and between which losses of power."""
+    """Identifies a log: the incarnation of its topic, and the number of power losses before."""
 
     incarnation: int
     power_losses: int
@@ -60,27 +60,27 @@ class Sent(NamedTuple):
 
 @dataclass(slots=True)
 class _Log:
-    """What is known of one partition since its topic was made."""
+    """What is known of one partition since its topic was created."""
 
     places: dict[int, Payload] = field(default_factory=dict)
     erased_offset: int = 0
-    start_offset: int = 0  # the highest that was told
+    start_offset: int = 0  # the highest that a client was told
 
 
 @dataclass(slots=True)
 class _Topic:
     partitions: int
     incarnation: int = 0
-    id: bytes | None = None  # None: whoever made it was not told
-    is_changing: bool = False  # being deleted or made
-    compacted: bool = False  # ever, since it was made
-    expires: bool = False  # ever, since it was made
+    id: bytes | None = None  # None: the answer to its creation was lost
+    is_changing: bool = False  # being deleted or created
+    compacted: bool = False  # ever, since it was created
+    expires: bool = False  # ever, since it was created
     transactional: bool = False  # ever
     logs: list[_Log] = field(default_factory=list)
 
 
 def content_of(payload: Payload, key: bytes, value: bytes | None) -> bytes:
-    """What a record carries in a header: a tombstone has no other place for it."""
+    """Return the identity that a record carries in a header, because a tombstone has no value to hold it."""
     return encode_payload(payload, _digest(key, value))
 
 
@@ -89,43 +89,45 @@ def _digest(key: bytes, value: bytes | None) -> bytes:
 
 
 class TopicBook:
-    """All topics of a run; see the module."""
+    """The observations of all topics of a run; see the module."""
 
     def __init__(self, blame: Callable[[str], None], *, replicated: bool = False) -> None:
-        """`replicated`: the next leader may begin further back, up to where it was told to."""
+        """`replicated`: a new leader's log may start earlier."""
         self._blame = blame
         self._replicated = replicated
         self._topics: dict[str, _Topic] = {}
         self._power_losses = 0
         self.sent: dict[Payload, Sent] = {}
         self.failed: dict[Payload, None] = {}
-        self._settled: dict[Payload, Era] = {}  # where it surely was
-        self._refused: dict[TransactionName, None] = {}  # nobody asked for the commit
+        self._settled: dict[Payload, Era] = {}  # the era in which it surely was in the log
+        self._refused: dict[TransactionName, None] = {}  # the producer has not asked for the commit
         self.acknowledged = 0
         self.reads = 0
-        self.excused = 0  # records that compaction took
+        self.excused = 0  # records that compaction removed
         self.committed = 0
         self.made_anew = 0
 
     # -- what operators report
 
     def made(self, topic: str, partitions: int, configs: Mapping[str, str], *, topic_id: bytes | None = None) -> None:
-        """A topic is there: for the first time, or anew."""
+        """Note that a topic exists: for the first time, or created again."""
         before = self._topics.get(topic)
         incarnation = 0 if before is None else before.incarnation + 1
         logs = [_Log() for _ in range(partitions)]
-        # The marker of a transaction of before may come late, and find its way by the name.
+        # The marker of a transaction of the former topic may arrive late, as markers name topics by name.
         transactional = before is not None and before.transactional
         self._topics[topic] = _Topic(partitions, incarnation, topic_id, transactional=transactional, logs=logs)
         self.made_anew += before is not None
         self.configuring(topic, configs)
 
     def deleting(self, topic: str) -> None:
-        """From now on, until it is `made`, nobody knows to which of the two something is done."""
+        """From now on, until it is `made`, it is unknown which of the two topics a request reaches."""
         self._topics[topic].is_changing = True
 
     def configuring(self, topic: str, configs: Mapping[str, str]) -> None:
-        """Somebody is about to ask for that; it may count from now on, and what it did is not undone."""
+        """Note settings that are about to be requested; they may take effect from now on, and their effects are
+        permanent.
+        """
         known = self._topics[topic]
         known.compacted |= "compact" in configs.get("cleanup.policy", "")
         known.expires |= any(configs.get(setting, forever) != forever for setting, forever in FOREVER.items())
@@ -139,17 +141,19 @@ class TopicBook:
         return None if known.is_changing else Era(known.incarnation, self._power_losses)
 
     def id_of(self, topic: str) -> bytes | None:
-        """Of the one that has the name now, if it is known. A broker that is cut off still serves the one before."""
+        """Return the id of the present topic of this name, if known. A broker that is cut off still serves the former
+        one.
+        """
         return self._topics[topic].id
 
     # -- what machines report
 
     def power_lost(self) -> None:
-        """From now on, until it is known what `survived`, nothing that is told belongs to a log of before."""
+        """From now on, until `survived` is called, no answer counts for the log as it was before the power loss."""
         self._power_losses += 1
 
     def survived(self, partition: TopicPartition, recovery_point: int, end_offset: int, *, may_lose: bool) -> None:
-        """What a loss of power left: the log ends here now; below the recovery point it had to be whole."""
+        """Note what a power loss left: the log's new end; everything below the recovery point must be there."""
         if self._topics[partition.topic].is_changing:
             return
         if end_offset < recovery_point:
@@ -177,7 +181,7 @@ class TopicBook:
         self.sent[payload] = Sent(partition, key, is_tombstone, transaction, self.era(partition.topic))
 
     def acked(self, payload: Payload, offset: int) -> None:
-        """Committed, there."""
+        """Note that the record is committed at this offset."""
         self.acknowledged += 1
         sent = self.sent[payload]
         self._place(sent.partition, offset, payload, sent.era)
@@ -189,13 +193,13 @@ class TopicBook:
         self._refused[transaction] = None
 
     def ending(self, transaction: TransactionName) -> None:
-        """Its producer is about to ask for the commit: from now on nobody knows until it is said."""
+        """The producer is about to ask for the commit: from now on the outcome is unknown until it is reported."""
         del self._refused[transaction]
 
-    # -- what readers of committed records report
+    # --- what read_committed readers report
 
     def read(self, record: ConsumedRecord, era: Era | None) -> Payload | None:
-        """One record, and in which era its reader had begun to ask."""
+        """Note a record that was read, and the era in which its reader had started the request."""
         self.reads += 1
         partition = TopicPartition(record.topic, record.partition)
         payload = self._look_at(partition, record)
@@ -233,7 +237,7 @@ class TopicBook:
     def judge(
         self, partition: TopicPartition, start_offset: int, end_offset: int, records: Iterable[ConsumedRecord]
     ) -> None:
-        """All committed records of a partition, read from its start to its end when everything has come to rest."""
+        """Check all committed records of a partition, read from start to end when everything has come to rest."""
         topic, log = self._topics[partition.topic], self._log(partition)
         era = self.era(partition.topic)
         if start_offset > log.erased_offset and not topic.expires:
@@ -266,7 +270,7 @@ class TopicBook:
             if offset < start_offset or offset in found:
                 continue
             sent = self.sent[payload]
-            copied = self._replicated and newest.get(sent.key, -1) > offset  # by one that never saw it
+            copied = self._replicated and newest.get(sent.key, -1) > offset  # by a follower that never had it
             covered = max(newest.get(sent.key, -1), tombstones.get(sent.key, -1) + 1) > offset
             if not topic.compacted or not covered:
                 self._blame(
@@ -282,7 +286,9 @@ class TopicBook:
                 self.excused += 1
 
     def _tombstones(self, partition: TopicPartition, log: _Log) -> dict[bytes, int]:
-        """The newest tombstone of each key; one that may be anywhere counts as the newest there can be."""
+        """Return the offset of each key's newest tombstone; one whose place is unknown counts as the newest
+        possible.
+        """
         newest: dict[bytes, int] = {}
         placed = {payload: offset for offset, payload in log.places.items()}
         for payload, sent in self.sent.items():
@@ -300,7 +306,7 @@ class TopicBook:
             seen[payload] = offset
             era = self.sent[payload].era
             if payload in self.failed or era is None or era.incarnation < incarnation:
-                continue  # nobody waited for it, or it was sent to the topic before this one: it may have come late
+                continue  # given up by its producer, or sent to the former topic: it may have arrived late
             before = last.get(payload.writer)
             if before is not None and payload.sequence < before.sequence:
                 self._blame(f"{name(partition)}: reordered: {payload} at {offset} comes after {before}")

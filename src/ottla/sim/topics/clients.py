@@ -1,5 +1,5 @@
-"""Who uses topics that change: producers of keyed records, with and without transactions, and a reader that follows
-what is committed. Each runs the real client and reports to the `TopicBook`.
+"""The clients of topics that change: producers of keyed records, with and without transactions, and a read_committed
+reader. Each uses the real client and reports to the `TopicBook`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ottla.sim.topics.plan import KeyedWriterPlan, TopicPlan, TopicsPlan
 from ottla.sim.transactional import Changed, take_over
 from ottla.sim.workload import PATIENCE_SECONDS, Surroundings, records_of
 
-TRANSACTION_TIMEOUT_MS = 60_000  # longer than any run disturbs one
+TRANSACTION_TIMEOUT_MS = 60_000  # longer than any disturbance of a transaction
 
 
 class KeyedWriter:
-    """Sends records with few keys, tombstones among them, until it is told to stop."""
+    """Sends records with few keys, including tombstones, until it is told to stop."""
 
     def __init__(
         self, around: Surroundings, plan: TopicsPlan, own: KeyedWriterPlan, book: TopicBook, rng: random.Random
@@ -99,7 +99,7 @@ class KeyedWriter:
         return future
 
     def _left_to_sequence(self) -> int:
-        """Sequences count up."""
+        """Return the sequence of the present record; sequences count up."""
         return (1 << 31) - self._left
 
     def _settled(self, payload: Payload, done: asyncio.Future[RecordMetadata], *, in_transaction: bool) -> None:
@@ -133,7 +133,7 @@ class KeyedWriter:
 
 
 class CommittedFollower:
-    """Follows what is committed in all topics; begins anew where a topic does."""
+    """Follows the committed records of all topics; starts from the beginning when a topic is created again."""
 
     def __init__(self, around: Surroundings, plan: TopicsPlan, book: TopicBook, rng: random.Random) -> None:
         self._around = around
@@ -174,7 +174,7 @@ class CommittedFollower:
                 self._next[partition] = era.incarnation, record.offset + 1
 
     async def _knows(self, cluster: Cluster, topic: str) -> bool:
-        """Whether what the client reads now, by its id, is the topic that was made last."""
+        """Whether the topic that the client reads now is, by its id, the one that was created last."""
         if (await cluster.topic(topic)).topic_id == self._book.id_of(topic):
             return True
         cluster.metadata.mark_stale(topic)
@@ -186,7 +186,7 @@ def partitions_of(plan: TopicsPlan) -> list[TopicPartition]:
 
 
 async def judge_all(around: Surroundings, plan: TopicsPlan, book: TopicBook, rng: random.Random) -> None:
-    """The last reader: everything is decided, so the last stable offset is the end."""
+    """Read everything when no transaction is open: the last stable offset is the end of the log."""
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
     for partition in partitions_of(plan):
         while True:

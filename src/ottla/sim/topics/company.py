@@ -1,4 +1,4 @@
-"""Topics that change, as a part of any run: who writes, who reads, who changes them, and what is true in the end."""
+"""Topics that change, as a part of any run: their writers, readers and operators, and the final checks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ottla.sim.topics.operator import TopicOperator
 from ottla.sim.topics.plan import TopicsPlan
 from ottla.sim.topics.sitters import Sitter
 
-WRITERS_SECONDS_MAX = 300.0  # so long after the last fault they must have come to an end
+WRITERS_SECONDS_MAX = 300.0  # they must have finished so long after the last fault
 STRANGER = "photos-2024"
 PICTURE = (f"{STRANGER}/a.jpg", b"somebody else's")
 
 
 class TopicCompany:
-    """See the module."""
+    """All participants; see the module."""
 
     def __init__(
         self, stage: Stage, plan: TopicsPlan, machines: Sequence[SimMachine], *, replicated: bool = False
@@ -40,7 +40,7 @@ class TopicCompany:
         self._sitters = [
             Sitter(around, plan, number, stage.stream(f"sitter {number}")) for number in range(plan.sitters)
         ]
-        self._strangers: list[SimMachine] = []  # where somebody else's files lie
+        self._strangers: list[SimMachine] = []  # machines with foreign files in their data directories
         self._working: list[asyncio.Task[None]] = []
         self._watching: list[asyncio.Task[None]] = []
 
@@ -107,7 +107,7 @@ class TopicCompany:
 
 
 def _leave_a_picture(machine: SimMachine) -> None:
-    """A folder that is nobody's business, but has a name like a partition's."""
+    """Make a foreign directory whose name looks like that of a partition."""
     path, content = PICTURE
     for disk in machine.disks.values():
         disk.make_directory(STRANGER)

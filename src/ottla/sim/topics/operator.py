@@ -1,4 +1,6 @@
-"""Operators who change topics while they are used: their settings to and fro, their beginning, and whether they are."""
+"""Operators that change topics while they are used: their settings, their log starts, and by deleting and creating
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from ottla.sim.topics.check import FOREVER, TopicBook
 from ottla.sim.topics.plan import COMPRESSIONS, POLICIES, TopicPlan, TopicsPlan
 from ottla.sim.workload import PATIENCE_SECONDS, Surroundings
 
-# Nobody knows whether a deletion that failed is still on its way: longer than any request lives.
+# A deletion whose request failed may still take effect: wait longer than any request lives.
 IN_DOUBT_SECONDS = 15.0
 _TIGHT = ({"retention.ms": "2000"}, {"retention.bytes": "3000"}, FOREVER, FOREVER)
 
 
 class TopicOperator:
-    """Changes now this topic, then that one."""
+    """Changes one topic after the other."""
 
     def __init__(self, around: Surroundings, plan: TopicsPlan, book: TopicBook, rng: random.Random) -> None:
         self._around = around
@@ -44,11 +46,11 @@ class TopicOperator:
         }
 
     def stop(self) -> None:
-        """No further change; one that is under way is finished."""
+        """Make no further change; one that is in progress is finished."""
         self._stopped = True
 
     async def make_all(self) -> None:
-        """Before anything goes wrong."""
+        """Create all topics before any fault happens."""
         async with Admin(self._around.options("operator", self._rng)) as admin:
             for topic in self._plan.topics:
                 created = await admin.topics.create(topic.name, topic.partitions, configs=topic.configs)
@@ -64,7 +66,7 @@ class TopicOperator:
             await self._until_done(change, topic)
 
     async def _until_done(self, change: str, topic: TopicPlan) -> None:
-        """A topic that is half deleted must be made again; everything else may be given up."""
+        """Retry a change until it is done if it deletes or settles a topic; give up other changes that fail."""
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while True:
             try:
@@ -82,7 +84,7 @@ class TopicOperator:
                 await asyncio.sleep(IN_DOUBT_SECONDS)
 
     async def settle(self) -> None:
-        """All faults are over: nothing expires any more."""
+        """After all faults, let no record expire any more."""
         if "retention" in self._plan.changes:
             for topic in self._plan.topics:
                 await self._until_done("settle", topic)

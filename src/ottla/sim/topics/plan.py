@@ -1,4 +1,4 @@
-"""What one seed decides about topics that change: which there are, who writes into them, and what operators do."""
+"""The plan of topics that change, drawn from a seed: the topics, their writers, and the operators' changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ottla.sim.scaled import FEW_ABORTED
 
 POLICIES = ("delete", "compact", "compact,delete")
 COMPRESSIONS = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
-# Everything that takes hours by default takes moments, so that it has its turn in a short run.
+# Periodic work that is done every few minutes or hours by default is done every moment, so that it happens in a short
+# run.
 UPKEEP = {
     "log.cleaner.backoff.ms": "300",
     "log.retention.check.interval.ms": "500",
@@ -30,7 +31,7 @@ SETTINGS = UPKEEP | {
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """One topic, as it is made for the first time and again."""
+    """One topic, as it is created each time."""
 
     name: str
     partitions: int
@@ -40,7 +41,7 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class KeyedWriterPlan:
-    """A producer of one topic, or (with transactions) of all that take them."""
+    """A producer for one topic, or (with transactions) for all transactional topics."""
 
     number: int
     topics: tuple[TopicPlan, ...]
@@ -54,23 +55,23 @@ class KeyedWriterPlan:
 
 @dataclass(frozen=True, slots=True)
 class TopicsPlan:
-    """The topics of a run and what happens to them."""
+    """The topics of a run and their changes."""
 
     topics: tuple[TopicPlan, ...]
     writers: tuple[KeyedWriterPlan, ...]
     keys: int
-    records: int  # of each writer at most
-    changes: tuple[str, ...]  # what operators do, again and again
+    records: int  # of each writer, at most
+    changes: tuple[str, ...]  # the kinds of changes that operators make
     pause_between_changes_seconds: float
     sitters: int = 0  # consumers that join a group and stay
     protocol: str = "classic"  # of that group
-    undisturbed: bool = False  # nothing goes wrong but the clock: no session and no transaction may end by itself
-    strangers: bool = False  # somebody else's files lie in the data directories
-    aborted_per_fetch_max: int | None = None  # a small one
+    undisturbed: bool = False  # only the clock is disturbed: no session and no transaction may time out
+    strangers: bool = False  # there are foreign files in the data directories
+    aborted_per_fetch_max: int | None = None  # a small limit, or None for the usual one
 
     @property
     def limits(self) -> Mapping[str, object]:
-        """Those of the nodes that are small ones in this run."""
+        """The limits of the nodes that are small in this run."""
         most = self.aborted_per_fetch_max
         return {} if most is None else {"ottla.model.limits.ABORTED_PER_FETCH_MAX": most, **FEW_ABORTED}
 
@@ -87,9 +88,9 @@ CHANGES = ("policy", "compression", "segments", "erase", "recreate")
 
 
 def draw_topics(rng: random.Random, *, transactions: bool, replicated: bool = False) -> TopicsPlan:
-    """`transactions`: whether there may be any; without syncing they do not survive a loss of power wholly."""
-    # A follower that fetches a tombstone's neighbours only after its leader has dropped it never learns of it, as with
-    # Kafka: in clusters they stay.
+    """`transactions`: whether there may be any; without syncing a power loss may tear them."""
+    # As in Kafka, a follower that fetches only after its leader has dropped a tombstone never learns of it: in clusters
+    # tombstones stay.
     tombstones_stay = {"delete.retention.ms": "86400000"} if replicated else {}
     topics = tuple(
         TopicPlan(
@@ -104,7 +105,7 @@ def draw_topics(rng: random.Random, *, transactions: bool, replicated: bool = Fa
                 "delete.retention.ms": rng.choice(("100", "3000", "86400000")),
                 "file.delete.delay.ms": rng.choice(("0", "1000")),
                 "retention.ms": "-1",
-                # Clocks jump by hours, those of clients too.
+                # Clocks jump by hours, including those of clients.
                 "message.timestamp.after.max.ms": str(1 << 50),
             }
             | tombstones_stay,

@@ -1,4 +1,5 @@
-"""Simulations of one node whose topics change: with its default settings, and with records synced before they count.
+"""Simulations of one node whose topics change: with its default settings, and with records synced before their
+acknowledgement.
 
 | durability                    | crashes        | claims                                                              |
 |-------------------------------|----------------|---------------------------------------------------------------------|
@@ -26,12 +27,12 @@ from ottla.sim.topics.company import TopicCompany
 from ottla.sim.topics.plan import SETTINGS, TopicsPlan, draw_topics
 from ottla.sim.topics.survivors import Survivors
 
-SEALED_SECONDS = 10.0  # so long after a segment was rolled it is on disk, and no start need look at it
+SEALED_SECONDS = 10.0  # a rolled segment is synced after so long, and a start need not check it
 
 
 @dataclass(frozen=True, slots=True)
 class TopicScenario(Scenario):
-    """A scenario, and the topics of it."""
+    """A scenario with its topics."""
 
     topics: TopicsPlan
 
@@ -71,7 +72,7 @@ def changing(seed: int) -> TopicScenario:
 
 
 def _faults(rng: random.Random, *, power: bool) -> dict[SimFault, float]:
-    """Always something that ends the node; now and then something else."""
+    """Draw at least one fault that ends the node, and sometimes others."""
     crashes = [SimFault.KILL, SimFault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]
     others = [
         SimFault.RESTART,
@@ -90,7 +91,7 @@ def _faults(rng: random.Random, *, power: bool) -> dict[SimFault, float]:
 
 
 class TopicSimulation(Simulation):
-    """One node."""
+    """The simulation of one node."""
 
     scenario: TopicScenario
 
@@ -119,7 +120,7 @@ class TopicSimulation(Simulation):
         self._look_for_remains()
 
     def _look_for_remains(self) -> None:
-        """The last start is seconds ago: of topics that were deleted before nothing is left."""
+        """Check that nothing is left of topics deleted before; the last start was seconds ago."""
         topics = tuple(f"{topic.name}-" for topic in self.scenario.topics.topics)
         for path, disk in self.machine.disks.items():
             for home in disk.list(""):
@@ -127,7 +128,7 @@ class TopicSimulation(Simulation):
                     self.history.blame(f"{path}/{home} is left, with {disk.list(home)}")
 
     def _look_at_checkpoints(self) -> None:
-        """All is quiet: what a start after a crash would read is the last segment of each log, not more."""
+        """Check, when all is quiet, that a start after a crash would read only the last segment of each log."""
         node = self.machine.node
         assert node is not None
         for directory in node.directories:

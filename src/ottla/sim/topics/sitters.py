@@ -1,4 +1,4 @@
-"""Consumers that join a group and stay: where nothing goes wrong but the clock, nobody may be taken for dead."""
+"""Sitters: consumers that join a group and stay. If only the clock is disturbed, no member may be considered dead."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ottla.model.ids import TopicPartition
 from ottla.sim.topics.plan import TopicsPlan
 from ottla.sim.workload import Surroundings
 
-SETTLED_SECONDS = 12.0  # after so long everybody has joined, and knows it: twice the pause between two heartbeats
+SETTLED_SECONDS = 12.0  # after so long all members have joined, and know it: twice the pause between two heartbeats
 GROUP = "sitters"
 
 
 class Sitter:
-    """One member; `settled_at` is when the group must have come to rest."""
+    """One member; from `settled_at` on the group must be stable."""
 
     def __init__(self, around: Surroundings, plan: TopicsPlan, number: int, rng: random.Random) -> None:
         self._around = around
@@ -27,7 +27,7 @@ class Sitter:
         self._number = number
         self._rng = rng
         self._settled_at = 0.0
-        self.lasted = 0  # polls in the generation in which the group came to rest
+        self.lasted = 0  # polls in the generation in which the group became stable
 
     async def run(self) -> None:
         self._settled_at = asyncio.get_running_loop().time() + SETTLED_SECONDS
@@ -69,7 +69,7 @@ class Sitter:
         self._around.tell(f"sitter {self._number} owns {[str(each) for each in partitions]}")
 
     def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        """When others join, at the beginning."""
+        """Nothing to do: others join at the beginning."""
 
     def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
         self._blame("lost its partitions")

@@ -1,4 +1,4 @@
-"""What a loss of power left of the logs of a node, looked at before anybody can write to them again."""
+"""Survivors: what a power loss left of a node's logs, observed before they can be written again."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Survivors:
     """Remembers the recovery points of a node that loses power, and tells the book where its logs end afterwards."""
 
     def __init__(self, machine: SimMachine, plan: TopicsPlan, book: TopicBook, *, may_lose: bool) -> None:
-        """`may_lose`: what was acknowledged need not have been synced."""
+        """`may_lose`: acknowledged records need not have been synced."""
         self._machine = machine
         self._partitions = partitions_of(plan)
         self._book = book
         self._may_lose = may_lose
-        self._before: Node | None = None  # who lost it
-        self._synced: dict[TopicPartition, int] = {}  # what has not been looked at again yet
+        self._before: Node | None = None  # the node that lost power
+        self._synced: dict[TopicPartition, int] = {}  # logs that have not been observed again yet
 
     def crashed(self, kind: Crash) -> None:
         node = self._machine.incarnation
@@ -38,7 +38,7 @@ class Survivors:
         self._before = node
 
     def look(self, host: Host) -> None:
-        """After each step of the node, until all is seen: a log is opened long before anybody may append to it."""
+        """Observe each step of the node until all logs are seen: a log is opened long before it can be appended to."""
         node = self._machine.incarnation
         if not self._synced or host is not self._machine.host or node is self._before or node is None:
             return

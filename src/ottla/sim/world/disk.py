@@ -3,33 +3,31 @@
 Fault model (what may happen, and what durable code may therefore rely on)
 --------------------------------------------------------------------------
 Process crash (`Crash.PROCESS`, kill -9): the page cache survives. Every completed call keeps its effect; only the call
-in progress, when the crash is set to strike inside one (`crash_within`), may leave a prefix of its bytes.
-Acknowledged records must survive under every durability setting.
+in progress, when the crash is set to strike inside one (`crash_within`), may leave a prefix of its bytes. Acknowledged
+records must survive under every durability setting.
 
 Power loss (`Crash.POWER`): only what was synced is sure.
-- Content not covered by a later `File.sync` is kept, lost or torn per 512-byte sector (`inode.py`), and may be
-  garbage where it was being written (`garbage_rate`). So recovery must check every batch past the recovery
-  point.
+- Content not covered by a later `File.sync` is kept, lost or torn per 512-byte sector (`inode.py`), and may be garbage
+  where it was being written (`garbage_rate`). So recovery must check every batch past the recovery point.
 - A create, rename, remove or make_directory not covered by a later `sync_directory` of the directory that holds the
   name may be undone. Within one directory such changes are undone from the last one backwards (file systems journal
   names in order); directories decide independently of each other and of the content: a synced file whose name was not
   synced is gone.
-- Acknowledged records survive only if they were synced before the acknowledgement
-  (`ottla.fsync.before.ack=true` or `flush.messages=1`).
+- Acknowledged records survive only if they were synced before the acknowledgement (`ottla.fsync.before.ack=true` or
+  `flush.messages=1`).
 
-What waits to be written (`File.append_later`, while `slow_writes`) is memory of the process: it is lost in every crash.
+Data that waits to be written (`File.append_later`, while `slow_writes`) is in the memory of the process: it is lost in
+every crash.
 
-Errors while running: a full disk (`capacity_bytes`), a read-only disk, EIO on reads, writes and syncs
-(`*_error_rate`). A failed call changes nothing, except that after a failed sync the dirty pages count as clean (as
-Linux has it): a later sync succeeds without making them durable. Code that retries a failed fsync and then
-acknowledges is wrong, and is caught by a later power loss.
+Errors while running: a full disk (`capacity_bytes`), a read-only disk, EIO on reads, writes and syncs (`*_error_rate`).
+A failed call changes nothing, except that after a failed sync the dirty pages count as clean (as Linux has it): a later
+sync succeeds without making them durable. Code that retries a failed fsync and then acknowledges is wrong, and is
+caught by a later power loss.
 
-Bit rot (`flip_bit`): one bit anywhere in a file. It may make data unreadable; what must hold is only that it is
-detected.
+Bit rot (`flip_bit`): one bit anywhere in a file. It may make data unreadable; it must only be detected.
 
 A crash returns the disk as the next incarnation finds it; the old object and its files are dead: every call raises
-`HostCrashedError`, which is no Exception, so no handler of the dying node mistakes it for an error that it can deal
-with.
+`HostCrashedError`, which is no Exception, so that the dying node's code does not handle it like an error.
 """
 
 from __future__ import annotations
@@ -52,12 +50,12 @@ class Crash(enum.Enum):
 
 
 class HostCrashedError(BaseException):
-    """The machine under this code has died: unwind, nothing can be done about it."""
+    """The machine under this code has died: unwind, no handler can do anything about it."""
 
 
 @dataclass(slots=True)
 class DiskFaults:
-    """What is wrong with a disk at present; tests and the fault schedule change it at any time."""
+    """The present faults of a disk; tests and the fault schedule change them at any time."""
 
     capacity_bytes: int | None = None
     read_only: bool = False
@@ -65,18 +63,18 @@ class DiskFaults:
     write_error_rate: float = 0.0
     sync_error_rate: float = 0.0
     garbage_rate: float = 0.0
-    slow_writes: bool = False  # writers have to wait: logs let workers write
+    slow_writes: bool = False  # logs let workers write, because writes would block
 
     @property
     def healthy(self) -> bool:
-        """Whether every call succeeds now; what a loss of power would leave is another matter."""
+        """Whether every call succeeds now, regardless of what a power loss would leave."""
         broken = self.read_only or self.read_error_rate or self.write_error_rate or self.sync_error_rate
         return self.capacity_bytes is None and not broken
 
 
 @dataclass(slots=True, eq=False)
 class _Directory:
-    """Names of one directory: as seen, as durable, and the changes between the two, oldest first."""
+    """Names of one directory: as visible, as durable, and the changes between the two, oldest first."""
 
     names: dict[str, _Directory | Inode] = field(default_factory=dict)
     durable: dict[str, _Directory | Inode] = field(default_factory=dict)
@@ -161,7 +159,7 @@ class SimDisk:
             return []
 
     def warming(self, path: str) -> None:
-        """It is there."""
+        """Nothing to do: all data is in memory."""
 
     def exists(self, path: str) -> bool:
         self._check_alive()
@@ -199,7 +197,7 @@ class SimDisk:
         if old_parent is new_parent:
             old_parent.change({old_name: None, new_name: node})
         else:
-            # Between directories the journal keeps both halves together; simulated as durable at once.
+            # Real file systems journal both halves together; simulated as durable at once.
             new_parent.change({new_name: node})
             old_parent.change({old_name: None})
             new_parent.sync()
@@ -241,25 +239,25 @@ class SimDisk:
         self._root.sync_all()
 
     def close(self) -> None:
-        """Nothing to give back: descriptors are not simulated."""
+        """Nothing to close: descriptors are not simulated."""
 
     @property
     def slow(self) -> bool:
         return self.faults.slow_writes
 
     def keep_reserve(self) -> None:
-        """A full one takes nothing at all: whoever cannot write must be able to live with it."""
+        """Nothing is reserved: a full disk takes no byte, and the node must cope with that."""
 
     def hurry(self) -> None:
-        """Nobody has to wait for this disk."""
+        """Nothing to do: this disk never blocks."""
 
     def relax(self) -> None:
-        """Nobody was in a hurry."""
+        """Nothing to do: this disk never blocks."""
 
     # -- faults
 
     def crash(self, kind: Crash) -> SimDisk:
-        """Kills this disk object and returns the one that the next incarnation finds."""
+        """Kill this disk object and return the one that the next incarnation finds."""
         self._dead = True
         reborn = SimDisk(self.rng, self.faults)
         reborn._root = self._root
@@ -269,15 +267,15 @@ class SimDisk:
         return reborn
 
     def crash_within(self, operations: int, on_crash: Callable[[], None]) -> None:
-        """Dies inside one of the coming operations (the last of that many), half done; `on_crash` is told first."""
+        """Crash inside the last of that many coming operations, which is half done; `on_crash` is called first."""
         self._operations_left, self._on_crash = operations, on_crash
 
     def crash_never(self) -> None:
-        """Takes `crash_within` back."""
+        """Cancel `crash_within`."""
         self._operations_left = self._on_crash = None
 
     def flip_bit(self, path: str, spared: Container[int] = ()) -> int | None:
-        """Bit rot in a file, but not in these bytes; returns where."""
+        """Flip a bit in a file, but not in the `spared` bytes; return its byte position."""
         parent, name = self._parent(path)
         node = parent.names[name]
         return node.flip_bit(self.rng, spared) if isinstance(node, Inode) else None
@@ -287,26 +285,25 @@ class SimDisk:
         return _used_bytes(self._root)
 
     def paths(self) -> Sequence[str]:
-        """Every file, sorted."""
+        """Return the paths of all files, sorted."""
         return _paths(self._root, "")
 
     def content(self, path: str) -> bytes:
-        """What a reader sees, without the faults."""
+        """Return what a reader sees, without the faults."""
         parent, name = self._parent(path)
         node = parent.names.get(name)
         if not isinstance(node, Inode):
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         return bytes(node.cache)
 
-    # -- what files ask
+    # --- called by files
 
     def _check_alive(self) -> None:
         if self._dead:
             raise HostCrashedError
 
     def _step(self, what: str, path: str, size_bytes: int = 0) -> bool:
-        """Counts an operation; True if it is the one that the crash strikes in (the caller does half of it and calls
-        `_die`)."""
+        """Count an operation; return True if the crash happens in it (the caller does half of it and calls `_die`)."""
         self._check_alive()
         if self.on_operation is not None:
             self.on_operation(what, path, size_bytes)
@@ -397,7 +394,7 @@ class SimFile:
         self.path = path
         self._disk = disk
         self._inode = inode
-        self._waiting = PendingPieces()  # dies with the process
+        self._waiting = PendingPieces()  # lost with the process
 
     @property
     def size(self) -> int:
@@ -413,11 +410,11 @@ class SimFile:
         return bytes(self._inode.cache[position:end]) + self._waiting.read(position, end)
 
     def peek(self, position: int, size_bytes: int) -> bytes:
-        """What a reader would see, without the faults; for checkers, also of a dead disk."""
+        """Return what a reader would see, without the faults; for checkers, even of a dead disk."""
         return bytes(self._inode.cache[position : position + size_bytes])
 
     def peek_durable(self, position: int, size_bytes: int) -> bytes:
-        """What of that a loss of power would surely leave."""
+        """Return which of these bytes surely survive a power loss."""
         return self._inode.durable[position : position + size_bytes]
 
     def append(self, data: Buffer) -> None:
@@ -450,11 +447,11 @@ class SimFile:
         return self._disk
 
     def is_warm(self, position: int, size_bytes: int) -> bool:
-        """Nobody has to wait for this disk."""
+        """Always True: this disk never blocks."""
         return True
 
     def warm(self, position: int, size_bytes: int) -> None:
-        """It is."""
+        """Nothing to do: all data is in memory."""
 
     def sync(self) -> None:
         self.write_waiting()
@@ -466,4 +463,4 @@ class SimFile:
         return int(sock.send(bytes(self._inode.cache[position : position + size_bytes])))
 
     def close(self) -> None:
-        """Nothing to give back: descriptors are not simulated."""
+        """Nothing to close: descriptors are not simulated."""

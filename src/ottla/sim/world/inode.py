@@ -1,10 +1,10 @@
-"""What one simulated file is made of: the bytes that readers see, the bytes on the platter, and the writes between
+"""The content of one simulated file: the bytes that readers see, the durable bytes, and the pending writes between
 them.
 
 A write goes to the page cache (`cache`) and is remembered in `pending` until `sync`. Losing power replays the pending
 operations onto the durable bytes, one sector at a time:
 
-- a sector that a pending write touched holds its durable bytes, or those of any later moment up to the last write;
+- a sector that a pending write touched holds its durable bytes, or those of any later time up to the last write;
   sectors decide independently, so writes are kept, lost or torn at 512-byte boundaries, in any order;
 - bytes that the file size covers but no surviving sector wrote read as zeros;
 - the size may survive although the data did not (a tail of zeros, as XFS and ext4 leave it);
@@ -61,11 +61,11 @@ class Inode:
             self.pending.clear()
 
     def forget_dirty(self) -> None:
-        """What Linux does after a failed fsync: the pages count as clean, although they never reached the platter."""
+        """Do what Linux does after a failed fsync: the pages count as clean, although they never became durable."""
         self.pending.clear()
 
     def lose_power(self, rng: random.Random, garbage_rate: float = 0.0) -> None:
-        """Keeps an arbitrary part of the pending operations, as the module's fault model allows."""
+        """Keep an arbitrary part of the pending operations, as the module's fault model allows."""
         if self.pending:
             fate = rng.random()
             if fate < 0.25:
@@ -86,13 +86,13 @@ class Inode:
         self.pending.clear()
 
     def _stretch(self, content: bytearray, rng: random.Random) -> None:
-        """Sometimes the new size is journalled before the data: the tail then reads as zeros."""
+        """Sometimes extend the file with zeros: the new size may be journalled before the data."""
         missing = len(self.cache) - len(content)
         if missing > 0 and rng.random() < 0.2:
             content.extend(bytes(rng.randint(1, missing)))
 
     def flip_bit(self, rng: random.Random, spared: Container[int] = ()) -> int | None:
-        """Flips one bit anywhere but in some bytes, on the platter and in the cache; returns its byte position."""
+        """Flip one bit outside the `spared` bytes, in the durable bytes and in the cache; return its byte position."""
         candidates = [position for position in range(len(self.cache)) if position not in spared]
         if not candidates:
             return None
@@ -119,7 +119,7 @@ def _replay(content: bytearray, operations: list[Write | Truncate]) -> None:
 
 
 def _sectors(write: Write) -> list[tuple[int, Write]]:
-    """The write cut at sector boundaries, each part with the number of its sector."""
+    """Return the write cut at sector boundaries, each part with the number of its sector."""
     parts = []
     position, end = write.position, write.position + len(write.data)
     while position < end:
@@ -131,7 +131,7 @@ def _sectors(write: Write) -> list[tuple[int, Write]]:
 
 
 def _torn_at_the_end(pending: list[Write | Truncate], rng: random.Random) -> list[Write | Truncate]:
-    """Writeback went in order and stopped somewhere, possibly inside a write."""
+    """Return what an in-order writeback wrote that stopped somewhere, possibly inside a write."""
     count = rng.randint(0, len(pending))
     kept = pending[:count]
     if count < len(pending):
@@ -143,7 +143,7 @@ def _torn_at_the_end(pending: list[Write | Truncate], rng: random.Random) -> lis
 
 
 def _scattered(pending: list[Write | Truncate], rng: random.Random) -> list[Write | Truncate]:
-    """Writeback went in any order: every sector shows its own moment in time."""
+    """Return what a writeback in any order wrote: every sector is from its own point in time."""
     moments: dict[int, int] = {}
     kept: list[Write | Truncate] = []
     for moment, operation in enumerate(pending):
@@ -162,7 +162,7 @@ def _scattered(pending: list[Write | Truncate], rng: random.Random) -> list[Writ
 
 
 def _spoil(content: bytearray, durable: bytes, kept: list[Write | Truncate], rng: random.Random, rate: float) -> None:
-    """Turns some sectors that were being written into garbage; bytes that were durable already stay as they are."""
+    """Turn some sectors that were being written into garbage; bytes that were durable already stay as they are."""
     for operation in kept:
         if not isinstance(operation, Write) or rng.random() >= rate:
             continue

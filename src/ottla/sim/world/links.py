@@ -1,4 +1,4 @@
-"""The links between simulated hosts, as sockets use them: delays, cuts, and which sockets there are."""
+"""The links between simulated hosts, as sockets use them: delays, cuts, and the registered sockets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Attached(Protocol):
 
 
 class Links:
-    """All links between all hosts. Its callbacks belong to no host: the network survives them."""
+    """All links between all hosts. Its callbacks belong to no host, so they run even if hosts die."""
 
     def __init__(self, loop: SimLoop, rng: random.Random, quality: LinkQuality | None = None) -> None:
         self.loop = loop
@@ -54,7 +54,7 @@ class Links:
         self.quality = quality if quality is not None else LinkQuality()
         self.hosts: dict[str, Host] = {}
         self.sockets: dict[int, Attached] = {}
-        self._cut: dict[tuple[str, str], int] = {}  # directed links, and how often each is cut
+        self._cut: dict[tuple[str, str], int] = {}  # directed link → how often it is cut
         self._delays: dict[str, float] = {}  # by address
         self._context = copy_context()
         self._next_number = 1000
@@ -71,7 +71,7 @@ class Links:
         self.loop.unregister(socket.number)
 
     def reachable(self, source: Host, destination: Host) -> bool:
-        """Packets get from one host to the other and find its kernel running."""
+        """Whether packets get from one host to the other and find its kernel running."""
         up = self.hosts.get(destination.address)
         return up is not None and not up.off and (source.address, destination.address) not in self._cut
 
@@ -90,7 +90,7 @@ class Links:
         return delay
 
     def shortened(self, size_bytes: int) -> int:
-        """How many of so many bytes a call really moves."""
+        """Return how many of these bytes a call really moves."""
         if size_bytes > 1 and self.rng.random() < self.quality.short_rate:
             return self.rng.randint(1, size_bytes)
         return size_bytes

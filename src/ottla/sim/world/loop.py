@@ -1,20 +1,18 @@
 """The simulated event loop: asyncio on virtual time, where one seed decides everything that may vary.
 
 Rules:
-- FIFO ready queue, as asyncio promises; what varies is when things happen (latencies, delays, faults), all drawn from
-  `rng`.
+- The ready queue is FIFO, as asyncio promises; only times vary (latencies, delays, faults), all drawn from `rng`.
 - Time moves only when nothing is ready, to the next timer.
-- Every callback belongs to a host: the `HOST` context variable, inherited by all that a host's code schedules.
-  Callbacks of a dead host never run again, those of a paused one wait. That is how a node crashes at any await
-  without its cooperation.
-- What a dead host leaves suspended is kept until `bury`, so that no `finally` of it runs at a moment the collector
-  chooses.
+- Every callback belongs to a host: the `HOST` context variable, inherited by everything that a host's code schedules.
+  Callbacks of a dead host never run again, those of a paused one wait. That is how a node crashes at any await without
+  its cooperation.
+- Suspended coroutines of a dead host are kept until `bury`, so that the garbage collector does not run their `finally`
+  blocks at arbitrary times.
 - Simulated sockets are watched by file number, level-triggered, through the `Pollable` that registered for the number.
-- The trace hash covers every step and everything network and disk report; the same seed must give the same hash in
-  any process.
+- The trace hash covers every step and everything network and disk report; the same seed must give the same hash in any
+  process.
 
-An exception that reaches the loop's handler is recorded in `errors`: a bug of the code under test, whatever else
-happens.
+An exception that reaches the loop's handler is recorded in `errors`: it is a bug of the code under test.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ _CLOSES_MAX = 100  # how often one coroutine may await something while it is bei
 
 
 class SimulationError(Exception):
-    """The simulation cannot go on: deadlock, livelock, or a limit was passed."""
+    """The simulation cannot go on: deadlock, livelock, or a limit was exceeded."""
 
 
 class Pollable(Protocol):
@@ -46,7 +44,7 @@ class Pollable(Protocol):
 
 
 class Dialler(Protocol):
-    """Where outgoing connections come from: the simulated network."""
+    """The source of outgoing connections: the simulated network."""
 
     async def connect(
         self, loop: SimLoop, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
@@ -64,8 +62,8 @@ class Host:
         self.alive = True
         self.paused = False
         self.off = False  # without power: its kernel does not answer either
-        self.parked: list[events.Handle] = []  # callbacks that wait for it to be resumed
-        self.touched: dict[int, None] = {}  # its sockets that became ready meanwhile
+        self.parked: list[events.Handle] = []  # callbacks that wait until it is resumed
+        self.touched: dict[int, None] = {}  # its sockets that became ready while it was paused
         self.worker_delay_seconds = self.WORKER_DELAY_SECONDS
 
     def __repr__(self) -> str:
@@ -76,7 +74,7 @@ HOST: ContextVar[Host | None] = ContextVar("ottla_sim_host", default=None)
 
 
 class SimTask(asyncio.Task[Any]):
-    """A task that knows whose it is; the C implementation hides its context."""
+    """A task that knows its host; the C implementation of tasks hides its context."""
 
     def __init__(self, coroutine: Any, *, loop: SimLoop, context: Context | None = None, **options: Any) -> None:
         self.host = HOST.get() if context is None else context.get(HOST)
@@ -88,7 +86,7 @@ def _make_task(loop: Any, coroutine: Any, **options: Any) -> asyncio.Future[Any]
 
 
 def _close(coroutine: Any) -> None:
-    """Ends a coroutine that may await something again on its way out; what is left of it would end in the collector."""
+    """Close a coroutine, which may await again while it is closed; otherwise the garbage collector would end it."""
     for _ in range(_CLOSES_MAX):
         with contextlib.suppress(BaseException):
             coroutine.close()
@@ -97,7 +95,7 @@ def _close(coroutine: Any) -> None:
 
 
 def _refuse_task(loop: Any, coroutine: Any, **_: Any) -> asyncio.Future[Any]:
-    """The simulation is over: what a `finally` wants to begin never runs."""
+    """Refuse a new task: the simulation is over, so nothing that a `finally` starts may run."""
     coroutine.close()
     future: asyncio.Future[Any] = loop.create_future()
     future.cancel()
@@ -105,8 +103,9 @@ def _refuse_task(loop: Any, coroutine: Any, **_: Any) -> asyncio.Future[Any]:
 
 
 class SimLoop(asyncio.BaseEventLoop):
-    """See the module. `step_limit` bounds callbacks, `time_limit_seconds` virtual time, `stall_limit` steps without
-    time moving."""
+    """See the module. `step_limit` bounds callbacks, `time_limit_seconds` virtual time, `stall_limit` turns at the same
+    virtual time.
+    """
 
     def __init__(
         self,
@@ -118,10 +117,10 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> None:
         super().__init__()
         self.rng = rng
-        # BaseEventLoop's own queues, which the type stubs do not know.
+        # Queues of BaseEventLoop that the type stubs lack.
         self._ready: deque[events.Handle]
         # Timers by their time, and those of one time in the order in which they were set. (Comparing tuples is much
-        # quicker than comparing TimerHandles, whose `_scheduled` the stubs do not know either.)
+        # quicker than comparing TimerHandles, whose `_scheduled` the stubs lack, too.)
         self._scheduled: list[tuple[float, int, Any]]
         self._timers_set = 0
         self._timer_cancelled_count: int
@@ -129,7 +128,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.steps = 0
         self.errors: list[dict[str, Any]] = []
         self.dialler: Dialler | None = None
-        self.on_step: Callable[[Host], None] | None = None  # looks at a host whenever its code has run
+        self.on_step: Callable[[Host], None] | None = None  # called for a host whenever its code has run
         self._now = 0.0
         self._step_limit = step_limit
         self._time_limit = time_limit_seconds
@@ -151,7 +150,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return self._now
 
     def note(self, *facts: object) -> None:
-        """Adds facts to the trace. They must not contain ids, addresses or anything else of this process."""
+        """Add facts to the trace. They must not contain ids, addresses or anything else specific to this process."""
         self._trace = zlib.crc32(repr(facts).encode(), self._trace)
 
     @property
@@ -161,7 +160,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def _note_error(self, context: dict[str, Any]) -> None:
         host = _host_behind(context)
         if self._over or (host is not None and not host.alive):
-            return  # what a dying host leaves behind is no error
+            return  # errors of a dying host do not count
         self.errors.append({**context, "host": host.name if host else None, "time": self._now})
 
     # -- the loop itself
@@ -186,7 +185,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._check_limits()
 
     def _poll(self) -> None:
-        """Queues the watchers of sockets that are ready; a socket is looked at again as long as it stays ready."""
+        """Queue the watchers of ready sockets; a socket is polled again as long as it stays ready."""
         touched, self._touched = self._touched, {}
         for number in touched:
             pollable = self._pollables.get(number)
@@ -232,10 +231,10 @@ class SimLoop(asyncio.BaseEventLoop):
             raise SimulationError(f"livelock: {self._stall_limit} turns at {self._now:.3f} s; next is {last}")
 
     def _process_events(self, event_list: object) -> None:
-        """Part of BaseEventLoop's contract; sockets are polled in `_poll`."""
+        """Required by BaseEventLoop; sockets are polled in `_poll`."""
 
     def _write_to_self(self) -> None:
-        """Part of BaseEventLoop's contract; nothing sleeps here that would need waking."""
+        """Required by BaseEventLoop; this loop never sleeps, so it needs no waking."""
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -262,7 +261,7 @@ class SimLoop(asyncio.BaseEventLoop):
     # -- hosts
 
     def call_as(self, host: Host | None, callback: Callable[..., T], *args: Any) -> T:
-        """Runs something so that all it schedules belongs to `host`."""
+        """Run a callback so that all it schedules belongs to `host`."""
         context = copy_context()
         context.run(HOST.set, host)
         return context.run(callback, *args)
@@ -271,7 +270,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return self.call_as(host, self.create_task, coroutine)
 
     def kill(self, host: Host) -> None:
-        """Nothing of this host runs from now on."""
+        """Let no callback of this host run from now on."""
         host.alive = False
         self._graveyard.extend(host.parked)
         host.parked.clear()
@@ -291,12 +290,13 @@ class SimLoop(asyncio.BaseEventLoop):
         host.touched.clear()
 
     def bury(self) -> None:
-        """Ends the simulation: closes what is suspended, quietly and in one place, then the loop."""
+        """End the simulation: close suspended coroutines quietly, in one place, then the loop."""
         self._over = True
         self.set_task_factory(_refuse_task)
         remains = [*self._graveyard, *asyncio.all_tasks(self)]
         self._graveyard.clear()
-        asyncio._set_running_loop(self)  # who asks on its way out which loop it is in would be given a real one
+        # so that code which asks for the running loop while it is closed does not get a real one
+        asyncio._set_running_loop(self)
         for task in remains:
             if isinstance(task, asyncio.Task):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -318,7 +318,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.remove_writer(number)
 
     def touch(self, number: int) -> None:
-        """The readiness of this socket may have changed."""
+        """Note that the readiness of this socket may have changed."""
         if number in self._readers or number in self._writers:
             self._touched[number] = None
 
@@ -354,16 +354,16 @@ class SimLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        """Runs the function in one piece at some later moment; its result arrives at another, later still.
+        """Run the function in one piece at some later time; its result arrives at another, still later time.
 
-        What other code does between the two moments is therefore not covered by, say, an fsync, although it has not
+        So what other code does between these two times is not covered by, say, an fsync, although the fsync has not
         returned yet.
         """
         future: asyncio.Future[T] = self.create_future()
         host = HOST.get()
         low, high = host.worker_delay_seconds if host is not None else (0.0001, 0.001)
 
-        def work() -> None:  # also if the caller has lost interest: a thread cannot be called back
+        def work() -> None:  # even if the caller was cancelled: a thread cannot be stopped
             try:
                 result, error = func(*args), None
             except Exception as exc:
@@ -395,7 +395,7 @@ def _unwatch(watchers: dict[int, events.Handle], fd: Any) -> bool:
 
 
 def _host_behind(context: dict[str, Any]) -> Host | None:
-    """Whose code raised what the exception handler was told about."""
+    """Return the host whose code raised the error that the exception handler got."""
     for key in ("task", "future"):
         if isinstance(context.get(key), SimTask):
             host: Host | None = context[key].host

@@ -1,17 +1,16 @@
-"""Simulated TCP: listening sockets and connections with latency, limited windows, partial transfers and everything
-that breaks.
+"""Simulated TCP: listening sockets and connections with latency, limited windows, partial transfers and faults.
 
-What a connection does here, as the kernel would:
-- bytes arrive in order, after the latency of the link, at most `window_bytes` unread or on the way per direction:
-  then `send` would block;
+A connection behaves as with a real kernel:
+- bytes arrive in order, after the latency of the link, at most `window_bytes` unread or on the way per direction: then
+  `send` would block;
 - `recv_into`, `send` and `sendmsg` move fewer bytes than asked whenever `short_rate` says so;
-- `close` lets what was sent arrive, then end of file; with unread bytes it resets; data for a closed socket is
-  answered by a reset;
-- a cut link (`cut`, one-way or both ways) delivers nothing and loses nothing: TCP retransmits. After
-  `give_up_seconds` the sending side gets ETIMEDOUT and the other side is left half-open;
-- a host may be far away for a while (`delay`): everything that it sends takes longer, and nobody else is touched;
-- with a `reset_rate` any message may cost its connection: what was under way on it is lost on both sides;
-- a host that loses power vanishes without a word (`vanish`); its peers notice by a time-out, or by a reset once it is
+- `close` lets what was sent arrive, then end of file; with unread bytes it resets; data for a closed socket is answered
+  by a reset;
+- a cut link (`cut`, one-way or both ways) delivers nothing and loses nothing: TCP retransmits. After `give_up_seconds`
+  the sending side gets ETIMEDOUT and the other side is left half-open;
+- a host may be far away for a while (`delay`): everything that it sends takes longer, and other hosts are not affected;
+- with a `reset_rate` any message may cause a reset: bytes in transit are lost in both directions;
+- a host that loses power sends nothing any more (`vanish`); its peers notice by a timeout, or by a reset once it is
   back.
 
 All delays come from the seed. Two connections are never ordered with respect to each other.
@@ -31,7 +30,7 @@ from ottla.sim.world.transport import SimTransport
 
 
 class SimNet(Links):
-    """The links, and what hosts do with them: listen, connect, and whatever breaks."""
+    """The links, and what hosts do with them: listen and connect; and network faults."""
 
     def __init__(self, loop: SimLoop, rng: random.Random, quality: LinkQuality | None = None) -> None:
         super().__init__(loop, rng, quality)
@@ -47,7 +46,7 @@ class SimNet(Links):
         return host
 
     def replace_host(self, host: Host) -> Host:
-        """The next incarnation of a host: same name and address, but nothing of the old one runs or listens on it."""
+        """Return the next incarnation of a host: same name and address, but no code and no socket of the old one."""
         reborn = Host(host.name, host.address)
         reborn.worker_delay_seconds = host.worker_delay_seconds
         self.hosts[host.address] = reborn
@@ -108,7 +107,7 @@ class SimNet(Links):
         return transport, protocol
 
     async def _find(self, source: Host, address: str, port: int) -> ListeningSocket:
-        """Sends SYNs, at growing intervals while nobody answers."""
+        """Send SYNs, at growing intervals while there is no answer."""
         give_up_at = self.loop.time() + self.quality.give_up_seconds
         interval = 1.0
         while True:
@@ -138,7 +137,7 @@ class SimNet(Links):
             self._cut[link] = self._cut.get(link, 0) + 1
 
     def join(self, source: Host, destination: Host, *, both_ways: bool = True) -> None:
-        """Takes one `cut` back; a link works again when all of its cuts are mended."""
+        """Undo one `cut`; a link works again when all its cuts are undone."""
         links = [(source.address, destination.address)]
         if both_ways:
             links.append((destination.address, source.address))
@@ -149,7 +148,7 @@ class SimNet(Links):
         self._go_on()
 
     def heal(self) -> None:
-        """All links work again, and what was held back goes on."""
+        """Let all links work again, and deliver what was held back."""
         self._cut.clear()
         self._delays.clear()
         self._go_on()
@@ -160,7 +159,7 @@ class SimNet(Links):
                 socket.pump()
 
     def delay(self, host: Host, seconds_max: float) -> None:
-        """Everything that the host sends takes up to so much longer; 0 takes it back."""
+        """Let everything that the host sends take up to `seconds_max` longer; 0 ends this."""
         if seconds_max:
             self._delays[host.address] = seconds_max
         else:
@@ -170,12 +169,12 @@ class SimNet(Links):
         return [socket for socket in self._of(host) if isinstance(socket, SimSocket)]
 
     def close_all(self, host: Host) -> None:
-        """The process is gone: its kernel closes every socket."""
+        """Close every socket of a dead process, as its kernel does."""
         for socket in self._of(host):
             socket.close()
 
     def vanish(self, host: Host) -> None:
-        """The machine is gone: nobody closes anything, and what was not on the wire yet is lost."""
+        """Lose the sockets of a machine without power: none is closed, and bytes not yet on the wire are lost."""
         host.off = True
         for socket in self._of(host):
             socket.vanish()

@@ -1,7 +1,7 @@
 """Simulated sockets: the methods of a non-blocking socket that the server uses, and no others.
 
-A connection is two `SimSocket`s. Each owns what it has sent and the other has not received (`_queue`) and what it has
-received and not read (`_inbox`). `pump` moves the queue when the head is due and the link works.
+A connection is two `SimSocket`s. Each has the bytes it sent that the other has not received (`_queue`), and the bytes
+it received and did not read (`_inbox`). `pump` delivers the queue when its head is due and the link works.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Address = tuple[str, int]
 
 
 class ListeningSocket:
-    """Accepts what `SimNet.connect` enqueues."""
+    """Accepts connections that `SimNet.connect` enqueues."""
 
     def __init__(self, net: Links, host: Host, port: int) -> None:
         self.net = net
@@ -63,10 +63,10 @@ class ListeningSocket:
         return self.address
 
     def setsockopt(self, *options: object) -> None:
-        """Options change nothing here."""
+        """Nothing to do: options have no effect here."""
 
     def setblocking(self, flag: bool) -> None:
-        """Always non-blocking."""
+        """Nothing to do: it is always non-blocking."""
 
     def close(self) -> None:
         if not self.closed:
@@ -91,7 +91,7 @@ class SimSocket:
         self.peer: SimSocket | None = None
         self.closed = False
         self._inbox = bytearray()
-        self._ended = False  # the peer will send no more
+        self._ended = False  # the peer will not send any more
         self._error: OSError | None = None
         self._queue: deque[tuple[float, bytes | None]] = deque()  # (due, bytes or None for the end), in order
         self._unreceived_bytes = 0
@@ -100,7 +100,7 @@ class SimSocket:
         self._stuck_since: float | None = None
         self.number = net.register(self)
 
-    # -- what the server calls
+    # --- called by the server
 
     def recv(self, size_bytes: int, flags: int) -> bytes:
         assert flags == MSG_PEEK, "others read into a buffer"
@@ -152,10 +152,10 @@ class SimSocket:
         return self.remote
 
     def setsockopt(self, *options: object) -> None:
-        """Options change nothing here."""
+        """Nothing to do: options have no effect here."""
 
     def setblocking(self, flag: bool) -> None:
-        """Always non-blocking."""
+        """Nothing to do: it is always non-blocking."""
 
     def close(self) -> None:
         if self.closed:
@@ -167,7 +167,7 @@ class SimSocket:
         elif self._error is None:
             self._enqueue(None)
 
-    # -- what the network does
+    # --- called by the network
 
     def readable(self) -> bool:
         return bool(self._inbox) or self._ended or self._error is not None
@@ -176,7 +176,7 @@ class SimSocket:
         return self._error is not None or self._room() > 0
 
     def abort(self) -> None:
-        """Closes without regard for what is on the way: the peer gets a reset."""
+        """Close at once, dropping bytes in transit: the peer gets a reset."""
         if not self.closed:
             self.closed = True
             self.net.unregister(self)
@@ -185,7 +185,7 @@ class SimSocket:
             self.net.later(self.net.latency(), self.peer.reset_by, self)
 
     def vanish(self) -> None:
-        """The machine lost power: part of what was sent is on the wire, the rest and all else is gone."""
+        """The machine lost power: some of the sent bytes are on the wire, everything else is lost."""
         self.closed = True
         self.net.unregister(self)
         kept = self.net.rng.randint(0, len(self._queue))
@@ -193,7 +193,7 @@ class SimSocket:
             self._queue.pop()
 
     def break_connection(self) -> None:
-        """A middlebox resets both ends; what is on the way is lost."""
+        """Reset both ends, as a middlebox would; bytes in transit are lost."""
         self._drop_queue()
         self.fail(ConnectionResetError(errno.ECONNRESET, "connection reset by the network"))
         if self.peer is not None:
@@ -201,7 +201,7 @@ class SimSocket:
             self.peer.fail(ConnectionResetError(errno.ECONNRESET, "connection reset by the network"))
 
     def reset_by(self, peer: SimSocket) -> None:
-        """A reset arrives from the peer, unless the link is cut: then it is lost, as resets are."""
+        """A reset arrives from the peer; it is lost if the link is cut."""
         if self.net.reachable(peer.host, self.host):
             self.fail(ConnectionResetError(errno.ECONNRESET, "connection reset by peer"))
 
@@ -241,7 +241,7 @@ class SimSocket:
         self.pump()
 
     def pump(self) -> None:
-        """Delivers what is due; holds it back while the link is cut or the other machine is off."""
+        """Deliver what is due; hold it back while the link is cut or the other machine is off."""
         peer = self.peer
         now = self.net.loop.time()
         while self._queue and peer is not None and self._queue[0][0] <= now:
@@ -267,7 +267,7 @@ class SimSocket:
         self.net.loop.touch(self.number)
 
     def _wait_for_the_link(self, now: float) -> None:
-        """Retransmission: tried again later and by `SimNet.heal`; given up in the end, and only this side knows."""
+        """Retransmit later, or when `SimNet.heal` is called; give up in the end, which only this side notices."""
         if self._stuck_since is None:
             self._stuck_since = now
         if now - self._stuck_since > self.net.quality.give_up_seconds:
@@ -282,7 +282,7 @@ class SimSocket:
 
 
 def _gathered(buffers: Sequence[Buffer], limit_bytes: int) -> bytes:
-    """The first bytes of several buffers, without copying more than will be used."""
+    """Return the first bytes of several buffers, without copying more than will be used."""
     parts: list[memoryview] = []
     size = 0
     for buffer in buffers:

@@ -18,8 +18,9 @@ HIGH_WATER_BYTES = 64 * 1024
 
 
 class SimTransport(transports.Transport):
-    """Reads when the socket is readable, buffers writes that would block, and tells the protocol as asyncio's own
-    does."""
+    """Reads when the socket is readable, buffers writes that would block, and calls the protocol as asyncio's own
+    transport does.
+    """
 
     def __init__(self, loop: SimLoop, socket: SimSocket, protocol: asyncio.BaseProtocol) -> None:
         super().__init__({"peername": socket.getpeername(), "sockname": socket.getsockname(), "socket": socket})
@@ -137,7 +138,7 @@ class SimTransport(transports.Transport):
         self._protocol = protocol
 
     def close(self) -> None:
-        """What is buffered is still sent."""
+        """Close after the buffered bytes are sent."""
         if not self._closing:
             self.pause_reading()
             self._closing = True
