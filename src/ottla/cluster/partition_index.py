@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from ottla.cluster.entities import NO_LEADER, PartitionState
 from ottla.model.ids import FIRST_PARTITION_EPOCH
 
-# Partitions per block: setting a bit copies the block's int, which has 128 bytes at most.
+# Partitions per block: setting a bit copies the block's int, which has some hundred bytes at most.
 _BLOCK_BITS = 10
 _MASK = (1 << _BLOCK_BITS) - 1
 _ID_BYTES = 16

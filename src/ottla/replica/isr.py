@@ -187,7 +187,7 @@ class InSync:
             epoch = others.broker_epoch(broker_id)
         else:
             # A member that has not fetched yet has no known epoch. If its broker is gone, the controller has already
-            # taken it out of the ISR and refuses the proposal by its epoch.
+            # taken it out of the ISR and refuses the proposal because of its old partition epoch.
             epoch = self.followers[broker_id].broker_epoch if broker_id in self.followers else None
         return NO_BROKER_EPOCH if epoch is None else epoch
 

@@ -1,4 +1,4 @@
-"""What must be true of a log whatever happens, checked against a history of everything that clients saw.
+"""Claims about a log, checked against a history of everything that clients saw.
 
 Guarantees (per run, chosen by the scenario):
 - `SAFE`: every crash of the run is one that the durability setting covers (process crash: page cache; power loss:

@@ -47,7 +47,7 @@ WORK_SECONDS_MAX = 900.0  # writers must have finished so long after the last fa
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a simulation."""
+    """The result of a simulation."""
 
     seed: int
     violations: list[str]
