@@ -1,4 +1,4 @@
-"""Limits that a run makes small, so that what takes tens of thousands of something happens after a few."""
+"""Limits that a run makes small, so that behaviour at tens of thousands of items shows after a few."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from struct import Struct
 from types import ModuleType
 
 BLOCK_ENTRIES = 2
-# Kafka's index of aborted transactions is read in blocks; everything that depends on how many transactions those hold.
+# Kafka's index of aborted transactions is read in blocks: all constants that depend on the number of transactions per
+# block.
 FEW_ABORTED: Mapping[str, object] = {
     "ottla.model.limits.ABORTED_BLOCKS_SUMMARIZED_MAX": 1,
     "ottla.log.files.txn_index.BLOCK_ENTRIES": BLOCK_ENTRIES,
@@ -20,7 +21,9 @@ FEW_ABORTED: Mapping[str, object] = {
 
 @contextmanager
 def scaled(smaller: Mapping[str, object]) -> Iterator[None]:
-    """Sets constants, each given with its module, also where they were imported by name, for a while."""
+    """Set constants, given with their modules, for the time of the context, also in modules that imported them by
+    name.
+    """
     before: list[tuple[ModuleType, str, object]] = []
     for path, value in smaller.items():
         owner, _, name = path.rpartition(".")
