@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run, invoke
+from tests.support.waiting import WAIT_S
 
 from ottla.cli.terminal.outlet import Outlet, UnreadError
 from ottla.testing.broker import Broker
@@ -97,3 +98,17 @@ def test_an_outlet_that_stops_does_so_once() -> None:
         outlet.write(b"x")
     assert outlet.write(b"x") == 1, "the interpreter's last flush is no second error"
     os.close(writing)
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ottla", "wire", "show", "Fetch", "18"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(WAIT_S) == 0

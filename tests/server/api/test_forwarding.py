@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from tests.server.quorum.test_three_nodes import active, ask, create, run, running, settings, until
+from tests.server.nodes import active, ask, create, run, running, settings, until
 
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import ResourceType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.server.quorum.test_three_nodes import ask, run, running, settings, until
+from tests.server.nodes import ask, run, running, settings, until
 
 from ottla.cluster.snapshot import feature
 from ottla.model.errors import ApiError, ErrorCode

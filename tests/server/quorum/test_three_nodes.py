@@ -4,122 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.server.nodes import active, alter, ask, create, run, running, settings, until
 from tests.server.talk import BROKER, TOPIC, eventually
 from tests.support.clusters import OttlaCluster
-from tests.support.ports import free_ports
 from tests.support.waiting import WAIT_S
 
-from ottla.client.connection import Address, Connection
+from ottla.client.connection import Address
 from ottla.client.errors import ConnectionLost, UnsupportedApi
 from ottla.cluster.commands.create_topics import CreateTopics
 from ottla.cluster.journal import Item
 from ottla.cluster.snapshot import snapshot
-from ottla.cluster.store import DOUBT
 from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import REQUEST_ELEMENTS_MAX
 from ottla.server.loop.later import Later
 from ottla.server.node import Node
 from ottla.server.ports.ports import system_ports
-from ottla.server.process import loop_factory
 from ottla.server.storage.partitions import Partitions
 from ottla.server.storage.recovery import recover
 from ottla.server.storage.replica_changes import ReplicaChanges
-from ottla.wire import api
 from ottla.wire.frame import request_frame
 from ottla.wire.journal.cluster_metadata import ConfigRecord
-from ottla.wire.message import Request
 from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.cluster.envelope import EnvelopeRequest
 from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
 from ottla.wire.messages.topics.elect_leaders import ElectLeadersRequest
-from ottla.wire.messages.topics.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.messages.topics.metadata import MetadataRequest
-
-
-def run(test: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(120):
-            await test()
-
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(bounded())
-
-
-def settings(directory: Path, count: int, **more: str) -> list[dict[str, str]]:
-    """Properties of `count` combined nodes; underscores in the names of `more` stand for dots."""
-    ports = free_ports(2 * count)
-    voters = ",".join(f"{number + 1}@127.0.0.1:{ports[2 * number + 1]}" for number in range(count))
-    return [
-        {
-            "process.roles": "broker,controller",
-            "node.id": str(number + 1),
-            "controller.quorum.voters": voters,
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://127.0.0.1:{ports[2 * number]},CONTROLLER://127.0.0.1:{ports[2 * number + 1]}",
-            "log.dirs": str(directory / str(number + 1)),
-            **{name.replace("_", "."): value for name, value in more.items()},
-        }
-        for number in range(count)
-    ]
-
-
-@asynccontextmanager
-async def running(values: list[dict[str, str]]) -> AsyncIterator[dict[int, Node]]:
-    nodes = {int(each["node.id"]): Node(each, system_ports(each)) for each in values}
-    try:
-        await asyncio.gather(*(node.start() for node in nodes.values()))
-        # One that formatted itself and heard of the others too late does not vote for some seconds (ADR 0022).
-        await until(lambda: not any((Path(each["log.dirs"]) / DOUBT).exists() for each in values))
-        yield nodes
-    finally:
-        await asyncio.gather(*(node.stop() for node in nodes.values()))
-
-
-async def ask(node: Node, request: Request, listener: str = "PLAINTEXT") -> Any:
-    """As a client of this node's listener."""
-    endpoint = next(each for each in node._addresses if each.name == listener)
-    connection = await Connection.open(Address(endpoint.host, endpoint.port))
-    try:
-        return await connection.request(request, api.response_class(type(request).key))
-    finally:
-        connection.close()
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110  # what is waited for is inside of nodes
-            await asyncio.sleep(0.01)
-
-
-async def alter(node: Node, settings: list[tuple[int, str, str, str]]) -> None:
-    """(kind, resource, setting, value) each."""
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-    for kind, name, key, value in settings:
-        change = resource.AlterableConfig(name=key, config_operation=0, value=value)
-        asked = resource(resource_type=kind, resource_name=name, configs=[change])
-        answer = await ask(node, IncrementalAlterConfigsRequest(resources=[asked], validate_only=False))
-        assert answer.responses[0].error_code == 0, answer
-
-
-async def create(node: Node, name: str, partitions: int = 3, replicas: int = 3) -> Any:
-    topic = CreateTopicsRequest.CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=replicas, assignments=[], configs=[]
-    )
-    answer = await ask(node, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
-    (made,) = answer.topics
-    return made
-
-
-def active(nodes: dict[int, Node]) -> Node:
-    (found,) = [node for node in nodes.values() if node.member.controller.active]
-    return found
 
 
 def test_a_quorum_forms_and_any_broker_takes_requests(tmp_path: Path) -> None:

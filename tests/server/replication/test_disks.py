@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.server.quorum.test_three_nodes import ask, run, settings, until
+from tests.server.nodes import ask, run, settings, until
 from tests.server.talk import produce_request
 
 from ottla.model.errors import ErrorCode

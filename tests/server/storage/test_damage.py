@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.quorum.test_three_nodes import create as create_topic
-from tests.server.quorum.test_three_nodes import run, running, settings, until
+from tests.server.nodes import create as create_topic
+from tests.server.nodes import run, running, settings, until
 from tests.server.replication.test_disks import write
 from tests.server.talk import FETCH_VERSION, create, delete, fetch_request, produce, values_of
 from tests.support.raw import RawConnection

@@ -1,31 +1,20 @@
-"""The handlers about the cluster itself, in every version: configs, features, quorum, producer ids, loggers."""
+"""The handlers about settings, in every version: of topics, brokers, loggers, groups and client metrics."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.cluster.bench import broker
-from tests.server.admin import DIALLED, Admin
+from tests.server.admin import Admin
 
 from ottla.cluster.commands.alter_configs import Op
-from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.api import dispatch
-from ottla.server.loop.later import Later
-from ottla.server.quorum.producer_ids import ProducerIds
-from ottla.sim.world.disk import DiskFaults, SimDisk
-from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
-from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest
-from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest
-from ottla.wire.messages.quorum.describe_quorum import DescribeQuorumRequest
+from ottla.model.errors import ErrorCode
 from ottla.wire.messages.topics.alter_configs import AlterConfigsRequest
 from ottla.wire.messages.topics.describe_configs import DescribeConfigsRequest
 from ottla.wire.messages.topics.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.messages.topics.list_config_resources import ListConfigResourcesRequest
-from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 
@@ -195,105 +184,3 @@ def test_list_config_resources(admin: Admin) -> None:
     assert ask(GROUP, TOPIC) == (0, [(GROUP, "g"), (TOPIC, "t")])
     assert ask(version=0) == (0, [(METRICS, "m")])
     assert ask(3) == (ErrorCode.UNSUPPORTED_VERSION, [])
-
-
-@pytest.mark.parametrize("version", range(3))
-def test_describe_cluster(admin: Admin, version: int) -> None:
-    answer = admin.ask(DescribeClusterRequest(include_cluster_authorized_operations=version == 2), version)
-    assert (answer.error_code, answer.cluster_id, answer.controller_id) == (0, admin.host.cluster_id, 1)
-    assert answer.cluster_authorized_operations == (8096 if version == 2 else -0x80000000)
-    (broker,) = answer.brokers
-    assert (broker.broker_id, broker.host, broker.port, broker.is_fenced) == (1, *DIALLED, False)
-    if version >= 1:
-        for endpoint_type, code in ((2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (7, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)):
-            request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=endpoint_type)
-            answer = admin.ask(request, version)
-            assert (answer.error_code, answer.brokers) == (code, [])
-
-
-@pytest.mark.parametrize("version", range(3))
-def test_describe_quorum(admin: Admin, version: int) -> None:
-    topic = DescribeQuorumRequest.TopicData
-
-    def ask(name: str, index: int) -> Any:
-        asked = topic(topic_name=name, partitions=[topic.PartitionData(partition_index=index)])
-        return admin.ask(DescribeQuorumRequest(topics=[asked]), version)
-
-    (found,) = ask("__cluster_metadata", 0).topics[0].partitions
-    assert (found.error_code, found.leader_id, found.leader_epoch) == (0, 1, admin.member.quorum.epoch)
-    assert found.high_watermark == admin.host.end_offset
-    assert [voter.replica_id for voter in found.current_voters] == [1]
-    (found,) = ask("t", 0).topics[0].partitions
-    assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-@pytest.mark.parametrize("version", range(3))
-def test_update_features(admin: Admin, version: int) -> None:
-    update = UpdateFeaturesRequest.FeatureUpdateKey
-
-    def ask(name: str, level: int, *, down: bool) -> Any:
-        more = {"allow_downgrade": down} if version == 0 else {"upgrade_type": 2 if down else 1}
-        return admin.ask(
-            UpdateFeaturesRequest(feature_updates=[update(feature=name, max_version_level=level, **more)]), version
-        )
-
-    answer = ask("streams.version", 0, down=False)
-    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION and "Can't downgrade" in answer.error_message
-    answer = ask("streams.version", 0, down=True)
-    assert (answer.error_code, len(answer.results)) == (0, 1 if version < 2 else 0)
-    assert "streams.version" not in admin.host.state.features
-
-
-@pytest.mark.parametrize("version", range(6))
-def test_init_producer_id(admin: Admin, version: int) -> None:
-    def ask(transactional_id: str | None, **more: int) -> tuple[int, int, int]:
-        request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000, **more)
-        answer = admin.ask(request, version)
-        return answer.error_code, answer.producer_id, answer.producer_epoch
-
-    assert [ask(None), ask(None)] == [(0, 0, 0), (0, 1, 0)]
-    assert ask("") == (ErrorCode.INVALID_REQUEST, -1, -1)
-    if version >= 3:
-        assert ask(None, producer_id=5) == (ErrorCode.INVALID_REQUEST, -1, -1)
-        assert ask(None, producer_id=5, producer_epoch=3) == (0, 2, 0)
-
-
-def test_no_producer_ids_from_a_disk_that_fails() -> None:
-    disk = SimDisk(faults=DiskFaults())
-    admin = Admin({"data": disk})
-    disk.faults.read_only = True
-    answer = admin.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
-    assert (answer.error_code, answer.producer_id) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
-
-
-@pytest.mark.parametrize("code", ["NOT_CONTROLLER", "STALE_BROKER_EPOCH", "BROKER_ID_NOT_REGISTERED"])
-def test_a_producer_tries_again_while_its_broker_has_no_controller(code: str) -> None:
-    """To what is told between brokers and controllers, Java's producers and librdkafka's transactions would give up."""
-    refused: Later[Any] = Later()
-    refused.set(ApiError(ErrorCode[code]))
-    unused: Any = None
-    quorum: Any = SimpleNamespace(is_alone=False)
-    metadata: Any = SimpleNamespace(node_id=1, state=SimpleNamespace(brokers={1: broker(1)}))
-    controller: Any = SimpleNamespace(active=True, submit=lambda _: refused)
-    told: list[ApiError | None] = []
-    ProducerIds(unused, quorum, metadata, controller, unused).ready().then(told.append)
-    assert [error and error.code for error in told] == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
-
-
-def test_api_versions_tell_the_features(admin: Admin) -> None:
-    request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
-    answer = admin.ask(request, 4)
-    finalized = {each.name: each.max_version_level for each in answer.finalized_features}
-    assert finalized == admin.host.state.features
-    assert answer.finalized_features_epoch == admin.host.features_epoch
-    assert {each.name: (each.min_version, each.max_version) for each in answer.supported_features}[
-        "metadata.version"
-    ] == (7, 30)
-
-
-def test_the_highest_versions() -> None:
-    """The highest stable version of each admin API is served."""
-    dispatch.load_handlers()
-    highest = {3: 13, 19: 7, 20: 6, 21: 2, 22: 5, 32: 4, 33: 2, 35: 5, 37: 3, 44: 1}
-    highest |= {55: 2, 57: 2, 60: 2, 61: 0, 74: 1, 75: 0}
-    assert {key: dispatch.ENDPOINTS[key].high for key in highest} == highest
