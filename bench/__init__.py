@@ -1,1 +1,1 @@
-"""The benchmark: Ottla and a real Kafka 4.3.1 on one machine, the same clients, one run, figures as ratios."""
+"""The benchmark: Ottla and Apache Kafka 4.3.1 on one machine, with the same clients, in one run; figures are ratios."""

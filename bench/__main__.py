@@ -56,7 +56,7 @@ class Run:
         report.note(self.samples, workload, subject.name, figures)
 
     def steady(self) -> None:
-        """Start, then the loads, alternating between the brokers."""
+        """Start the brokers, then run the loads, alternating between the brokers."""
         running: list[Subject] = []
         try:
             for kind in KINDS:
@@ -94,7 +94,7 @@ class Run:
                     self.note(workload, subject, LOADS[workload](subject, self.scale, round_))
 
     def clients(self, subject: Subject) -> None:
-        """Clients against each other, not brokers: all of them talk to Ottla."""
+        """Compare clients, not brokers: all clients use Ottla."""
         for _ in range(self.scale.rounds):
             for name, figures in clients(subject, self.scale.client_records, self.say):
                 report.note(self.samples, "clients", name, figures)
@@ -152,7 +152,7 @@ def main() -> None:
             run = Run(scale, warm_up, set(chosen.only), directory, lambda text: bar.update(task, description=text))
             measure(run, lengths)
     except Exception:
-        # What was measured before is still worth seeing.
+        # Show what was measured before the failure.
         report.show(report.rows(run.samples, scale.topics * scale.partitions_per_topic))
         sparks.Findings.of(run.samples, lengths).show()
         raise

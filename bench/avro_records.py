@@ -1,4 +1,4 @@
-"""Records with five Avro fields, framed as registries have it, of 100 bytes each."""
+"""Records with five Avro fields, with schema ids in front, of 100 bytes each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA: dict[str, Any] = {
 }
 SCHEMA_TEXT = json.dumps(SCHEMA)
 RECORD_BYTES = 100
-DIFFERENT = 20_000  # made once and sent over and over: making them is not what is measured
+DIFFERENT = 20_000  # made once and sent repeatedly, because making them is not measured
 BATCH_BYTES = 65_536
 LINGER_MS = 20
 _PARSED = fastavro.parse_schema(SCHEMA)
@@ -33,7 +33,7 @@ _FIRST_MS = 1_700_000_000_000
 
 
 def record(number: int) -> dict[str, Any]:
-    """Amounts are whole quarters, so that sums are the same in any order."""
+    """The fields of a record. Amounts are multiples of a quarter, so that sums are the same in any order."""
     note = f"note {number % 100:02}" if number % 3 else None
     whole = {"id": number, "amount": number % 4_000 / 4, "at": _FIRST_MS + number, "note": note, "who": ""}
     left = RECORD_BYTES - len(_encoded(0, whole))
@@ -56,7 +56,7 @@ def values(schema_id: int, different: int = DIFFERENT) -> list[bytes]:
 
 
 def produce(bootstrap: str, topic: str, contents: list[bytes], records: int) -> None:
-    """librdkafka, as fast as it can; every record must be acknowledged."""
+    """Produce with librdkafka, as fast as it can; every record must be acknowledged."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,

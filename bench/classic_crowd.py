@@ -22,7 +22,7 @@ BEATS_MAX = 10_000
 
 
 class Member:
-    """One consumer: who it is, and what it has."""
+    """One consumer: its ids and the partitions that it owns."""
 
     def __init__(self, pipe: Pipe) -> None:
         self.pipe = pipe
@@ -32,7 +32,7 @@ class Member:
 
 
 class ClassicCrowd:
-    """A group whose assignment is settled once a generation holds everybody and nobody has to give anything up."""
+    """A classic group. Its assignment is settled when a generation has all members and no partition must be revoked."""
 
     def __init__(self, group: str, topic: str, partitions: int, *, is_cooperative: bool) -> None:
         self.group = group
@@ -63,7 +63,7 @@ class ClassicCrowd:
         return leaver.pipe
 
     async def _settle(self, member: Member, *, must_join: bool) -> None:
-        """Turn by turn, until this member has what it will keep."""
+        """Take part in rebalances until this member has its final assignment."""
         while True:
             if not must_join:
                 await self._until_told(member)
@@ -72,7 +72,7 @@ class ClassicCrowd:
                 return
 
     async def _until_told(self, member: Member) -> None:
-        """Heartbeats until the broker says that there is a rebalance."""
+        """Send heartbeats until the broker reports a rebalance."""
         beat = HeartbeatRequest(group_id=self.group, generation_id=member.generation, member_id=member.id)
         for _ in range(BEATS_MAX):
             answer = await member.pipe.ask(beat, HEARTBEAT)
@@ -83,7 +83,7 @@ class ClassicCrowd:
         raise TimeoutError("nobody tells of a rebalance")
 
     async def _take_part(self, member: Member) -> bool:
-        """Join and synchronise; True if the member has to join again at once."""
+        """Join and sync; True if the member has to join again at once."""
         joined = await self._join(member)
         member.id, member.generation = joined.member_id, joined.generation_id
         if joined.leader == member.id:
@@ -123,7 +123,9 @@ class ClassicCrowd:
             member.id = answer.member_id or member.id
 
     def _deal(self, ids: list[str], generation: int) -> dict[str, list[int]]:
-        """Neighbours keep what they may keep; what somebody has to give up is nobody's for this generation."""
+        """Assign partitions: members keep as many of theirs as they may; a partition that is revoked from a member is
+        not assigned in this generation.
+        """
         owned = {member.id: member.owned if self.is_cooperative else [] for member in self.members}
         floor, more = divmod(self.partitions, len(ids))
         dealt: dict[str, list[int]] = {}

@@ -1,8 +1,8 @@
 """`python -m bench.client_programs PROGRAM BOOTSTRAP TOPIC RECORDS`: a client in a process of its own, self-timed.
 
 Prints one line of JSON: records per second, and CPU microseconds of this process per record. Start, connecting and the
-first records (by which everything is imported, connected and compiled) do not count. All producers: acks=all,
-idempotent, batches of 64 KiB, 5 ms of linger. All consumers: partitions assigned, from the beginning.
+first records (until everything is imported, connected and compiled) do not count. All producers: acks=all, idempotent,
+batches of 64 KiB, 5 ms of linger. All consumers: partitions assigned, from the beginning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AT_ONCE = 500  # records per poll: the default of the Java consumer, of kafka-py
 
 
 class Watch:
-    """Starts counting when the first records are through."""
+    """Measures from the time when the first records are done."""
 
     def __init__(self) -> None:
         self.begun = False
@@ -37,7 +37,7 @@ class Watch:
 
 
 class Count:
-    """A consumer's records: what comes first is not timed."""
+    """Counts a consumer's records; the first ones are not timed."""
 
     def __init__(self, total: int) -> None:
         self.left = total
@@ -45,7 +45,7 @@ class Count:
         self._timed = 0
 
     def add(self, records: int) -> bool:
-        """False when all are there."""
+        """Count records; False when all have come."""
         self.left -= records
         if self._watch.begun:
             self._timed += records

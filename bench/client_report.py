@@ -1,4 +1,4 @@
-"""Our client's figures beside the best of the others'."""
+"""The figures of Ottla's client beside the best of the other clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-# what is done → our program, those of the others
+# kind of work → Ottla's program, those of the other clients
 COMPARED: dict[str, tuple[str, tuple[str, ...]]] = {
     "produce, `post`": ("ottla_post", ("aiokafka_send", "kafka_python_send")),
     "produce with a future each, `enqueue`": ("ottla_enqueue", ("aiokafka_send", "kafka_python_send")),
@@ -23,7 +23,7 @@ Samples = Mapping[str, Mapping[str, list[float]]]  # program → figure → one 
 
 
 class Row(NamedTuple):
-    """One kind of work; `ratio` compares with the fastest of the others."""
+    """One kind of work; `ratio` compares with the fastest of the other clients."""
 
     name: str
     ours_per_s: float
@@ -80,6 +80,6 @@ def show(found: Rows) -> None:
 
 
 def table(found: Rows) -> list[str]:
-    """As Markdown."""
+    """The comparisons as Markdown."""
     lines = ["| " + " | ".join(COLUMNS) + " |", "|---|---:|---:|---:|---:|---:|"]
     return lines + ["| " + " | ".join(_cells(row)) + " |" for row in found]

@@ -1,4 +1,4 @@
-"""Our client beside the others, against one broker: each in a process of its own, in turn."""
+"""Ottla's client and other clients against one broker: each in a process of its own, one after the other."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bench.workloads import Figures
 
 PRODUCED = "clients-produced"
 CONSUMED = "clients-consumed"
-ARROW_TIMES = 5  # those that make no object per record are given more of them
+ARROW_TIMES = 5  # programs without an object per record get so many times more records
 
 
 def clients(subject: Subject, records: int, say: Callable[[str], None]) -> Iterator[tuple[str, Figures]]:
-    """The figures of every program, one after the other. What is consumed was written by our own producer."""
+    """The figures of every program, one after the other. Consumers read what Ottla's own producer wrote."""
     for topic in (PRODUCED, CONSUMED):
         probe.ensure_topic(subject.bootstrap, topic, PARTITIONS)
     _run(subject, "ottla_post", CONSUMED, ARROW_TIMES * records)

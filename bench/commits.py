@@ -1,4 +1,4 @@
-"""Commits of offsets: many groups, several connections, as many requests on the way as a broker likes to batch."""
+"""Offset commits: many groups, several connections, with many requests in flight."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERSION = 9
 
 
 def commits(subject: Subject, scale: Scale, round_: int) -> Figures:
-    """Consumers that assign themselves (no membership) commit four partitions each, again and again."""
+    """Consumers without membership commit four partitions each, repeatedly."""
     if round_ < 0:
         probe.ensure_topic(subject.bootstrap, TOPIC, PARTITIONS_PER_COMMIT)
     groups = [f"commits-{number}" for number in range(GROUPS)]
@@ -59,7 +59,7 @@ def _commit(group: str) -> bytes:
 
 
 async def _keep_busy(pipe: Pipe, frames: list[bytes], count: int) -> None:
-    """Half of what may be on the way is sent at once; when the older half is answered comes the next."""
+    """Keep requests in flight: send half of the limit; when the older half is answered, send the next half."""
     half = IN_FLIGHT // 2
     older: list[asyncio.Future[memoryview]] = []
     for start in range(0, count, half):

@@ -1,4 +1,4 @@
-"""What contracts cost, by level."""
+"""The report of what contracts cost, by level."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Samples = Mapping[str, Mapping[str, list[float]]]  # level → figure → one va
 
 
 class Row(NamedTuple):
-    """One level."""
+    """The figures of one level."""
 
     level: str
     records_per_s: float
@@ -34,7 +34,7 @@ Rows = list[Row]
 
 
 def rows(samples: Samples) -> Rows:
-    """Every level, beside `none`."""
+    """The figures of every level, compared with `none`."""
     cpu_us = {level: statistics.median(figures["cpu_us"]) for level, figures in samples.items()}
     return [
         Row(
@@ -61,6 +61,6 @@ def show(found: Rows) -> None:
 
 
 def section(found: Rows, *introduction: str) -> list[str]:
-    """As Markdown."""
+    """The figures as Markdown."""
     lines = [*introduction, "", "| " + " | ".join(COLUMNS) + " |", "|---|---:|---:|---:|---:|"]
     return lines + ["| " + " | ".join(_cells(row)) + " |" for row in found]

@@ -1,4 +1,6 @@
-"""What a topic's contract costs: librdkafka produces the same records at each level of `ottla.schema.validation`."""
+"""Measure what a topic's contract costs: librdkafka produces the same records at each level of
+`ottla.schema.validation`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ LEVELS = ("none", "id", "full")
 
 
 def contracts(ground: Ground, length: Length, say: Say) -> dict[str, Taken]:
-    """By level; rounds take turns, and the first ones do not count."""
+    """The figures by level. Rounds alternate between levels, and the first rounds do not count."""
     values = {}
     with Blocking(ground.subject.bootstrap) as client:
         for level in LEVELS:

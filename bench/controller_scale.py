@@ -1,9 +1,8 @@
 """`python -m bench.controller_scale [PARTITIONS …]`: what a controller of very many partitions needs.
 
 For each size, in a process of its own: memory of the state, a snapshot written and read, taking over the lead (a copy
-of the state, timers), and fencing one of ten brokers. All of it has to grow with the number of partitions and not
-faster: each figure per partition is compared with that of the smallest size, and the program fails where it is far
-larger.
+of the state, timers), and fencing one of ten brokers. All of it may grow linearly with the number of partitions and not
+faster: each figure per partition is compared with that of the smallest size, and the program fails if it is far larger.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ BROKERS = 10
 REPLICATION_FACTOR = 3
 PARTITIONS_PER_TOPIC = 100
 TOPICS_PER_COMMAND = 100
-# A figure per partition may be this many times that of the smallest size before growth is called more than linear: what
-# no longer fits the processor's caches costs more, but far from the tenfold that quadratic growth would show.
+# A figure per partition may be this many times that of the smallest size before growth counts as more than linear: data
+# that no longer fits the processor's caches costs more, but far less than the tenfold of quadratic growth.
 GROWTH_MAX = 3.0
 _MIB = 1024 * 1024
 
 
 class Controller:
-    """A state and what decides upon it, without a journal on disk."""
+    """A cluster state with its machine, without a metadata log on disk."""
 
     def __init__(self, state: ClusterState) -> None:
         self.state = state
@@ -56,7 +55,7 @@ class Controller:
         self.machine = ClusterMachine(MetadataView(state, 1, lambda: config, random.Random(1), lambda: self.written))
 
     def submit(self, command: ClusterCommand) -> int:
-        """The number of records it led to."""
+        """Decide and apply a command; the number of its records."""
         result = self.machine.decide(command, 0)
         for entry in result.records:
             self.machine.apply(entry)
@@ -81,7 +80,7 @@ def broker(id: int) -> Broker:
 
 
 def built(partitions: int) -> Controller:
-    """A cluster of so many partitions."""
+    """The controller of a cluster with so many partitions."""
     controller = Controller(ClusterState())
     controller.submit(Activate(tuple(feature(name, level) for name, level in DEFAULT_LEVELS.items())))
     for id in range(1, BROKERS + 1):
@@ -117,7 +116,7 @@ def take_over(state: ClusterState) -> Controller:
 
 
 def measure(partitions: int) -> dict[str, float]:
-    """The figures of one size; seconds of CPU time (others may use this machine too), memory in MiB."""
+    """The figures of one size: seconds of CPU time (because other programs may use this machine), memory in MiB."""
     figures: dict[str, float] = {"partitions": partitions}
     before = resident_mib([os.getpid()])
     state = timed(figures, "create s", lambda: built(partitions)).state
@@ -146,7 +145,7 @@ def timed(figures: dict[str, float], name: str, work: Callable[[], Any]) -> Any:
 
 
 def growth(all_figures: list[dict[str, float]]) -> Iterator[tuple[str, float]]:
-    """Each figure per partition at the largest size, as a multiple of that at the smallest."""
+    """Each figure per partition at the largest size, as a multiple of the same figure at the smallest size."""
     first, last = all_figures[0], all_figures[-1]
     for name in first:
         if name != "partitions" and first[name] > 0:

@@ -1,4 +1,4 @@
-"""One Ottla with a schema registry beside it: the ground on which everything that is not broker against broker runs."""
+"""One Ottla node with a schema registry: the environment of all benchmarks that do not compare brokers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ottla.schemas.schema import SchemaSource
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """`apart` are the processes whose CPU time is not that of the programs under test."""
+    """A node and a registry. `apart` are the processes whose CPU time does not count for the programs under test."""
 
     subject: Subject
     registry_url: str
     apart: tuple[int, ...]
 
     def register(self, topic: str, schema: str) -> int:
-        """The id under which values of the topic are framed."""
+        """Register the schema for values of the topic; its id."""
         return SchemaRegistry(RegistryOptions.of(self.registry_url)).register(f"{topic}-value", SchemaSource(schema))
 
 
@@ -40,6 +40,6 @@ def ground(directory: Path) -> Iterator[Ground]:
             registry.ready()
             yield Ground(subject, registry.url, (*subject.pids, registry.pid))
         finally:
-            registry.kill()  # nothing of it is needed any more, and a clean end takes its time
+            registry.kill()  # it is not needed any more, and a clean stop takes longer
     finally:
         subject.stop()

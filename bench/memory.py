@@ -1,12 +1,13 @@
-"""Free memory, fetched back from the host of a virtual machine before anything is measured.
+"""Get free memory back from the host of a virtual machine before anything is measured.
 
-A guest may report its free memory, and the host then takes it away until somebody touches it. Each such page costs a
-fault in the hypervisor, which the guest counts as system time of whoever wrote: 2.3 s of CPU per GiB of page cache,
-where memory in use costs 0.1 s. How much of a load meets it depends on what ran on the machine before, and it is the
-same for every broker. A machine that has been up for a while has its memory full of page cache and does not pay this.
+A guest may report its free memory, and the host then takes it away until it is touched again. Each such page costs a
+fault in the hypervisor, which the guest counts as system time of the process that wrote: 2.3 s of CPU per GiB of page
+cache, where memory in use costs 0.1 s. How much a load is affected depends on what ran on the machine before, and is
+the same for every broker. A machine that has been up for a while has its memory full of page cache and does not have
+this cost.
 
-So memory is filled with clean pages of a file that is one hole: no disk is touched, and the kernel gives them to
-whoever needs some.
+So memory is filled with clean pages of a sparse file: the disk is not touched, and the kernel reuses these pages for
+any process that needs memory.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _MEMINFO = Path("/proc/meminfo")
 
 @contextmanager
 def in_hand(directory: Path) -> Iterator[None]:
-    """Free memory is full of page cache that is given up for any other; what others free meanwhile is not seen to."""
+    """A context in which free memory is full of page cache that can be reused. Memory that processes free meanwhile is
+    not filled again.
+    """
     path = directory / "hole"
     size_bytes = _free_bytes()
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

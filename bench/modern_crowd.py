@@ -1,7 +1,7 @@
 """Members of a consumer group (KIP-848), each on a connection of its own and all in one program.
 
-They heartbeat in rounds: everybody once, at the same time, until the assignment stands. So both brokers get as many
-heartbeats as they need to bring their members there.
+Members send heartbeats in rounds: each member once, at the same time, until the assignment is complete. So each broker
+gets as many heartbeats as it needs for that.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ _numbers = count(1)
 
 
 class Member:
-    """One consumer: who it is, and what it has."""
+    """One consumer: its id and the partitions that it owns."""
 
     def __init__(self, pipe: Pipe) -> None:
         self.pipe = pipe
         self.id = f"member-{next(_numbers)}"
         self.epoch = JOINING
         self.owned: list[int] = []
-        self.must_tell = True  # the broker does not know yet what we have
+        self.must_tell = True  # the broker does not know yet which partitions the member owns
 
 
 class ModernCrowd:
-    """A group whose assignment stands when all have the same epoch, and everything is owned and evenly so."""
+    """A consumer group. Its assignment is complete when all members have the same epoch, and all partitions are owned
+    and evenly shared.
+    """
 
     def __init__(self, group: str, topic: str, topic_id: bytes, partitions: int) -> None:
         self.group = group

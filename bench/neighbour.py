@@ -1,5 +1,5 @@
-"""What one client feels of another that does its worst: large requests of all kinds, one after the other, on four
-connections, from a process of its own, while a second client writes one record at a time and waits for each.
+"""Measure how a client is affected by another one that sends large requests of all kinds: one after the other, on four
+connections, from a process of its own, while the measured client writes one record at a time and waits for each.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def neighbour(subject: Subject, scale: Scale, round_: int) -> Figures:
     for process in worst:
         process.start()
     try:
-        time.sleep(2)  # until they are at it
+        time.sleep(2)  # wait until the requests are under way
         waits_ms = _write(subject.bootstrap, scale.latency_s)
     finally:
         for process in worst:

@@ -1,6 +1,8 @@
-"""Bare connections for one asyncio program that plays many members: prepared frames out, answers back in their order.
+"""Bare connections for one asyncio program that acts as many members: it sends prepared frames and reads responses in
+order.
 
-Nothing here retries or decides: what a workload sends is what the broker gets, and the program stays cheap beside it.
+There are no retries and no other logic: the broker gets exactly what the workload sends, and the program uses little
+CPU.
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ from ottla.wire.messages.topics.metadata import MetadataRequest
 T = TypeVar("T")
 GROUP_RESOURCE = 32
 FIND_COORDINATOR, HEARTBEAT, METADATA, ALTER_CONFIGS = 6, 4, 12, 1
-NOT_YET = (14, 15, 16)  # loading, not available, not coordinator
+NOT_YET = (14, 15, 16)  # error codes: coordinator loading, not available, not coordinator
 
 
 class Pipe(asyncio.Protocol):
-    """One connection. A broker answers in order, so the oldest request without an answer gets the next one."""
+    """One connection. A broker answers in order, so the next response belongs to the oldest request without one."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[memoryview]] = deque()
@@ -66,7 +68,7 @@ class Pipe(asyncio.Protocol):
             self._transport.close()
 
     def send(self, frame: bytes) -> asyncio.Future[memoryview]:
-        """The answer, from its correlation id on."""
+        """Send a frame; the future response, from its correlation id on."""
         assert self._transport is not None
         future: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
@@ -74,7 +76,7 @@ class Pipe(asyncio.Protocol):
         return future
 
     async def ask(self, message: Any, version: int) -> Any:
-        """One request, its answer decoded."""
+        """Send one request; its decoded response."""
         return decode(type(message).key, version, await self.send(frame_of(message, version)))
 
 
@@ -88,7 +90,7 @@ def decode(key: int, version: int, body: memoryview) -> Any:
 
 
 def drive(program: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run the client program on the quickest loop there is: it must not be what is measured."""
+    """Run the client program on the fastest event loop available, because it must not be what is measured."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(program())
 
@@ -98,7 +100,7 @@ async def open_all(bootstrap: str, count: int) -> list[Pipe]:
 
 
 async def wait_for_coordinators(pipe: Pipe, groups: list[str]) -> None:
-    """Kafka makes the topic of offsets on first use, and loads it a moment later."""
+    """Wait for the coordinators: Kafka creates the offsets topic on first use, and loads it a moment later."""
     await pipe.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=groups), FIND_COORDINATOR)
     for group in groups:
         beat = HeartbeatRequest(group_id=group, generation_id=1, member_id="nobody")
@@ -130,7 +132,7 @@ async def topic_id(pipe: Pipe, name: str) -> bytes:
 
 
 def shares_of(partitions: int, members: int) -> Iterator[list[int]]:
-    """Neighbouring partitions for each member, as the range assignor deals them."""
+    """Neighbouring partitions for each member, as the range assignor assigns them."""
     each, rest = divmod(partitions, members)
     start = 0
     for at in range(members):

@@ -1,4 +1,4 @@
-"""A bare client over one socket: enough to see a broker acknowledge its first record, and to make many partitions."""
+"""A bare client over one socket, to wait for a broker's first acknowledged record, and to create many partitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RECORDS_PER_REQUEST = 9_000
 
 
 class Connection:
-    """One request after the other. OSError while nobody listens."""
+    """Sends one request after the other. Raises OSError while no broker listens."""
 
     def __init__(self, bootstrap: str, timeout_s: float = 300) -> None:
         host, port = bootstrap.split(":")
@@ -49,13 +49,13 @@ class Connection:
 
 
 def ask(bootstrap: str, message: Any, version: int, timeout_s: float = 300) -> Any:
-    """One request on a connection of its own. OSError while nobody listens."""
+    """Send one request on a connection of its own. Raises OSError while no broker listens."""
     with Connection(bootstrap, timeout_s) as connection:
         return connection.ask(message, version)
 
 
 def until_acknowledged(bootstrap: str, topic: str, timeout_s: float = 180) -> None:
-    """Tries until one record is acknowledged with acks=all; the topic is created by asking for it."""
+    """Try until one record is acknowledged with acks=all; the topic is created by a metadata request."""
     batch = build_batch([Record(0, 0, None, b"first", ())])
     produce = ProduceRequest(
         acks=-1,
@@ -82,14 +82,16 @@ def until_acknowledged(bootstrap: str, topic: str, timeout_s: float = 180) -> No
 
 
 def create_topics(bootstrap: str, names: list[str], partitions: int) -> None:
-    """As many topics in one request as Kafka takes: it refuses batches of more than 10,000 metadata records."""
+    """Create topics, with as many in one request as Kafka accepts: it refuses batches of more than 10,000 metadata
+    records.
+    """
     at_once = max(1, RECORDS_PER_REQUEST // (partitions + 1))
     for start in range(0, len(names), at_once):
         _create(bootstrap, names[start : start + at_once], partitions)
 
 
 def ensure_topic(bootstrap: str, name: str, partitions: int) -> None:
-    """Creates the topic unless it exists."""
+    """Create the topic unless it exists."""
     request = MetadataRequest(topics=[MetadataRequest.Topic(name=name)], allow_auto_topic_creation=False)
     if ask(bootstrap, request, METADATA).topics[0].error_code:
         _create(bootstrap, [name], partitions)
@@ -112,7 +114,7 @@ def _create(bootstrap: str, names: list[str], partitions: int) -> None:
 
 
 def ask_all_ends(bootstrap: str, names: list[str], partitions: int) -> None:
-    """The end offset of every partition, which makes the broker look at each."""
+    """Request the end offset of every partition, so that the broker opens each."""
     for name in names:
         topic = ListOffsetsRequest.Topic(
             name=name,
@@ -122,14 +124,14 @@ def ask_all_ends(bootstrap: str, names: list[str], partitions: int) -> None:
         )
         request = ListOffsetsRequest(replica_id=-1, topics=[topic])
         deadline = time.monotonic() + 120
-        # Kafka's metadata names a leader some time before that leader knows.
+        # Kafka's metadata shows a leader some time before that broker knows that it leads.
         while any(found.error_code for found in ask(bootstrap, request, LIST_OFFSETS).topics[0].partitions):
             assert time.monotonic() < deadline, f"{name} is not served"
             time.sleep(0.1)
 
 
 def until_all_led(bootstrap: str, names: list[str], partitions: int, timeout_s: float = 300) -> None:
-    """Waits until Metadata shows a leader for every partition and the last one takes a record."""
+    """Wait until Metadata shows a leader for every partition and the last partition accepts a record."""
     request = MetadataRequest(
         topics=[MetadataRequest.Topic(name=name) for name in names], allow_auto_topic_creation=False
     )

@@ -1,9 +1,9 @@
-"""Fifty members of one group, seen by the broker: they join together, then one leaves and another comes, over and over.
+"""Fifty members of one group: they join together, then one leaves and another one joins, repeatedly.
 
-Times count until every member has an assignment that will stay. Members do what the protocol demands and nothing more:
-who has to learn of a rebalance heartbeats until it is told, at once and not every 3 s as real consumers do, which would
-be all one measures; the leader's assignment is dealt out, not computed with care. Timers are off on both brokers: no
-initial delay for classic groups, no interval between two assignments for the others.
+Times are measured until every member has its final assignment. Members do only what the protocol requires. A member
+that waits for a rebalance sends heartbeats without pauses, not every 3 s as real consumers do, because that interval
+would dominate the time; the leader computes a simple assignment. Timers are off on both brokers: no initial delay for
+classic groups, no interval between two assignments for the others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Crowd(Protocol):
 
 
 def classic(subject: Subject, scale: Scale, round_: int) -> Figures:
-    """Eager: everybody gives everything up and joins again."""
+    """The eager protocol: every member revokes all partitions and joins again."""
 
     async def crowd(pipe: Pipe, group: str) -> Crowd:
         return ClassicCrowd(group, TOPIC, PARTITIONS, is_cooperative=False)
@@ -42,7 +42,7 @@ def classic(subject: Subject, scale: Scale, round_: int) -> Figures:
 
 
 def cooperative(subject: Subject, scale: Scale, round_: int) -> Figures:
-    """Cooperative-sticky: who must give something up joins a second time."""
+    """Cooperative-sticky: a member that must revoke partitions joins a second time."""
 
     async def crowd(pipe: Pipe, group: str) -> Crowd:
         return ClassicCrowd(group, TOPIC, PARTITIONS, is_cooperative=True)
@@ -51,7 +51,7 @@ def cooperative(subject: Subject, scale: Scale, round_: int) -> Figures:
 
 
 def modern(subject: Subject, scale: Scale, round_: int) -> Figures:
-    """KIP-848: the broker assigns, members learn it by heartbeat."""
+    """KIP-848: the broker assigns partitions, and members get their assignment by heartbeats."""
 
     async def crowd(pipe: Pipe, group: str) -> Crowd:
         await configure_group(pipe, group, consumer_assignment_interval_ms="0")

@@ -19,7 +19,7 @@ RESULTS = ROOT / "bench" / "results"
 DOCUMENT = ROOT / "docs" / "performance.md"
 Found = list[tuple[str, float, float, float, float | None]]
 
-# workload, figure → what it is called, the goal for Ottla/Kafka (None: told, not judged)
+# workload, figure → its title, the goal for Ottla/Kafka (None: shown without a goal)
 ROWS: dict[tuple[str, str], tuple[str, float | None]] = {
     ("produce_kib", "cpu_s_per_gb"): ("broker CPU s per GB produced, 1 KiB records, 256 KiB batches, acks=all", 0.30),
     ("produce_small", "cpu_us_per_record"): ("broker CPU µs per 100-byte record, 64 KiB batches, acks=1", 0.30),
@@ -71,7 +71,7 @@ Samples = dict[str, dict[str, dict[str, list[float]]]]  # workload → broker �
 
 
 def note(samples: Samples, workload: str, subject: str, figures: Mapping[str, float]) -> None:
-    """One round's."""
+    """Add the figures of one round."""
     for figure, value in figures.items():
         samples.setdefault(workload, {}).setdefault(subject, {}).setdefault(figure, []).append(value)
 
@@ -134,7 +134,7 @@ def last_run(mode: str) -> str:
 
 
 def table(found: Found, mode: str) -> list[str]:
-    """As Markdown."""
+    """The figures as Markdown."""
     return [
         last_run(mode),
         "",
@@ -148,7 +148,7 @@ def table(found: Found, mode: str) -> list[str]:
 
 
 def document(sections: Mapping[str, list[str]]) -> None:
-    """Replaces what is between the marks of each section in docs/performance.md; other sections stay as they are."""
+    """Replace the text between the marks of each section in docs/performance.md; other sections stay as they are."""
     text = DOCUMENT.read_text()
     for name, lines in sections.items():
         text = between(text, name, lines)

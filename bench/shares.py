@@ -1,4 +1,6 @@
-"""A share group reads a topic to its end: fetch, acknowledge with the next fetch, as KafkaShareConsumer does."""
+"""A share group reads a topic to its end: each fetch acknowledges the records of the last one, as in
+KafkaShareConsumer.
+"""
 
 from __future__ import annotations
 
@@ -71,11 +73,11 @@ async def _fill(pipe: Pipe, topic: str, partition: int, total: int) -> None:
     while left:
         error = (await pipe.ask(request, PRODUCE)).responses[0].partition_responses[0].error_code
         assert error in (0, NOT_LEADER), error
-        left -= error == 0  # Kafka names a leader some time before that leader knows
+        left -= error == 0  # Kafka shows a leader some time before that broker knows that it leads
 
 
 async def _settle(members: list[Member]) -> None:
-    """Heartbeats until everybody has a partition of its own."""
+    """Send heartbeats until every member has a partition of its own."""
     for _ in range(600):
         for member in members:
             await member.beat()
@@ -86,13 +88,13 @@ async def _settle(members: list[Member]) -> None:
 
 
 class Crowd:
-    """What the members have in common."""
+    """The common state of the members."""
 
     def __init__(self, group: str, topic: str, topic_id: bytes, left: int) -> None:
         self.group = group
         self.topic = topic
         self.topic_id = topic_id
-        self.left = left  # records that nobody has accepted yet
+        self.left = left  # records that no member has accepted yet
 
 
 class Member:
@@ -121,7 +123,7 @@ class Member:
             self.assigned = [each for part in answer.assignment.topic_partitions for each in part.partitions]
 
     async def begin(self) -> None:
-        """Open the session and wait until the broker has the partitions at hand."""
+        """Open the session and wait until the broker has loaded the share partitions."""
         while not self.acquired:
             await self._fetch()
 
@@ -130,7 +132,7 @@ class Member:
             await self._fetch()
 
     async def _fetch(self) -> None:
-        """Accept what the last fetch brought, and fetch the next."""
+        """Accept the records of the last fetch, and fetch the next."""
         accepted = self.acquired
         names = self.assigned if self.session_epoch == 0 else list(accepted)
         partitions = [Partition(partition_index=each, acknowledgement_batches=accepted.get(each, [])) for each in names]

@@ -1,6 +1,7 @@
-"""What others feel of a slow disk: a node has two data directories, one of which takes 0.1 s for each write, each sync,
-or each read of what is not in memory, while clients wait for it. Another client writes and reads in the other directory
-and sends heartbeats, one after the other. The delays are made in the node's process (`tests.support.slow_disk`).
+"""Measure how a slow disk affects clients of another disk: a node has two data directories, one of which takes 0.1 s
+for each write, each sync, or each read of data that is not in memory, while clients use it. Another client writes and
+reads in the other directory and sends heartbeats, one after the other. The delays are made in the node's process
+(`tests.support.slow_disk`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ OLD_RECORDS, OLD_RECORD_BYTES = 200, 200_000
 KINDS = {"none": "none is", "write": "writes are", "sync": "syncs are", "read": "reads are"}
 COLUMNS = ("slow", "p50, ms", "p99, ms", "times the p99 of none", "waits of the event loop")
 
-Samples = dict[str, dict[str, list[float]]]  # what is slow → figure → one value a round
+Samples = dict[str, dict[str, list[float]]]  # slow operation → figure → one value a round
 
 
 def slow_disk(directory: Path, for_s: float, say: Callable[[str], None]) -> Samples:
@@ -77,7 +78,7 @@ def _serve(pipe: Pipe, directory: Path) -> None:
     broker = Broker(directory, {"log.dirs": f"{directory}/a,{directory}/b"}).start()
     try:
         with RawConnection(broker.bootstrap) as connection:
-            # A new partition goes to the directory that holds the fewest.
+            # A new partition goes to the directory with the fewest partitions.
             for name in ("quick", "write", "filler-1", "sync", "filler-2", "read"):
                 create(connection, name, **({"ottla_fsync_before_ack": "true"} if name == "sync" else {}))
                 produce(connection, name, [b"v"])
@@ -105,12 +106,12 @@ def _serve(pipe: Pipe, directory: Path) -> None:
 
 
 def _measure(bootstrap: str, kind: str, for_s: float) -> list[float]:
-    """How long a client waits for one after the other, in order of length, while others use what is slow."""
+    """The times that a client waits for its requests, sorted, while others use the slow directory."""
     over = threading.Event()
     busy = [threading.Thread(target=_keep_busy, args=(bootstrap, kind, over)) for _ in range(WRITERS)]
     for each in busy:
         each.start()
-    time.sleep(3 * DELAY_S)  # until the first of them have met with it
+    time.sleep(3 * DELAY_S)  # wait until the first of their requests are slow
     waits_ms = []
     with RawConnection(bootstrap) as connection:
         until_s = time.monotonic() + for_s

@@ -1,8 +1,8 @@
 """Avro columns in Spark: `value.format=avro` through a registry against the connector with `from_avro`, same topic.
 
-Five fields, all of them used. Spark's own function knows no registry: it is given the schema, and the five bytes in
-front are cut off. `ottla_value` leaves the columns out that the job does not want, as Spark does by itself for its own
-connector; `ottla` carries all of them.
+All five fields are used. Spark's own function has no registry: it is given the schema, and the five bytes in front are
+cut off. `ottla_value` leaves out the columns that the job does not need, as Spark does by itself for its own connector;
+`ottla` reads all of them.
 """
 
 from __future__ import annotations

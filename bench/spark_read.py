@@ -12,7 +12,7 @@ from bench.workloads import PARTITIONS, produce
 
 RECORD_BYTES = 100
 TOPIC = "spark-read"
-# Every column is looked at, so that no source can leave one out.
+# Every column is used, so that no source can leave one out.
 COLUMNS = (
     *("count(*) n", "sum(length(value)) size", "sum(length(key)) k", "sum(length(topic)) t", "sum(partition) p"),
     *("max(offset) o", "max(timestamp) ts", "sum(timestampType) tt"),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-# workload, our job, theirs → what it is called, how many times theirs ours must be (None: told, not judged)
+# workload, our job, the connector's → title, how many times better ours must be (None: no goal)
 COMPARED: dict[tuple[str, str, str], tuple[str, float | None]] = {
     ("spark_read", "ottla", "connector"): ("reading, all columns; the connector with its defaults", 2.0),
     ("spark_read", "ottla", "connector_tuned"): ("reading, all columns; the connector, tuned", 1.3),
@@ -43,7 +43,9 @@ Samples = Mapping[str, Mapping[str, Mapping[str, list[float]]]]  # workload → 
 
 
 class Row(NamedTuple):
-    """One comparison; the ratios say how many times theirs ours is."""
+    """One comparison with the connector; the ratios are above 1 where our job is faster (`speed`) or uses less CPU
+    (`thrift`).
+    """
 
     name: str
     ours_per_s: float
@@ -97,11 +99,11 @@ def show(found: Rows) -> None:
             )
             table.add_row(*cells, *judged, goal)
         console = Console()
-        console.width = max(console.width, TERMINAL_COLUMNS)  # narrower, no line of it could be read
+        console.width = max(console.width, TERMINAL_COLUMNS)  # a narrower table could not be read
         console.print(table)
 
 
 def section(found: Rows, *introduction: str) -> list[str]:
-    """As Markdown."""
+    """The comparisons as Markdown."""
     lines = [*introduction, "", "| " + " | ".join(COLUMNS) + " |", "|---" + "|---:" * (len(COLUMNS) - 1) + "|"]
     return lines + ["| " + " | ".join(_cells(row)) + " |" for row in found]

@@ -1,7 +1,7 @@
-"""How Spark jobs are compared: one session, jobs in turn, what each took.
+"""Compare Spark jobs: run them alternately in one session, and measure the time of each.
 
-CPU-seconds are those of the driver's process tree (JVM and Python workers; broker and registry are not in it) and are
-the figure to trust. The JVM's first rounds do not count: its compiler is not what is measured.
+CPU-seconds are those of the driver's process tree (JVM and Python workers, without broker and registry) and are the
+most reliable figure. The first rounds do not count, because the JVM's compiler is not to be measured.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 Taken = dict[str, list[float]]  # figure → one value a round
 Say = Callable[[str], None]
-# By name, a job: what is done on entering and leaving (preparing, checking) is not timed, the function it gives is.
+# By name, the context of a job: entering and leaving it (preparing, checking) is not timed, the function it yields is.
 Job = Callable[[str], AbstractContextManager[Callable[[], Any]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How many rows, how often; `warm_up` rounds come first."""
+    """The number of records and of rounds; `warm_up` rounds come first."""
 
     records: int
     rounds: int
     warm_up: int
 
     def name(self, round_: int) -> str:
-        """Rounds are counted from 0, those of the warm-up included."""
+        """The name of a round; rounds are counted from 0, including those of the warm-up."""
         return f"round {round_ - self.warm_up + 1} of {self.rounds}" if round_ >= self.warm_up else "warm up"
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A session, and what it talks to."""
+    """A Spark session, and the node and registry that it uses."""
 
     ground: Ground
     session: Any
 
     def turns(self, length: Length, names: Iterable[str], job: Job, say: Say) -> dict[str, Taken]:
-        """All jobs, round by round; all must return the same."""
+        """Run all jobs, round by round; all must return the same result."""
         found: dict[str, Taken] = {}
         results: dict[str, Any] = {}
         there = list(names)
         for round_ in range(length.warm_up + length.rounds):
-            for name in there if round_ % 2 else reversed(there):  # none is always the one that follows another
+            for name in there if round_ % 2 else reversed(there):  # no job always follows the same one
                 say(f"{name}, {length.name(round_)}")
                 with job(name) as timed:
                     cpu_s, begun = self._cpu_s(), time.perf_counter()
@@ -87,7 +87,9 @@ def stage(ground: Ground, directory: Path) -> Iterator[Stage]:
 
 
 def tree_cpu_s(root: int, without: Iterable[int] = ()) -> float:
-    """User and system time so far of a process and all it started, ended ones included; `without` some and theirs."""
+    """User and system time so far of a process and all its descendants, including ended ones; `without` some processes
+    and their descendants.
+    """
     stats: dict[int, list[str]] = {}
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
@@ -95,7 +97,7 @@ def tree_cpu_s(root: int, without: Iterable[int] = ()) -> float:
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
-                continue  # it has ended meanwhile
+                continue  # the process has ended meanwhile
             stats[int(entry.name)] = fields
             children.setdefault(int(fields[1]), []).append(int(entry.name))
     left_out, total, waiting = set(without), 0, [root]

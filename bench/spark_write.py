@@ -1,7 +1,7 @@
 """Writing out of Spark: the sink `ottla` against Spark's own connector, same session, same rows, acks=all.
 
-The rows are cached, and `noop` (Spark's sink that does nothing) shows what they cost by themselves. Every job writes
-into a topic of its own, which is counted and deleted: the disk's fill is not what is measured.
+The rows are cached, and `noop` (Spark's sink that does nothing) shows the cost of the rows alone. Every job writes to a
+topic of its own, whose records are counted and which is then deleted, so that the disk does not fill up.
 """
 
 from __future__ import annotations
@@ -62,6 +62,6 @@ def _writing(
     yield rows.write.format(kind).mode("append").options(**given, **options).save
     places = [(TopicPartition(topic, index), LATEST) for index in range(PARTITIONS)]
     arrived = sum(client.run(resolve(client.cluster, places)).values())
-    # The end of a transaction takes an offset of each partition and task.
+    # The end of a transaction takes an offset in each partition, for each task.
     assert 0 <= arrived - records <= PARTITIONS * rows.rdd.getNumPartitions(), arrived
     client.admin.topics.delete(topic)

@@ -1,4 +1,4 @@
-"""Spark jobs and contracts: on one Ottla with a registry, and all Spark jobs in one session."""
+"""The benchmarks of Spark jobs and contracts: on one Ottla node with a registry, with all Spark jobs in one session."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ QUICK: Lengths = {
 
 
 def measure(wanted: Collection[str], lengths: Lengths, directory: Path, say: Say) -> Iterator[tuple[str, Measured]]:
-    """One workload after the other."""
+    """Measure one workload after the other."""
     say("start Ottla and a registry")
     with ground(directory) as place:
         if CONTRACTS in wanted:
@@ -56,7 +56,7 @@ def measure(wanted: Collection[str], lengths: Lengths, directory: Path, say: Say
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is shown and, if all of a section was measured, documented."""
+    """The results to show and, if all of a section was measured, to write to docs/performance.md."""
 
     spark: spark_report.Rows
     contracts: contract_report.Rows
@@ -72,7 +72,7 @@ class Findings:
         contract_report.show(self.contracts)
 
     def sections(self, last_run: str) -> dict[str, list[str]]:
-        """Of docs/performance.md."""
+        """The sections of docs/performance.md."""
         found = {}
         if len(self.spark) == len(spark_report.COMPARED):
             read, avro, write = (self.lengths[name] for name in JOBS)

@@ -107,7 +107,7 @@ def cpu_s(pids: Iterable[int]) -> float:
 
 
 def resident_mib(pids: Iterable[int]) -> float:
-    """What they have in memory together; what they share is counted for each."""
+    """The resident memory of all processes; shared memory is counted for each."""
     return sum(_resident_kib(pid) for pid in pids) / 1024
 
 
@@ -119,7 +119,7 @@ def _resident_kib(pid: int) -> int:
 
 
 class Cost:
-    """`with Cost(subject) as cost:` measures what the broker, or all of a cluster, spent meanwhile."""
+    """`with Cost(subject) as cost:` measures the CPU time that the broker, or the whole cluster, used meanwhile."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject

@@ -1,4 +1,4 @@
-"""Small transactions, one after the other: what a consume-transform-produce loop pays for exactly-once."""
+"""Small transactions, one after the other: the cost of exactly-once in a consume-transform-produce loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def transactions(subject: Subject, scale: Scale, round_: int) -> Figures:
             "bootstrap.servers": subject.bootstrap,
             "transactional.id": f"bench-{round_}",
             "linger.ms": 0,
-            "log_level": 3,  # a coordinator that is still loading is no news
+            "log_level": 3,  # do not log that a coordinator is still loading
         }
     )
     producer.init_transactions(TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""What both brokers are made to do. Every workload returns plain figures of one broker; ratios are made elsewhere."""
+"""The workloads for both brokers. Every workload returns the figures of one broker; `report` makes ratios of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTITIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much of everything; `rounds` alternate between the brokers and the median counts."""
+    """The size of each workload; `rounds` alternate between the brokers and the median counts."""
 
     rounds: int
     kib_records: int
@@ -37,8 +37,8 @@ class Scale:
 
 QUICK = Scale(1, 150_000, 500_000, 40_000, 4, 20, 50, 1, 15, 16_000, 200_000, 200_000)
 FULL = Scale(2, 700_000, 2_000_000, 120_000, 10, 100, 100, 2, 60, 80_000, 1_000_000, 500_000)
-# Kafka's JIT is not what is measured: both brokers do each kind of work once before anything counts. The quick mode
-# warms up less, which flatters Ottla; judge by the full one.
+# Kafka's JIT compiler is not to be measured: both brokers do each kind of work once before anything counts. The quick
+# mode warms up less, which favours Ottla; only the full mode is a fair comparison.
 WARM_UP_QUICK = Scale(1, 60_000, 300_000, 40_000, 1, 0, 0, 0, 10, 16_000, 100_000, 0)
 WARM_UP_FULL = Scale(1, 300_000, 1_000_000, 60_000, 2, 0, 0, 0, 40, 40_000, 300_000, 0)
 
@@ -46,7 +46,7 @@ Figures = dict[str, float]
 
 
 def produce(subject: Subject, topic: str, records: int, size_bytes: int, **properties: object) -> Cost:
-    """Kafka's own ProducerPerformance, as fast as it can; the broker's cost."""
+    """Run Kafka's own ProducerPerformance, as fast as it can; the broker's cost."""
     settings = [f"{name.replace('_', '.')}={value}" for name, value in properties.items()]
     tool = command(
         "org.apache.kafka.tools.ProducerPerformance",
@@ -54,7 +54,7 @@ def produce(subject: Subject, topic: str, records: int, size_bytes: int, **prope
         *("--producer-props", f"bootstrap.servers={subject.bootstrap}", *settings),
         classpath=CLASSPATH_431,
     )
-    tool.remove("-XX:TieredStopAtLevel=1")  # a client that compiles badly would hold both brokers back
+    tool.remove("-XX:TieredStopAtLevel=1")  # a client without its optimizing compiler would limit both brokers
     with Cost(subject) as cost:
         done = subprocess.run(tool, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -132,7 +132,7 @@ def latency(subject: Subject, scale: Scale, round_: int) -> Figures:
 
 
 def start(subject: Subject) -> Figures:
-    """Fresh directory to first acknowledged record; formatting counts for neither."""
+    """The time from an empty directory to the first acknowledged record; formatting does not count."""
     subject.format()
     begun = time.perf_counter()
     subject.launch()
@@ -143,12 +143,12 @@ def start(subject: Subject) -> Figures:
 
 
 def many_partitions(subject: Subject, scale: Scale) -> Figures:
-    """On a node of its own: create, settle, restart."""
+    """On a separate node: create partitions, wait until they settle, restart."""
     names = [f"many-{number}" for number in range(scale.topics)]
     with Cost(subject) as creation:
         probe.create_topics(subject.bootstrap, names, scale.partitions_per_topic)
         probe.until_all_led(subject.bootstrap, names, scale.partitions_per_topic)
-    # Both brokers must have every partition open: Ottla opens one when it is first asked for.
+    # Both brokers must have every partition open: Ottla opens a partition at its first use.
     probe.ask_all_ends(subject.bootstrap, names, scale.partitions_per_topic)
     time.sleep(3)
     memory = resident_mib(subject.pids)

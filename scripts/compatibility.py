@@ -1,7 +1,7 @@
 """The tables of docs/compatibility.md, from the results that the compatibility tests left in .tools/compatibility.json.
 
-The page's words are written by hand; what stands between a pair of markers is replaced. Where there are fewer results
-than the page shows, the page stays as it is: a machine without Java, or a run of some tests, does not empty it.
+The text of the page is written by hand; only the text between a pair of markers is replaced. If there are fewer results
+than the page shows, the page stays as it is, so that a machine without Java, or a run of some tests, does not empty it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CLIENTS = ("java", "confluent-kafka", "aiokafka", "kafka-python", "franz-go", "k
 
 
 def render(page: str, results: Results) -> str:
-    """The page with its tables made anew."""
+    """The page with new tables."""
     clients = {row: cells for row, cells in results.items() if row.startswith(CLIENTS)}
     others = {row: cells for row, cells in results.items() if row not in clients}
     return _replace(_replace(page, "clients", _matrix(clients)), "tools", _list(others))
@@ -33,7 +33,7 @@ def _replace(page: str, name: str, table: str) -> str:
 
 
 def _matrix(clients: Results) -> str:
-    """One row per feature, one column per client: there are more features than clients."""
+    """A table with one row per feature and one column per client, because there are more features than clients."""
     columns = sorted(clients, key=lambda row: next(at for at, name in enumerate(CLIENTS) if row.startswith(name)))
     features = sorted({feature for cells in clients.values() for feature in cells})
     lines = ["| | " + " | ".join(columns) + " |", "|---|" + ":-:|" * len(columns)]
@@ -53,12 +53,12 @@ def _list(others: Results) -> str:
 
 
 def shown(page: str) -> int:
-    """How many results the page shows."""
+    """The number of results that the page shows."""
     return sum(page.count(mark) for mark in MARKS.values())
 
 
 def update() -> str | None:
-    """Rewrites the page if there are results that it does not show; what is to be said about it, if anything."""
+    """Rewrite the page if there are results that it does not show; a message about it, if there is any."""
     if not RESULTS.exists():
         return None
     old = PAGE.read_text()

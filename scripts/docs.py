@@ -1,6 +1,6 @@
-"""`make docs`: writes what is derived from the registries: pages of docs/, and the table of served APIs.
+"""`make docs`: write the files that are derived from the code: pages of docs/, and the table of served APIs.
 
-`--check` only tells which are stale.
+`--check` only prints which files are stale.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def served() -> str:
     return "\n".join([*lines, ""])
 
 
-# Where it goes, from the root of the project → how it is made.
+# Path of the file, from the root of the project → the function that makes it.
 PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings,
     "docs/cli.md": cli,
@@ -86,7 +86,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def stale() -> list[str]:
-    """Pages whose file differs from what would be written."""
+    """The files that differ from what would be written."""
     return [
         name for name, render in PAGES.items() if not (ROOT / name).exists() or (ROOT / name).read_text() != render()
     ]

@@ -94,7 +94,7 @@ def architecture() -> str:
 
 
 def screen(recorded: str) -> str:
-    """What is on the terminal at the end, with the last frame of the live table, which the program takes away."""
+    """The contents of the terminal at the end, with the last frame of the live table, which the program removes."""
     lines, row, live = [""], 0, True
     for token in re.split(r"(\x1b\[[0-9;?]*[A-Za-z]|\r|\n)", recorded):
         if token == "\n":
@@ -119,7 +119,7 @@ def demo(recorded: str) -> str:
     console = Console(record=True, width=112, file=io.StringIO())
     console.print(Text.from_ansi(screen(recorded)))
     picture = console.export_svg(title="make run ONCE=1")
-    return re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", "", picture, flags=re.DOTALL)  # fonts of the reader's machine
+    return re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", "", picture, flags=re.DOTALL)  # use the fonts of the reader
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""Three nodes of each kind against each other: `python -m bench.cluster`."""
+"""Clusters of three nodes compared, Ottla's and Kafka's: `python -m bench.cluster`."""

@@ -46,7 +46,7 @@ FULL = Length(workloads.FULL, workloads.WARM_UP_FULL, trials=12, partitions=5_00
 
 
 class Run:
-    """Each kind of cluster is up only while it is measured: two of them would not fit on a small machine."""
+    """Measures the clusters. Each runs only while it is measured, because two would not fit on a small machine."""
 
     def __init__(self, length: Length, only: set[str], directory: Path, say: Callable[[str], None]) -> None:
         self.length = length
@@ -63,7 +63,9 @@ class Run:
         report.note(self.samples, workload, subject.name, figures)
 
     def on_a_cluster(self, name: str, work: Callable[[Three], None]) -> None:
-        """What goes wrong with one workload is told and leaves its rows out; the others go on without anybody there."""
+        """Run a workload on a cluster of each kind. If it fails, the error is printed, its rows are left out, and the
+        next workload goes on.
+        """
         for kind in KINDS:
             self.say(f"start three of {kind}")
             subject = Three(kind, self.directory / f"{kind}-{name}")

@@ -1,8 +1,8 @@
 """kill -9 under load: how long until writes with acks=all succeed again, on every partition.
 
 A Java producer with default settings writes steadily to every partition of a topic of three replicas. A trial kills a
-node, waits until each partition acknowledged a record that was sent after the kill, starts the node again and waits
-until it is in sync everywhere, so that the next trial finds the cluster whole.
+node, waits until each partition has acknowledged a record that was sent after the kill, restarts the node and waits
+until all its replicas are in sync, so that the next trial begins with a complete cluster.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WAIT_S = 120.0
 
 
 class SteadyLoad:
-    """The producer, and per partition when a record was last acknowledged that was sent after `mark`."""
+    """The producer, and for each partition when a record sent after `mark` was last acknowledged."""
 
     def __init__(self, bootstrap: str) -> None:
         arguments = (bootstrap, TOPIC, str(PARTITIONS), str(RECORDS_PER_S))
@@ -58,13 +58,13 @@ class SteadyLoad:
                     self._recovered_ms.setdefault(int(partition), int(answered_ms))
 
     def mark(self) -> None:
-        """From now on: what is sent later shows that a partition works."""
+        """From now on, the acknowledgement of a record that is sent later shows that its partition works."""
         with self._lock:
             self._mark_ms = int(time.time() * 1000)
             self._recovered_ms.clear()
 
     def recovery_ms(self, timeout_s: float = WAIT_S) -> float:
-        """From the mark until the last partition works."""
+        """The time from the mark until all partitions work."""
         deadline = time.monotonic() + timeout_s
         while True:
             with self._lock:
@@ -86,7 +86,7 @@ class SteadyLoad:
 
 
 def victim_of(cluster: ProcessCluster, controller: bool) -> int:
-    """The active controller, or a broker that is not: each leads some of the partitions."""
+    """The active controller, or a broker that is not; each leads some of the partitions."""
     active = cluster.controller()
     return active if controller else next(id for id in cluster.ids if id != active)
 
@@ -106,7 +106,7 @@ def prepare(subject: Three) -> SteadyLoad:
     until_in_sync(subject.cluster, [TOPIC], PARTITIONS)
     load = SteadyLoad(subject.bootstrap)
     load.mark()
-    load.recovery_ms()  # until it runs
+    load.recovery_ms()  # wait until the load runs
     return load
 
 

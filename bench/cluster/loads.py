@@ -1,4 +1,4 @@
-"""What both clusters are made to do while nothing fails. CPU and memory are those of all nodes together."""
+"""The workloads of both clusters without failures. CPU and memory are those of all nodes together."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def produce_kib(subject: Three, scale: Scale, round_: int) -> Figures:
 
 
 def produce_small(subject: Three, scale: Scale, round_: int) -> Figures:
-    """100-byte records, as most are, with acks=all."""
+    """Produce 100-byte records, a usual size, with acks=all."""
     before_s = _clients_cpu_s()
     cost = workloads.produce(
         subject, "small", scale.small_records, 100, acks="all", batch_size=SMALL_BATCH_BYTES, linger_ms=20
@@ -46,7 +46,7 @@ def produce_small(subject: Three, scale: Scale, round_: int) -> Figures:
 
 
 def _clients_cpu_s() -> float:
-    """Of the programs that were started and have ended; the nodes have not."""
+    """The CPU time of client programs that have ended; the nodes are still running and do not count."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -75,7 +75,7 @@ def memory(subject: Three) -> Figures:
 
 
 def many_partitions(subject: Three, partitions: int) -> Figures:
-    """Create, then restart one broker that holds them all; whole means every replica in sync."""
+    """Create partitions, then restart one broker that has replicas of all; measured until every replica is in sync."""
     cluster = subject.cluster
     names = [f"many-{number}" for number in range(partitions // MANY_PER_TOPIC)]
     begun = time.perf_counter()
@@ -92,7 +92,7 @@ def many_partitions(subject: Three, partitions: int) -> Figures:
 
 
 def idle(subject: Three, partitions: int, seconds: float) -> Figures:
-    """With some partitions that nobody writes to and nobody reads."""
+    """Measure nodes with some partitions that no client writes or reads."""
     names = [f"idle-{number}" for number in range(partitions // MANY_PER_TOPIC)]
     create(subject.cluster, names, MANY_PER_TOPIC, REPLICATION_FACTOR)
     until_in_sync(subject.cluster, names, MANY_PER_TOPIC)

@@ -1,9 +1,9 @@
-"""A producer that costs next to nothing: frames made beforehand, pipelined to every leader, acks=all.
+"""A producer that uses hardly any CPU: request frames are made beforehand and pipelined to every leader, with acks=all.
 
-Kafka's own producer needs several times the CPU of three Ottla nodes for the same records, so on a small machine it is
-what its wall time measures. Here the bytes are ready before the clock starts: what is left is one copy into the socket
-per request, and reading the answers. As many requests are under way to each broker as Kafka's producer allows itself,
-each with one batch of every partition that the broker leads.
+Kafka's own producer needs several times the CPU of three Ottla nodes for the same records, so on a small machine the
+wall time would measure the producer. Here the bytes are ready before the measurement starts: what is left is one copy
+into the socket per request, and reading the responses. As many requests are in flight to each broker as Kafka's
+producer allows, each with one batch of every partition that the broker leads.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _TopicData = ProduceRequest.TopicProduceData
 
 
 class Load:
-    """Frames for every leader of a topic, and how often each is to be sent."""
+    """Frames for every leader of a topic, and how often to send each."""
 
     def __init__(self, cluster: ProcessCluster, topic: str, records: int, size_bytes: int, batch_bytes: int) -> None:
         leaders = _leaders(cluster, topic)
-        per_batch = batch_bytes // (size_bytes + 10)  # a record's own head is some ten bytes
+        per_batch = batch_bytes // (size_bytes + 10)  # the overhead of a record is some ten bytes
         batch = build_batch([Record(at, 0, None, bytes(size_bytes), ()) for at in range(per_batch)])
         partitions = sum(map(len, leaders.values()))
         self._times = -(-records // (per_batch * partitions))
@@ -54,7 +54,7 @@ class Load:
 
 
 class _Line:
-    """One connection: the same frame over and over, `IN_FLIGHT` of them at once."""
+    """One connection, which sends the same frame repeatedly, with `IN_FLIGHT` requests in flight."""
 
     def __init__(self, address: str, frame: bytes, times: int) -> None:
         host, port = address.rsplit(":", 1)
@@ -62,7 +62,7 @@ class _Line:
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock.setblocking(False)
         self._frame = memoryview(frame)
-        self._rest = self._frame[:0]  # of a frame that is partly sent
+        self._rest = self._frame[:0]  # the rest of a frame that is partly sent
         self._received = bytearray()
         self._unsent = self.unanswered = times
 
@@ -71,7 +71,7 @@ class _Line:
         return len(self._rest) > 0 or (self._unsent > 0 and self.unanswered - self._unsent < IN_FLIGHT)
 
     def send(self) -> bool:
-        """As much as is allowed and as the socket takes; whether the socket is what ended it."""
+        """Send as much as the limit and the socket allow; whether the socket was what stopped it."""
         while self.may_send:
             if not self._rest:
                 self._rest = self._frame

@@ -1,4 +1,4 @@
-"""Which figures of the clusters are compared, and by what: medians of rounds, percentiles of trials."""
+"""The figures of the clusters that are compared, and how: medians of rounds, percentiles of trials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.report import Found, Samples
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` of all do not exceed."""
+    """The smallest value that is not exceeded by at least `share` of all values."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
@@ -21,7 +21,7 @@ def p99(values: Sequence[float]) -> float:
 
 Row = tuple[str, str, str, Callable[[Sequence[float]], float], float | None]
 
-# workload, figure, what it is called, how its samples become one number, the goal for Ottla/Kafka
+# workload, figure, its title, how its samples become one number, the goal for Ottla/Kafka
 ROWS: tuple[Row, ...] = (
     (
         "kill_leader",

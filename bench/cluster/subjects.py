@@ -1,4 +1,4 @@
-"""The two clusters under test, as the single-broker workloads see a broker: an address and some processes."""
+"""The two clusters under test, with the interface of a broker for single-broker workloads: an address and processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REPLICATION_FACTOR = 3
 
 
 class Three:
-    """Three nodes that are brokers and controllers, everything at its default but what replication needs."""
+    """Three nodes that are brokers and controllers, with default settings except those that replication needs."""
 
     def __init__(self, kind: str, directory: Path) -> None:
         self.name = kind
@@ -30,7 +30,7 @@ class Three:
         return self.cluster.pids
 
     def format(self) -> None:
-        """Part of the first launch."""
+        """Do nothing: formatting is part of the first launch."""
 
     def launch(self) -> None:
         self.cluster.start()

@@ -1,4 +1,4 @@
-"""When a cluster is whole: every replica of its topics in sync and, if wanted, the preferred one leading."""
+"""Check that a cluster is complete: every replica of its topics is in sync and, if wanted, the preferred one leads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def create(cluster: ProcessCluster, names: Sequence[str], partitions: int, repli
 
 
 def in_sync(cluster: ProcessCluster, names: Sequence[str], partitions: int, *, preferred: bool = False) -> bool:
-    """By the word of the first broker that answers."""
+    """Whether all replicas are in sync, according to the first broker that answers."""
     wanted = [MetadataRequest.Topic(name=name) for name in names]
     answer = cluster.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), METADATA_VERSION)
     return len(answer.topics) == len(names) and all(

@@ -1,1 +1,3 @@
-"""What tests share: a real Kafka, Java harnesses, Kafka's message definitions. The product imports none of it."""
+"""Shared parts of tests: a real Kafka, Java harnesses, Kafka's message definitions. The product
+imports none of them.
+"""

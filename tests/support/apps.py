@@ -8,7 +8,7 @@ from tests.support.java import CLASSPATH_431, command
 
 
 class App:
-    """One run of a program at a time; what it says goes to `log_path`."""
+    """Runs a program, one process at a time; its output goes to `log_path`."""
 
     def __init__(self, log_path: Path, main_class: str, *words: str, classpath: str = CLASSPATH_431) -> None:
         self._words: Sequence[str] = command(main_class, *words, classpath=classpath)
@@ -24,7 +24,7 @@ class App:
         return self._process is None or self._process.poll() is not None
 
     def kill(self) -> None:
-        """kill -9; also forgets a program that has ended by itself."""
+        """Kill the program with SIGKILL; also works if it has ended by itself."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -1,13 +1,13 @@
-"""Classes of Spark and Kafka in a form that a JVM can use at once (class data sharing); `archiving` makes the archives.
+"""Archives of the classes of Spark and Kafka (class data sharing of the JVM); `archiving` makes them.
 
-Such a JVM, which lives for seconds, spends most of its time on finding, checking and linking classes: a session of
-Spark's and a small stream need 19 s of processor time without an archive and 8 s with one, a broker 3.2 s and 2.5 s.
+A JVM that lives for seconds spends most of its time on finding, verifying and linking classes: a Spark session with a
+small stream needs 19 s of processor time without an archive and 8 s with one, a broker 3.2 s and 2.5 s.
 
 Rules:
-- An archive is of one Java and one class path, which its name stands for. A JVM that it does not fit goes on without.
-- Without an archive everything is the same, only slower.
-- The class path of Spark's JVMs begins with its conf directory, which has to be empty for an archive. So what would be
-  in spark-defaults.conf is given as options.
+- An archive is for one Java and one class path, whose hash is in its name. A JVM that it does not fit runs without it.
+- Without an archive everything works the same, only slower.
+- The class path of Spark's JVMs begins with Spark's conf directory, which has to be empty for an archive. So settings
+  that would be in spark-defaults.conf are given as options.
 """
 
 import hashlib
@@ -20,10 +20,12 @@ from tests.support.tools import KAFKA_LIBS, TOOLS
 
 DIRECTORY = TOOLS / "archives"
 CONF = DIRECTORY / "conf"
-# Spark's home without pyspark.zip: from that, every Python worker would compile some hundred modules (0.6 s each time),
-# and workers that are a few seconds late are given up. Without, they import the installed pyspark, which is the same.
+# Spark's home without pyspark.zip: with that file, every Python worker would compile some hundred modules (0.6 s each
+# time), and Spark gives up workers that are a few seconds late. Without it, they import the installed pyspark, which is
+# the same.
 HOME = DIRECTORY / "spark"
-# The JVM would say on standard output, where some programs say their results, that an archive does not fit.
+# Otherwise the JVM would report an archive that does not fit on standard output, where some programs print their
+# results.
 SILENT = "-Xlog:disable"
 
 
@@ -47,17 +49,19 @@ def kafka_archive() -> Path:
 
 
 def formatted() -> Path:
-    """A directory as Kafka's tool formatted it, for any node whose voters are fixed: only ids differ in theirs."""
+    """A directory formatted by Kafka's tool, for any node with fixed voters; only the ids differ between nodes."""
     return kafka_archive().with_suffix(".formatted")
 
 
 def options(archive: Path) -> tuple[str, ...]:
-    """Those of a JVM that uses it, if it is there."""
+    """The JVM options that use the archive; empty if it does not exist."""
     return (f"-XX:SharedArchiveFile={archive}", SILENT) if archive.exists() else ()
 
 
 def spark_environment(*more: str) -> dict[str, str]:
-    """For every process that starts a Spark: brief JVMs, with these options or those of the archive."""
+    """The environment of every process that starts Spark: options for short-lived JVMs, and these options or those of
+    the archive.
+    """
     brief = " ".join((*BRIEF, *(more or options(spark_archive()))))
     return {
         "SPARK_HOME": str(HOME),

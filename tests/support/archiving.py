@@ -1,7 +1,7 @@
-"""Makes the archives of `archives` that are missing: `python -m tests.support.archiving`, as `make test` does first.
+"""Make the missing archives of `archives`: `python -m tests.support.archiving`, which `make test` runs first.
 
-Each is made by a training run, in which a JVM does something of everything that tests do, and is written when that JVM
-ends: whole or not at all. A run that fails costs time, and no test: it says why, and tests go on without.
+Each archive is made by a training run, in which a JVM does some of everything that tests do, and is written atomically
+when that JVM ends. A training run that fails prints the reason, and tests run without the archive, only slower.
 """
 
 import fcntl
@@ -29,7 +29,7 @@ _SPARK_TRAINING = ROOT / "tests" / "spark" / "drivers" / "training.py"
 def main() -> None:
     DIRECTORY.mkdir(parents=True, exist_ok=True)
     with (DIRECTORY / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two runs of the tests may begin at once
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two test runs may begin at the same time
         for archive, train in ((spark_archive(), _train_spark), (kafka_archive(), _train_kafka)):
             if not archive.exists():
                 _make(archive, train)

@@ -1,6 +1,6 @@
 """Members of a consumer group (KIP-848), heartbeat by heartbeat, on one side of a comparison.
 
-They choose their own ids, so that both sides give the same answers.
+Members choose their own ids, so that both sides give the same answers.
 """
 
 from itertools import groupby
@@ -26,11 +26,11 @@ from ottla.wire.messages.topics.incremental_alter_configs import IncrementalAlte
 
 NEWEST = 1
 GROUP_RESOURCE = 32
-TIMES = ("timestamp", "assignment_timestamp", "version", "metadata_hash")  # topic ids are in the hash
+TIMES = ("timestamp", "assignment_timestamp", "version", "metadata_hash")  # the hash depends on topic ids
 
 
 class KnownTopics:
-    """Topics as the coordinator's functions want them."""
+    """Topics in the form that the coordinator's functions need."""
 
     def __init__(self, infos: dict[str, GroupTopic]) -> None:
         self.infos = infos
@@ -46,7 +46,7 @@ class KnownTopics:
 
 
 class Flock:
-    """One group on one side."""
+    """One consumer group on one side of a comparison."""
 
     def __init__(self, side: Side, group: str, **configs: str) -> None:
         self.side = side
@@ -76,15 +76,15 @@ class Flock:
         return answer
 
     def wait_for_epoch(self, epoch: int) -> None:
-        """Regular expressions are matched a moment after the heartbeat that wants it."""
+        """Wait for a group epoch: regular expressions are resolved a moment after the heartbeat that has them."""
         until(self.described, lambda found: found["groups"][0]["group_epoch"] >= epoch)
 
     def journal(self) -> list[Plain]:
-        """All entries of the group, as they were written; times and what belongs to the cluster left out."""
+        """All entries of the group in the journal; times and fields that depend on the cluster are left out."""
         return self._journal(TIMES)
 
     def values(self, kind: str) -> list[Plain]:
-        """All contents of one kind of entry."""
+        """The values of all entries of one kind."""
         return [each["value"] for each in self._journal(()) if each["kind"] == kind and each["value"] is not None]
 
     def _journal(self, blank: tuple[str, ...]) -> list[Plain]:
@@ -121,12 +121,12 @@ def _kind(entry: Plain) -> str:
 
 
 def _member(entry: Plain) -> str:
-    """Kafka writes the targets of several members in the order of a hash table."""
+    """The sort key of an entry: Kafka writes the target assignments of several members in the order of a hash table."""
     return str(entry["key"]["member_id"]) if "TargetAssignmentMember" in entry["kind"] else ""
 
 
 class Bird:
-    """One member; it knows its epoch and what it was given."""
+    """One member, with its epoch and assignment."""
 
     def __init__(self, flock: Flock, member_id: str, joining: dict[str, Any]) -> None:
         self.member_id = member_id
@@ -136,13 +136,13 @@ class Bird:
         self._joining = joining
 
     def join(self, version: int = NEWEST, **fields: Any) -> Plain:
-        """Everything that a member tells when it comes."""
+        """Join with all fields that a new member sends."""
         self.owned = []
         said = {"rebalance_timeout_ms": 60_000, "topic_partitions": [], "member_epoch": 0, **self._joining, **fields}
         return self.beat(version, **said)
 
     def beat(self, version: int = NEWEST, **fields: Any) -> Plain:
-        """A heartbeat that tells no more than it is alive, and `fields`."""
+        """Send a heartbeat with no other fields than `fields`."""
         said = {
             "group_id": self._flock.group,
             "member_id": self.member_id,
@@ -159,7 +159,7 @@ class Bird:
         return self._flock.side.plain(answer, version)
 
     def confirm(self, version: int = NEWEST, **fields: Any) -> Plain:
-        """A heartbeat that lists what it owns."""
+        """Send a heartbeat that lists the owned partitions."""
         listed = [
             ConsumerGroupHeartbeatRequest.TopicPartitions(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in self.owned

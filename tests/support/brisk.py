@@ -1,7 +1,7 @@
-"""A node whose groups are quick: heartbeats, sessions and waits that Kafka counts in seconds are as short as it allows.
+"""A node with fast groups: heartbeat intervals, session timeouts and delays are as short as Kafka allows.
 
-Clients of the newer protocols are told their intervals by the broker, so a test that waits for a rebalance or for the
-end of a killed member is as slow as the broker's settings.
+Clients of the newer protocols get their intervals from the broker, so the broker's settings decide how long a test
+waits for a rebalance or for the end of a killed member's session.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ QUICK = {
 
 
 def brisk(against: str, directory: Path) -> OttlaNode | RealKafka:
-    """Not started yet."""
+    """A node of this kind, not started yet."""
     if against == "kafka":
         return RealKafka(directory, properties=QUICK)
     return OttlaNode(directory, properties=SINGLE_NODE | QUICK)

@@ -1,6 +1,7 @@
-"""Members of a classic group, byte by byte: each has a connection of its own, so that one may wait while others talk.
+"""Members of a classic group, made of bare requests: each has a connection of its own, so that one can wait while
+others send requests.
 
-What they are answered becomes plain data in which member ids are replaced by the members' names: ids are random.
+Responses become plain data in which member ids, which are random, are replaced by the members' names.
 """
 
 import re
@@ -22,11 +23,11 @@ from ottla.wire.messages.groups.sync_group import SyncGroupRequest
 
 SYNC_NEWEST, HEARTBEAT_NEWEST, LEAVE_NEWEST = 5, 4, 5
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-RETRIABLE = (14, 15, 16)  # loading, not available, not coordinator: Kafka is still making its topic
+RETRIABLE = (14, 15, 16)  # coordinator loading, not available, not coordinator: Kafka is still creating its topic
 
 
 class Crowd:
-    """The members that one script moves on one side. `version` is that of JoinGroup; the others follow it."""
+    """The members of a script on one side of a comparison. `version` is that of JoinGroup; other requests follow it."""
 
     def __init__(self, side: Side, group: str, version: int) -> None:
         self.side = side
@@ -44,7 +45,7 @@ class Crowd:
             member.close()
 
     def actor(self, name: str, **joining: Any) -> "Actor":
-        """`joining`: what its JoinGroup requests say, apart from defaults."""
+        """A new member. `joining`: fields of its JoinGroup requests, other than the defaults."""
         actor = Actor(self, name, joining)
         self._members.append(actor)
         return actor
@@ -57,7 +58,7 @@ class Crowd:
         return self.named(self.side.plain(message, version))
 
     def named(self, data: Plain) -> Plain:
-        """Ids become names; lists of structures are put into an order that does not depend on ids."""
+        """Replace ids by names, and sort lists in an order that does not depend on ids."""
         if isinstance(data, dict):
             return {key: self.named(value) for key, value in data.items()}
         if isinstance(data, list):
@@ -65,7 +66,7 @@ class Crowd:
         return self._names.get(data) or UUID.sub("#", data) if isinstance(data, str) else data
 
     def is_joining(self, client_id: str | None, instance_id: str | None) -> bool:
-        """Whether the group is rebalancing and has taken in a member of this client, or of this instance anew."""
+        """Whether the group is rebalancing and has a member of this client, or a new one of this instance."""
         request = DescribeGroupsRequest(groups=[self.group], include_authorized_operations=False)
         (group,) = self.side.answer(request, 5).groups  # type: ignore[attr-defined]
         return group.group_state == "PreparingRebalance" and any(
@@ -76,7 +77,7 @@ class Crowd:
 
 
 def wait_for_coordinator(side: Side, group: str) -> None:
-    """Kafka makes the topic of offsets on first use, and loads it a moment later."""
+    """Wait for the coordinator: Kafka creates the offsets topic on first use, and loads it a moment later."""
     asked = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
     until(lambda: side.call(asked, 6), lambda found: found["coordinators"][0]["error_code"] == 0)
     leaving = LeaveGroupRequest(group_id=group, members=[])
@@ -84,7 +85,7 @@ def wait_for_coordinator(side: Side, group: str) -> None:
 
 
 class Actor:
-    """`send` and `answer` apart, for what waits; `call` for both."""
+    """A member. `send` and `answer` are separate for requests that wait; `call` does both."""
 
     def __init__(self, crowd: Crowd, name: str, joining: dict[str, Any]) -> None:
         self.name = name
@@ -130,7 +131,7 @@ class Actor:
         }
         return SyncGroupRequest(**{**said, "assignments": assigned, **fields})
 
-    # --- talking
+    # --- connection
 
     def send(self, request: Request, version: int | None = None) -> None:
         version = self._version(request) if version is None else version
@@ -155,10 +156,10 @@ class Actor:
         self.send(request, version)
         return self.answer()
 
-    # --- what members do
+    # --- joining and leaving
 
     def start_join(self, **fields: Any) -> list[Plain]:
-        """Sends JoinGroup, after getting an id where the version wants that; what it was told so far."""
+        """Send JoinGroup, after getting a member id if the version requires that; the answers so far."""
         told = []
         said = {**self.joining, **fields}
         if self._crowd.version >= 4 and not self.member_id and said.get("group_instance_id") is None:
@@ -169,7 +170,7 @@ class Actor:
         return told
 
     def join(self, **fields: Any) -> list[Plain]:
-        """Joins and waits for the generation to form."""
+        """Join and wait until the generation is formed."""
         return [*self.start_join(**fields), self.answer()]
 
     def heartbeat(self, **fields: Any) -> Plain:
@@ -182,7 +183,7 @@ class Actor:
         return self.call(HeartbeatRequest(**{**said, **fields}))
 
     def leave(self, *members: tuple[str, str | None], reason: str | None = None) -> Plain:
-        """Itself, or those given by member id and instance id."""
+        """Let this member leave, or those given by member id and instance id."""
         going = [
             LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=instance_id, reason=reason)
             for member_id, instance_id in members or ((self.member_id, self.joining.get("group_instance_id")),)
@@ -194,6 +195,6 @@ class Actor:
 
     def _version(self, request: Request) -> int:
         newest = {SyncGroupRequest: SYNC_NEWEST, HeartbeatRequest: HEARTBEAT_NEWEST, LeaveGroupRequest: LEAVE_NEWEST}
-        # An instance id needs a version that has room for it.
+        # An instance id needs a version that has the field.
         least = 3 if self.joining.get("group_instance_id") is not None else 0
         return min(max(self._crowd.version, least), newest.get(type(request), self._crowd.version))

@@ -1,4 +1,6 @@
-"""Kafka clients behind one face: a test is written once and runs with all. No groups: partitions are assigned."""
+"""Kafka clients with one interface: a test is written once and runs with all. They use no groups: partitions are
+assigned.
+"""
 
 import asyncio
 import base64
@@ -14,7 +16,7 @@ from tests.support.java import JavaServer
 from tests.support.waiting import WAIT_S
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its import reads resources in a way that Python deprecates
+    warnings.simplefilter("ignore", DeprecationWarning)  # importing it uses a deprecated function of Python
     import kafka
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -22,7 +24,7 @@ T = TypeVar("T")
 
 
 class Message(NamedTuple):
-    """A record as it is sent or received; `offset` is -1 before it has one."""
+    """A record that is sent or received; `offset` is -1 before it has one."""
 
     value: bytes | None
     key: bytes | None = None
@@ -32,7 +34,7 @@ class Message(NamedTuple):
 
 
 class Drained(NamedTuple):
-    """A record of a topic that was read to its end, key and value as text."""
+    """A record of a topic that was read to its end, with key and value as text."""
 
     partition: int
     offset: int
@@ -41,7 +43,7 @@ class Drained(NamedTuple):
 
 
 class Sending(NamedTuple):
-    """How a producer is to send."""
+    """The settings of a producer."""
 
     codec: str = "none"
     acks: str = "all"

@@ -1,7 +1,6 @@
 """Clusters of real processes on loopback, ours and Kafka's, with one interface: start, kill, pause, resume, stop one.
 
-All nodes of a cluster are made of the same properties, which a server.properties of either would accept, so what is
-done to one kind can be done to the other.
+All nodes of a cluster have the same properties, which both Ottla and Kafka accept, so the same tests run with both.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ottla.wire.messages.topics.metadata import MetadataRequest
 
 METADATA_VERSION, QUORUM_VERSION = 12, 2
 
-# What a replicated cluster of three is run with in production; all else has its default.
+# Usual settings of a replicated cluster of three in production; all others have their defaults.
 REPLICATED = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -43,7 +42,7 @@ REPLICATED = {
 
 
 class Place(Protocol):
-    """Where nodes run and how they find each other, if not all on loopback (`tests/chaos/links.py`)."""
+    """Where nodes run and how they reach each other, if not all on loopback (`tests/chaos/links.py`)."""
 
     def address(self, id: int) -> str: ...
     def prefix(self, id: int) -> list[str]: ...
@@ -61,7 +60,7 @@ class Process(Protocol):
 
 
 class ProcessCluster:
-    """`size` nodes with both roles; node ids are 1, 2, …; `racks` by id."""
+    """`size` nodes that are brokers and controllers; node ids are 1, 2, …; `racks` by id."""
 
     kind = ""
 
@@ -109,7 +108,7 @@ class ProcessCluster:
         return "127.0.0.1" if self._place is None else self._place.address(id)
 
     def address(self, id: int) -> str:
-        """Where clients and other brokers find this node."""
+        """The address of this node for clients and other brokers."""
         return f"{self._host(id)}:{self.ports[id]}"
 
     def controller_address(self, id: int) -> str:
@@ -131,7 +130,7 @@ class ProcessCluster:
         """Id → pid of every node that has a process, ready or not."""
         found = {}
         for id, node in self.nodes.items():
-            with suppress(AssertionError):  # none
+            with suppress(AssertionError):  # it has no process
                 found[id] = node.pid
         return found
 
@@ -139,17 +138,17 @@ class ProcessCluster:
         return self.directory / f"node-{id}" / "data"
 
     def is_alive(self, id: int) -> bool:
-        """Whether its process still runs; one that was started and ended by itself is not."""
+        """Whether the node's process runs; False if it was started and has ended by itself."""
         status = Path(f"/proc/{self.nodes[id].pid}/status")
         return status.exists() and "State:\tZ" not in status.read_text()
 
-    # --- what is done to it
+    # --- actions
 
     def start(self, timeout_s: float = 2 * WAIT_S) -> ProcessCluster:
-        """All at once: none is ready before a majority of them runs.
+        """Start all nodes at once, because none is ready before a majority runs.
 
-        All vote then. One of ours that formatted itself, and heard of the others too late, does not for some seconds
-        (ADR 0022), and a test that killed another one meanwhile would find no majority.
+        Returns when all nodes vote. An Ottla node that formatted its own directory, and reached the others too late,
+        does not vote for some seconds (ADR 0022), and a test that killed another node meanwhile would have no majority.
         """
         with ThreadPoolExecutor(len(self.ids)) as pool:
             list(pool.map(lambda id: self.nodes[id].start(timeout_s), self.ids))
@@ -162,7 +161,7 @@ class ProcessCluster:
         self.running.add(id)
 
     def stop_node(self, id: int, timeout_s: float = WAIT_S) -> None:
-        """In order: it hands its leaderships over."""
+        """Stop a node cleanly: it hands its leaderships over."""
         self.running.discard(id)
         self.nodes[id].stop(timeout_s)
 
@@ -177,15 +176,15 @@ class ProcessCluster:
         os.kill(self.nodes[id].pid, signal.SIGCONT)
 
     def stop(self) -> None:
-        """Everybody at once, at the end: the last could not hand anything over anyway."""
+        """Stop all nodes at once, at the end: the last nodes could not hand over their leaderships anyway."""
         for node in self.nodes.values():
             node.kill()
         self.running.clear()
 
-    # --- what is seen of it
+    # --- state
 
     def leader_of(self, topic: str, partition: int = 0) -> int:
-        """The leader, by a broker that runs; -1 if there is none now."""
+        """The leader, as a running broker reports it; -1 if there is none now."""
         request = MetadataRequest(topics=[MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=False)
         answer = self.ask(request, METADATA_VERSION)
         for found in answer.topics[0].partitions if not answer.topics[0].error_code else ():
@@ -203,7 +202,7 @@ class ProcessCluster:
         return int(answer.topics[0].partitions[0].leader_id)
 
     def ask(self, request: Request, version: int, *, timeout_s: float = 20) -> Any:
-        """The answer of the first running broker that gives one."""
+        """The response of the first running broker that gives one."""
         failure: Exception | None = None
         for id in sorted(self.running):
             try:
@@ -260,7 +259,7 @@ class KafkaCluster(ProcessCluster):
         return super().start(timeout_s)
 
     def _format(self) -> None:
-        """At most one run of Kafka's tool."""
+        """Format the directories with at most one run of Kafka's tool."""
         first, *others = (cast(RealKafka, each) for each in self.nodes.values())
         first.prepare()
         for node in others:

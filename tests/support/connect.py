@@ -12,11 +12,13 @@ from tests.support.members import until
 from tests.support.ports import free_ports
 from tests.support.waiting import WAIT_S
 
-UNREADY = (404, 409, 500, 503)  # what a worker says while it starts or its group rebalances
+UNREADY = (404, 409, 500, 503)  # status codes of a worker that starts or whose group rebalances
 
 
 class ConnectWorker:
-    """Its connectors, offsets and states live in topics of the broker: a worker that is started again finds them."""
+    """A worker. Its connectors, offsets and states are in topics of the broker, so a restarted
+    worker finds them again.
+    """
 
     def __init__(self, directory: Path, bootstrap: str, group: str) -> None:
         (port,) = free_ports(1)
@@ -34,7 +36,7 @@ class ConnectWorker:
             "exactly.once.source.support": "enabled",
             "offset.flush.interval.ms": "500",
             "session.timeout.ms": "6000",
-            "consumer.session.timeout.ms": "6000",  # the sink's own: a killed task's place is free again soon
+            "consumer.session.timeout.ms": "6000",  # of the sink, so that a killed task is soon replaced
             "heartbeat.interval.ms": "500",
             "scheduled.rebalance.max.delay.ms": "1000",
             "plugin.discovery": "service_load",
@@ -52,17 +54,17 @@ class ConnectWorker:
         self._app.kill()
 
     def connect(self, name: str, **settings: str) -> None:
-        """Creates the connector, as soon as the worker is ready to."""
+        """Create the connector, as soon as the worker is ready."""
         config = {"tasks.max": "1"} | {key.replace("_", "."): value for key, value in settings.items()}
         until(lambda: self.ask("PUT", f"/connectors/{name}/config", config), self._app.said)
 
     def state(self, name: str) -> list[str]:
-        """The states of the connector and its tasks; none while the worker cannot tell."""
+        """The states of the connector and its tasks; empty while the worker cannot answer."""
         status = self.ask("GET", f"/connectors/{name}/status")
         return [each["state"] for each in (status["connector"], *status["tasks"])] if status else []
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer, or None while there is nobody to answer or a rebalance is under way."""
+        """The answer, or None while the worker does not answer or a rebalance is under way."""
         assert not self._app.ended(), self._app.said()
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}

@@ -1,4 +1,4 @@
-"""Our class for each of Kafka's message definitions."""
+"""The class of Ottla for each of Kafka's message definitions."""
 
 import importlib
 import keyword
@@ -14,7 +14,7 @@ import ottla.wire.journal
 import ottla.wire.messages
 from ottla.wire.message import Data, Request, Response, Struct
 
-# Removed with ZooKeeper in 4.0: empty shells ("validVersions": "none") that keep the API keys 4 to 7 taken.
+# Removed with ZooKeeper in 4.0: empty definitions ("validVersions": "none") that reserve the API keys 4 to 7.
 RETIRED = {
     name + kind
     for name in ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
@@ -23,7 +23,7 @@ RETIRED = {
 
 
 def snake(name: str) -> str:
-    """Our spelling of a field's name."""
+    """The name of a field in Ottla's spelling."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
     words = words.replace("k_raft", "kraft").replace("enable2_pc", "enable_2pc")  # one word each, camel case or not
     return words + "_" if keyword.iskeyword(words) else words

@@ -36,7 +36,7 @@ class Field:
     nullable: Versions
     tag: int | None
     tagged: Versions
-    default: Any  # as Python would hold it; None stands for null
+    default: Any  # as a Python value; None stands for null
     flexible: Versions | None  # only where it differs from the message's
     fields: tuple["Field", ...] | None  # of a struct
 

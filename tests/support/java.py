@@ -1,4 +1,4 @@
-"""Java programs run from tests: one call each (run_tool), or one JVM that answers many lines (JavaServer)."""
+"""Run Java programs from tests: a JVM per call (run_tool), or one JVM that answers many lines (JavaServer)."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.lines import LineServer
 from tests.support.tools import APPS_LIBS, CLASSES, CLASSES_392, CLASSES_STREAMS, CLIENTS_392_LIBS, KAFKA_LIBS
 
-# A test JVM lives for seconds: start quickly, compile cheaply, stay small. Two cores are shared with everything else.
+# A test JVM lives for seconds, so it should start quickly, compile little and use little memory. It shares two cores.
 BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
 QUICK = (*BRIEF, "-Xmx512m")
 LOG_CONFIG = Path(__file__).with_name("log4j2-quiet.yaml")
@@ -27,7 +27,7 @@ def command(main_class: str, *args: str, classpath: str = CLASSPATH_431, options
 def run_tool(
     main_class: str, *args: str, stdin: str | None = None, classpath: str = CLASSPATH_431, timeout_s: float = 120
 ) -> subprocess.CompletedProcess[str]:
-    """One call of a Java program in a JVM of its own. Never raises for its exit code: that is the test's business."""
+    """Run a Java program in a JVM of its own. Never raises for its exit code, which the test checks."""
     return subprocess.run(
         command(main_class, *args, classpath=classpath),
         input=stdin,

@@ -10,10 +10,10 @@ PARTITIONS = 50
 
 
 def journal_words(bootstrap: str, topic: str, key: str, formatter: str) -> tuple[str, ...]:
-    """Words for the console consumer: it prints the partition that `key` (a group, a transactional id) has, and ends.
+    """Arguments for the console consumer: it prints the partition of `key` (a group, a transactional id), and ends.
 
-    The consumer ends after as many records as a reader is shown: transaction markers have offsets, but nobody is shown
-    them, and a consumer that waited for more would wait out its whole time.
+    The consumer ends after the number of records that are visible to consumers: transaction markers have offsets, but
+    are not visible, and a consumer that waited for more records would run into its timeout.
     """
     partition = java_abs(java_hash(key)) % PARTITIONS
     with Blocking(bootstrap) as client:

@@ -1,7 +1,7 @@
-"""The JSON that Kafka's JsonConverter classes read and write, for our messages.
+"""The JSON that Kafka's JsonConverter classes read and write, for the messages of Ottla.
 
-Everything here is driven by Kafka's definitions, not by our declarations: values are drawn from them, and a mistake in
-a declaration shows up as a difference instead of being made twice.
+Everything here follows Kafka's definitions, not Ottla's declarations: values are drawn from the definitions, so a
+mistake in a declaration shows up as a difference instead of being made twice.
 """
 
 import base64
@@ -29,7 +29,7 @@ _BYTES = st.one_of(st.binary(max_size=6), st.binary(min_size=126, max_size=130))
 _LEAVES: dict[str, st.SearchStrategy[Json]] = {
     **{name: st.integers(low, high) for name, (low, high) in _INTEGERS.items()},
     "bool": st.booleans(),
-    "float64": st.floats(allow_nan=False, allow_infinity=False),  # JSON has no number for the others
+    "float64": st.floats(allow_nan=False, allow_infinity=False),  # JSON has no NaN and infinity
     "string": _TEXT,
     "bytes": _BYTES.map(lambda value: base64.b64encode(value).decode()),
     "records": _BYTES.map(lambda value: base64.b64encode(value).decode()),
@@ -83,7 +83,7 @@ def default_json(field: Field, version: int) -> Json:
 
 
 def message_of(cls: type[Struct], declaration: tuple[Field, ...], value: dict[str, Json]) -> Struct:
-    """Our message with the JSON's values; what the JSON leaves out gets our default."""
+    """A message of Ottla with the values of the JSON; fields that the JSON leaves out get Ottla's default."""
     ours = {field.name: field for field in fields(cls)}
     given = {}
     for field in declaration:
@@ -120,7 +120,7 @@ def _our_item(field: Field, kind: Any, value: Json) -> Any:
 
 
 def blank_records(value: Json, declaration: tuple[Field, ...]) -> Json:
-    """The same JSON with every records field empty: that is how Kafka's converters print them."""
+    """The same JSON with every records field empty, which is how Kafka's converters print them."""
     if not isinstance(value, dict):
         return value
     known = {field.json_name: field for field in declaration}

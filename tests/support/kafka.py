@@ -19,12 +19,12 @@ from ottla.model.ids import random_uuid, uuid_text
 
 CLUSTER_ID = "b3R0bGEtcmVhbC1rYWZrYQ"
 STARTED = "Kafka Server started"
-# Brokers and tools of a test; the benchmark's have the options of Kafka's own start script.
+# JVM options of brokers and tools in tests; the benchmark uses those of Kafka's own start script.
 ARCHIVED = options(kafka_archive())
 BROKER = (*BRIEF, *ARCHIVED)
 LOG_CONFIG = Path(__file__).with_name("log4j2-broker.yaml")
 
-# What one node needs so that internal topics fit on it; nothing else differs from Kafka's defaults.
+# Settings that one node needs for its internal topics; all others are Kafka's defaults.
 SINGLE_NODE = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -40,9 +40,9 @@ SINGLE_NODE = {
 
 
 class RealKafka:
-    """Formats `directory`/data if it is new and starts a broker on it. Ports are free ones unless given.
+    """A broker on `directory`/data, which is formatted if it is new. Ports are free ones unless given.
 
-    Its JVM is that of a test unless told otherwise; the benchmark gives the options of Kafka's own start script.
+    By default the JVM has the options for tests; the benchmark gives those of Kafka's own start script.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class RealKafka:
         self._heap = heap
         self._jvm_options = jvm_options
         self._process: subprocess.Popen[bytes] | None = None
-        self.prefix: Sequence[str] = ()  # words before the command: what it is run under
+        self.prefix: Sequence[str] = ()  # a command that runs the broker's command, with its arguments
         self.properties = SINGLE_NODE | {
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
@@ -85,14 +85,14 @@ class RealKafka:
         return self
 
     def prepare(self) -> None:
-        """Writes the properties, and formats the data directory if it is new."""
+        """Write the properties, and format the data directory if it is new."""
         lines = [f"{name}={value}" for name, value in self.properties.items()]
         self.properties_path.write_text("\n".join(lines) + "\n")
         if not (self.data_dir / "meta.properties").exists():
             self._format()
 
     def launch(self) -> None:
-        """Starts the process and returns at once (the benchmark times what follows)."""
+        """Start the process and return at once (the benchmark times what follows)."""
         self.log_path.write_bytes(b"")
         with (self.directory / "kafka.err").open("ab") as err:
             self._process = subprocess.Popen(
@@ -109,7 +109,7 @@ class RealKafka:
             )
 
     def stop(self, timeout_s: float = WAIT_S) -> None:
-        """A clean shutdown; a broker that does not come down in time is killed and reported."""
+        """Shut down cleanly; a broker that does not stop in time is killed and reported."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -121,7 +121,7 @@ class RealKafka:
         self._process = None
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the broker with SIGKILL."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -132,7 +132,7 @@ class RealKafka:
         return ["java", *options, *logging, "-cp", f"{KAFKA_LIBS}/*"]
 
     def format_like(self, formatted: Path) -> None:
-        """Its directory becomes a copy of one that Kafka's tool formatted, with ids of its own."""
+        """Make the data directory a copy of one that Kafka's tool formatted, with ids of its own."""
         self.data_dir.mkdir(parents=True, exist_ok=True)
         shutil.copy(formatted / "bootstrap.checkpoint", self.data_dir)
         own = {"node.id": self.properties["node.id"], "directory.id": uuid_text(random_uuid(random.Random()))}

@@ -1,4 +1,4 @@
-"""A program that answers a JSON line with a JSON line: how tests talk to the Java, Go and Node harnesses."""
+"""A program that answers each JSON line with a JSON line: the protocol of the Java, Go and Node harnesses."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class HarnessError(Exception):
-    """The other side threw; `name` is the simple name of its exception."""
+    """The harness raised an exception; `name` is its simple name."""
 
     def __init__(self, name: str, message: str, trace: str) -> None:
         super().__init__(f"{name}: {message}\n{trace}")
@@ -18,7 +18,7 @@ class HarnessError(Exception):
 
 
 class LineServer:
-    """Ends when its standard input does. Its standard error goes to `log_path`."""
+    """The process of a harness. It ends when its standard input ends; its standard error goes to `log_path`."""
 
     def __init__(
         self, name: str, words: Sequence[str], log_path: Path, *, environment: Mapping[str, str] | None = None
@@ -35,7 +35,7 @@ class LineServer:
         )
 
     def ask(self, request: dict[str, Any]) -> Any:
-        """The answer to one request; HarnessError if the other side threw."""
+        """The answer to one request. Raises HarnessError if the harness raised an exception."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")

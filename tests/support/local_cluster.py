@@ -18,14 +18,16 @@ READY = "Ottla is up at "
 
 
 class LocalCluster:
-    """Starts it on `directory`, which it may know already. Lines of the process are collected as they come."""
+    """Starts a local cluster on `directory`, a new or an existing one. Lines of the process are
+    collected as they come.
+    """
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.directory = directory
         self.lines: list[str] = []
         self._coming: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        # One that it knows keeps its addresses. To a new one the kernel would give ports that somebody else may have
-        # before its nodes do.
+        # An existing cluster keeps its addresses. A new one gets its ports here: those from the kernel could be taken
+        # by another process before the nodes listen.
         listen = "127.0.0.1:0" if found_nodes(directory) else f"127.0.0.1:{free_ports(1)[0]}"
         words = ["up", "--data", str(directory), "--listen", listen, "--registry", "off", *arguments]
         self._process = subprocess.Popen(
@@ -48,7 +50,7 @@ class LocalCluster:
         return {each.node_id: each for each in found_nodes(self.directory)}
 
     def node_pid(self, node_id: int) -> int | None:
-        """The process of one node; None when there is none."""
+        """The process id of one node; None if it does not run."""
         wanted = f"node-{node_id}.properties"
         for pid in _children(self.pid):
             words = _words(pid)
@@ -57,7 +59,7 @@ class LocalCluster:
         return None
 
     def wait_for(self, text: str, timeout_s: float = WAIT_S) -> str:
-        """The next line that has this in it."""
+        """The next line that contains this text."""
         deadline_s = time.monotonic() + timeout_s
         while True:
             try:
@@ -71,7 +73,7 @@ class LocalCluster:
                 return line
 
     def stop(self, timeout_s: float = WAIT_S) -> int:
-        """Ctrl-C; its exit code."""
+        """Stop the cluster by Ctrl-C; its exit code."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         try:
@@ -83,7 +85,7 @@ class LocalCluster:
         return code
 
     def kill(self) -> None:
-        """kill -9: the nodes must end by themselves."""
+        """Kill the process with SIGKILL: the nodes must end by themselves."""
         self._process.kill()
         self._process.wait()
         self._reading.join()
@@ -109,7 +111,7 @@ def _words(pid: int) -> list[str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs (one that nobody has waited for yet does not)."""
+    """Whether a process runs (one that has ended but was not waited for does not)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

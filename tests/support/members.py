@@ -1,7 +1,8 @@
-"""Group members and transactional producers of every client behind one face: a test is written once and runs with all.
+"""Group members and transactional producers of every client with one interface: a test is written once and runs with
+all.
 
-A member polls by itself until it leaves; a test looks at its state. The clients that live in other processes are here
-(Java, franz-go, kafkajs), the Python ones in python_members.
+A member polls by itself until it leaves; a test looks at its state. Clients in other processes are here (Java,
+franz-go, kafkajs), Python clients in python_members.
 """
 
 import time
@@ -21,7 +22,7 @@ class Received(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a member holds and has seen; `failed` names the error that ended it."""
+    """The assignment of a member and the records it has received; `failed` names the error that ended it."""
 
     assignment: list[tuple[str, int]]
     records: list[Received]
@@ -32,7 +33,7 @@ class State(NamedTuple):
 
 
 class Joining(NamedTuple):
-    """How to join: the protocol is an assignor's name (classic), or "consumer" (KIP-848)."""
+    """How to join: the protocol is the name of an assignor (classic), or "consumer" (KIP-848)."""
 
     group: str
     topics: Sequence[str]
@@ -45,10 +46,10 @@ class Joining(NamedTuple):
 class Member(Protocol):
     def state(self) -> State: ...
     def commit(self) -> None:
-        """Commits what was received."""
+        """Commit the offsets of the received records."""
 
     def leave(self) -> None:
-        """Closes the consumer; a static one keeps its place."""
+        """Close the consumer; a static member keeps its assignment."""
 
 
 class Transactional(Protocol):
@@ -63,16 +64,16 @@ class GroupClient(Protocol):
     name: str
     version: str
     protocols: tuple[str, ...]
-    fenced: type[Exception]  # what a producer gets when another one has taken its place
+    fenced: type[Exception]  # the exception of a producer that was fenced by another one
 
     def join(self, bootstrap: str, how: Joining) -> Member: ...
     def transactional(self, bootstrap: str, identity: str) -> Transactional: ...
     def copy(self, bootstrap: str, how: Joining, target: str, identity: str, total: int) -> None:
-        """Copies `total` records to `target` as "copy of …", offsets and records in the same transactions."""
+        """Copy `total` records to `target` as "copy of …", with offsets and records in the same transactions."""
 
 
 def until(condition: Callable[[], Any], what: Callable[[], object], timeout_s: float = WAIT_S) -> Any:
-    """Waits until the condition holds and gives its value; tells what was seen last if it never did."""
+    """Wait until the condition holds and return its value; the error says what was seen last."""
     deadline = time.monotonic() + timeout_s
     while not (value := condition()):
         assert time.monotonic() < deadline, f"after {timeout_s} s: {what()}"
@@ -81,7 +82,7 @@ def until(condition: Callable[[], Any], what: Callable[[], object], timeout_s: f
 
 
 def shared_out(members: Sequence[Member], partitions: int) -> bool:
-    """Whether the members hold all partitions, each of them once, and nobody is idle who need not be."""
+    """Whether the members own all partitions, each once, and no member is idle without need."""
     states = [member.state() for member in members]
     assert not any(state.failed for state in states), states
     held = [place for state in states for place in state.assignment]
@@ -134,7 +135,7 @@ class LineTransactional:
 
 
 class LineClient:
-    """franz-go or kafkajs: their harnesses take the fields of Joining as they are."""
+    """franz-go or kafkajs: their harnesses take the fields of Joining unchanged."""
 
     fenced: type[Exception] = HarnessError
 

@@ -15,8 +15,8 @@ from tests.support.kafka import RealKafka
 from tests.support.ports import free_ports
 from tests.support.waiting import WAIT_S
 
-# An installed package comes compiled. A start that compiles every module itself takes more than twice the CPU, whatever
-# the environment says about byte code.
+# An installed package is compiled. A start that compiles every module itself takes more than twice the CPU, so byte
+# code is used whatever the environment says.
 AS_INSTALLED = {
     "PYTHONDONTWRITEBYTECODE": "",
     "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "ottla-byte-code"),
@@ -33,7 +33,7 @@ class OttlaNode:
         self.port, controller_port = free_ports(2)
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.ready_line = ""
-        self.prefix: Sequence[str] = ()  # words before the command: what it is run under
+        self.prefix: Sequence[str] = ()  # a command that runs the node's command, with its arguments
         self._process: subprocess.Popen[bytes] | None = None
         self._arguments = ["--data", str(self.data_dir), "--listen", self.bootstrap]
         if properties is not None:
@@ -49,7 +49,7 @@ class OttlaNode:
 
     @classmethod
     def in_place_of(cls, kafka: RealKafka) -> "OttlaNode":
-        """A node on a (stopped) Kafka's own file, directory and ports."""
+        """A node on the property file, directory and ports of a stopped Kafka."""
         node = cls(kafka.directory)
         node.data_dir, node.port, node.bootstrap = kafka.data_dir, kafka.port, kafka.bootstrap
         node._arguments = ["--config", str(kafka.properties_path)]
@@ -57,7 +57,7 @@ class OttlaNode:
 
     @classmethod
     def on_file(cls, properties_path: Path, data_dir: Path, port: int) -> "OttlaNode":
-        """A node of a cluster, which has its settings from a file that somebody else wrote."""
+        """A node of a cluster, with an existing property file."""
         node = cls(properties_path.parent)
         node.data_dir, node.port, node.bootstrap = data_dir, port, f"127.0.0.1:{port}"
         node._arguments = ["--config", str(properties_path)]
@@ -85,7 +85,7 @@ class OttlaNode:
         return self
 
     def stop(self, timeout_s: float = WAIT_S) -> None:
-        """SIGTERM; the node must be gone in time and say that all was well."""
+        """Send SIGTERM; the node must end in time with exit code 0."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -99,17 +99,17 @@ class OttlaNode:
         assert code in (0, -signal.SIGTERM), f"the node ended with {code}:\n{self.errors()}"
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the node with SIGKILL."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._forget()
 
     def _abort(self) -> None:
-        """Ends a node that hangs; it says on standard error where each of its threads was."""
+        """End a node that hangs, so that it prints the stacks of its threads on standard error."""
         assert self._process is not None
         self._process.send_signal(signal.SIGABRT)
-        with suppress(subprocess.TimeoutExpired):  # a stopped process hears nothing
+        with suppress(subprocess.TimeoutExpired):  # a stopped process does not handle signals
             self._process.wait(5)
 
     def errors(self) -> str:
@@ -121,7 +121,7 @@ class OttlaNode:
         self._process = None
 
     def _wait_until_ready(self, timeout_s: float) -> None:
-        """Reads standard output up to the line that says so; what comes before it may be warnings."""
+        """Read standard output up to the line `ready`; lines before it may be warnings."""
         assert self._process is not None and self._process.stdout is not None
         stdout = self._process.stdout.fileno()
         deadline = time.monotonic() + timeout_s

@@ -11,6 +11,6 @@ VERSION = str(json.loads((FOLDER / "package.json").read_text())["dependencies"][
 
 
 def harness(log_path: Path) -> LineServer:
-    # kafkajs warns on standard error about its partitioner; nobody depends on the old one here.
+    # kafkajs warns on standard error about its new partitioner; no test depends on the old one.
     environment = {"NODE_PATH": str(NODE_MODULES), "KAFKAJS_NO_PARTITIONER_WARNING": "1"}
     return LineServer("the Node harness", ["node", str(FOLDER / "harness.js")], log_path, environment=environment)

@@ -1,4 +1,4 @@
-"""Looking at outcomes: the error of each part that failed."""
+"""Inspect outcomes: the error of each part that failed."""
 
 from typing import TypeVar
 
@@ -10,5 +10,5 @@ V = TypeVar("V")
 
 
 def codes(outcomes: Outcomes[K, V]) -> dict[K, ErrorCode | type[Exception]]:
-    """The codes of the broker's errors; the class of any other."""
+    """The codes of errors from the broker; the classes of other errors."""
     return {part: error.code if isinstance(error, ApiError) else type(error) for part, error in outcomes.failed.items()}

@@ -1,8 +1,9 @@
 """Free loopback ports for servers that must be told their port.
 
-None of those that the kernel gives to connections: while a node is down somebody's connection would take its port, and
-whoever dials a dead node again and again may even be connected to itself. For the same reason none is given twice, and
-each of pytest's workers has a range of its own: between being found free and being listened on, a port is nobody's.
+They are not from the kernel's range for outgoing connections: while a node is down a connection could take its port,
+and a client that connects to a dead node repeatedly may even be connected to itself. For the same reason no port is
+returned twice, and each of pytest's workers has a range of its own: another process could take a port between the check
+that it is free and the server's start.
 """
 
 import os
@@ -11,7 +12,7 @@ import socket
 from pathlib import Path
 
 FIRST = 10_000
-ABOVE = 1_100  # `ottla up --brokers` is told one port, and takes others up to so far above it
+ABOVE = 1_100  # `ottla up --brokers` gets one port, and takes others up to so far above it
 _GIVEN_BY_KERNEL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 _rng = random.SystemRandom()  # tests may seed the usual one
@@ -38,10 +39,10 @@ def free_ports(count: int) -> list[int]:
 
 
 def _own_range() -> range:
-    """All ports, or this worker's share of them."""
+    """All ports, or this worker's part of them."""
     end = int(_GIVEN_BY_KERNEL.read_text().split()[0]) if _GIVEN_BY_KERNEL.exists() else 32_768
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     share = (end - ABOVE - FIRST) // workers
-    first = FIRST + number % workers * share  # one that took the place of a worker that died has a higher number
+    first = FIRST + number % workers * share  # a worker that replaces one that died has a higher number
     return range(first, first + share)

@@ -1,6 +1,6 @@
-"""A PostgreSQL of one's own on loopback, for outputs over JDBC.
+"""A PostgreSQL server on loopback, for outputs over JDBC.
 
-It refuses to run as root: there it runs as the user that its package made, in a directory of that user's.
+PostgreSQL refuses to run as root: then it is run as the user that its package created, in a directory of that user.
 """
 
 import os
@@ -20,7 +20,7 @@ _OWNER = "ottla"
 
 
 class Postgres:
-    """An empty database; `url` is what JDBC takes."""
+    """A server with an empty database; `url` is the address for JDBC."""
 
     def __init__(self) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="ottla-postgres-"))
@@ -64,7 +64,7 @@ class Postgres:
 
     def close(self) -> None:
         if self._server is not None:
-            self._server.send_signal(signal.SIGINT)  # it lets nobody finish, but stops in order
+            self._server.send_signal(signal.SIGINT)  # a fast shutdown: it aborts open transactions and stops cleanly
             self._server.wait(30)
         shutil.rmtree(self._directory)
 

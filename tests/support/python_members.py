@@ -1,6 +1,6 @@
 """confluent-kafka, aiokafka and kafka-python as group members and transactional producers (see members).
 
-Each consumer is a Handle: a few calls that one thread makes. ThreadMember is that thread.
+Each consumer is a Handle: an interface of a few calls, for one thread. ThreadMember is that thread.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from tests.support.clients import Aio, Confluent, KafkaPython
 from tests.support.members import WAIT_S, Joining, Received, State
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its import reads resources in a way that Python deprecates
+    warnings.simplefilter("ignore", DeprecationWarning)  # importing it uses a deprecated function of Python
     import kafka
     import kafka.errors
     from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -178,7 +178,7 @@ class ConfluentTransactional:
         self._producer.abort_transaction(WAIT_S)
 
     def close(self) -> None:
-        """Nothing to do: librdkafka's producer ends when it is forgotten."""
+        """Do nothing: librdkafka's producer ends when it is garbage-collected."""
 
 
 class ConfluentGroups:
@@ -200,7 +200,7 @@ class ConfluentGroups:
 
 
 class _Loop:
-    """An event loop that runs only while a call does; aiokafka's own tasks make their progress then."""
+    """An event loop that runs only during a call; aiokafka's own tasks make progress then."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -323,8 +323,8 @@ class KafkaPythonHandle:
         self.consumer.subscribe(topics=list(how.topics))
 
     def poll(self) -> list[Received]:
-        # It forgets a join that is answered between two polls, so a poll must not give up waiting for one; and unlike
-        # the others it tells when there is no broker.
+        # kafka-python forgets a join that is answered between two polls, so a poll must not stop waiting for one; and
+        # unlike the others it raises if there is no broker.
         try:
             return _received(self.consumer.poll(timeout_ms=1000))
         except kafka.errors.KafkaConnectionError:

@@ -1,7 +1,7 @@
 """`pytest --quick`: the tests of the inner loop (`make test-quick`): no JVM, no Spark, no file that takes long.
 
-What is left out: tests that ask for a JVM (by a fixture or a mark), those marked `slow`, the folders that need real
-servers or minutes, and every file that `schedule` lists as long. `make test` runs all of them.
+Left out are tests that need a JVM (by a fixture or a mark), those marked `slow`, the folders that need real servers or
+minutes, and every file that `schedule` lists as long. `make test` runs all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MARKS = ("compat", "spark", "slow")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Files that are left out as a whole are not even imported."""
+    """Do not import files that are left out as a whole."""
     if not config.getoption("--quick") or collection_path.suffix != ".py":
         return None
     file = collection_path.relative_to(config.rootpath).as_posix()

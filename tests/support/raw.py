@@ -1,4 +1,4 @@
-"""A bare connection: our own codecs over a blocking socket, so that a test decides every byte that is sent."""
+"""A bare connection: Ottla's codecs over a blocking socket, so that a test decides every byte that is sent."""
 
 import select
 import socket
@@ -27,12 +27,14 @@ class RawConnection:
         self._next_id = 1
 
     def __del__(self) -> None:
-        """A test that failed left it open; the warning would come in a later one, which has nothing to do with it."""
+        """Close a connection that a failed test left open: otherwise the warning would appear in a later, unrelated
+        test.
+        """
         if hasattr(self, "_socket"):
             self._socket.close()
 
     def call(self, request: Request, version: int) -> Response:
-        """The answer to a request, decoded by our own classes."""
+        """The response to a request, decoded by Ottla's classes."""
         correlation_id = self._next_id
         self._next_id += 1
         self.send(request_frame(request, version, correlation_id, "raw"))
@@ -50,11 +52,11 @@ class RawConnection:
         self._socket.sendall(data)
 
     def has_answer(self) -> bool:
-        """Whether something has arrived that was not yet received."""
+        """Whether data has arrived that was not received yet."""
         return bool(select.select([self._socket], [], [], 0)[0])
 
     def receive(self) -> bytes:
-        """One frame without its length."""
+        """Receive one frame, without its length."""
         (length,) = struct.unpack(">i", self._exactly(4))
         return self._exactly(length)
 

@@ -1,4 +1,4 @@
-"""Schema registries as processes, and the REST API without a client library."""
+"""Schema registries as processes, and calls of the REST API without a client library."""
 
 import http.client
 import json
@@ -16,19 +16,19 @@ from tests.support.waiting import WAIT_S
 
 
 class Answer(NamedTuple):
-    """Status and content of an answer."""
+    """Status and content of an HTTP response."""
 
     status: int
     content: Any
 
     @property
     def code(self) -> int:
-        """Confluent's error code; 0 if all went well."""
+        """Confluent's error code; 0 if the request succeeded."""
         return int(self.content["error_code"]) if self.status >= 300 else 0
 
 
 def ask(url: str, method: str, path: str, body: Any = None, timeout_s: float = 60) -> Answer:
-    """One request on a connection of its own."""
+    """Send one request on a connection of its own."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout_s)
     try:
@@ -42,7 +42,7 @@ def ask(url: str, method: str, path: str, body: Any = None, timeout_s: float = 6
 
 
 def record(name: str, *fields: str) -> str:
-    """An Avro schema: a record with optional text fields, so that any two of one name are compatible."""
+    """An Avro schema of a record with optional text fields, so that any two of one name are compatible."""
     return json.dumps(
         {
             "type": "record",
@@ -53,7 +53,7 @@ def record(name: str, *fields: str) -> str:
 
 
 class RegistryProcess:
-    """`ottla registry` on a port that it keeps."""
+    """A process `ottla registry` on a port that stays the same over restarts."""
 
     def __init__(self, directory: Path, bootstrap: str, *options: str) -> None:
         (self.port,) = free_ports(1)
@@ -83,7 +83,7 @@ class RegistryProcess:
         return self.launch().ready()
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the registry with SIGKILL."""
         if self._process is not None:
             self._process.kill()
             self._end()
@@ -118,7 +118,7 @@ class RegistryProcess:
 
 
 def until(condition: Any, timeout_s: float = WAIT_S, what: str = "it") -> Any:
-    """Ask again until it is so."""
+    """Check repeatedly until the condition holds."""
     deadline = time.monotonic() + timeout_s
     while True:
         found = condition()

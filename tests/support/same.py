@@ -1,8 +1,8 @@
-"""The same requests to a real Kafka and to Ottla, and a comparison of what they answer.
+"""Send the same requests to a real Kafka and to Ottla, and compare the responses.
 
-A script is a generator that takes a `Side` and yields answers; it runs once on each side and must find the same things.
-Answers become plain data in which what may rightly differ between two clusters (addresses, ids, free space, the present
-time) is replaced.
+A script is a generator that takes a `Side` and yields answers; it runs once on each side and must yield the same.
+Answers become plain data in which values that may differ between two clusters (addresses, ids, free space, the present
+time) are replaced.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -19,7 +19,7 @@ from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, Create
 Plain = Any
 Script = Callable[["Side"], Iterator[Plain]]
 
-# Fields that belong to a cluster, not to the protocol. A value the protocol gives a meaning (-1, 0, "") is kept.
+# Fields whose values depend on the cluster. A value with a meaning in the protocol (-1, 0, "") is kept.
 OF_THE_CLUSTER = {
     "host": "HOST",
     "port": "PORT",
@@ -39,7 +39,7 @@ MEANINGFUL = (-1, 0, "", NO_ID, None)
 
 
 class Side:
-    """One broker, with a connection of our own and the topic ids it gave."""
+    """One broker, with a bare connection and the ids of its topics."""
 
     def __init__(self, name: str, bootstrap: str) -> None:
         self.name = name
@@ -49,7 +49,7 @@ class Side:
         self._connection = RawConnection(bootstrap, timeout_s=WAIT_S)
 
     def call(self, request: Request, version: int, *, blank: tuple[str, ...] = ()) -> Plain:
-        """The answer as plain data; `blank` names further fields whose values do not matter here."""
+        """The response as plain data; `blank` names further fields whose values are not compared."""
         try:
             return self.plain(self.answer(request, version), version, blank)
         except Closed:
@@ -66,7 +66,7 @@ class Side:
             raise
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
-        """A topic for the script to use, ready; gives its id."""
+        """Create a topic for the script and wait until it is ready; its id."""
         topic = CreateTopicsRequest.CreatableTopic
         config = topic.CreatableTopicConfig
         wanted = topic(
@@ -84,12 +84,16 @@ class Side:
         return answer.topics[0].topic_id
 
     def settle(self) -> None:
-        """Returns when earlier changes can be seen: a topic made after them shows only when they do."""
+        """Wait until earlier changes are visible: a topic that is created after them becomes
+        visible only after them.
+        """
         self._barriers += 1
         self.create(f"barrier-{self._barriers}")
 
     def wait_for_leaders(self, name: str, partitions: int) -> None:
-        """Kafka makes the logs of a new topic a moment after its metadata can be seen; asking for offsets tells."""
+        """Wait until the partitions can be used: Kafka creates the logs of a new topic a moment after its metadata is
+        visible. A request for offsets shows that.
+        """
         topic = ListOffsetsRequest.Topic
         wanted = [topic.Partition(partition_index=at, timestamp=-1) for at in range(partitions)]
         request = ListOffsetsRequest(replica_id=-1, topics=[topic(name=name, partitions=wanted)])
@@ -128,7 +132,7 @@ class Side:
         if isinstance(value, list):
             items = [self._value(each, version, blank) for each in value]
             items = [each for each in items if not _is_ours(each)]
-            # Kafka answers from hash tables in many places: order says nothing.
+            # Kafka answers from hash tables in many places, so the order is not compared.
             return sorted(items, key=repr) if items and isinstance(items[0], dict) else items
         if isinstance(value, memoryview | bytearray):
             return bytes(value)
@@ -136,12 +140,12 @@ class Side:
 
 
 def _is_ours(item: Plain) -> bool:
-    """A config that Kafka does not have."""
+    """Whether this is a setting that Kafka does not have."""
     return isinstance(item, dict) and str(item.get("name")).startswith("ottla.") and "config_source" in item
 
 
 class Both:
-    """The two sides of a comparison. Where Kafka says nothing beyond an error code, we may say what is wrong."""
+    """The two sides of a comparison. Where Kafka sends only an error code, Ottla may add an error message."""
 
     def __init__(self, kafka: Side, ottla: Side, general_texts: Collection[str]) -> None:
         self.kafka = kafka
@@ -149,7 +153,7 @@ class Both:
         self._general_texts = general_texts
 
     def same(self, script: Script) -> list[Plain]:
-        """Runs the script on both sides; fails at the first answer that differs, else gives the answers."""
+        """Run the script on both sides; fail at the first answer that differs, else return the answers."""
         wanted = list(script(self.kafka))
         found = list(script(self.ottla))
         pairs = enumerate(zip(wanted, found, strict=True))
@@ -158,7 +162,7 @@ class Both:
         return wanted
 
     def _differing(self, path: str, wanted: Plain, found: Plain) -> Iterator[str]:
-        """One line for each leaf that differs."""
+        """One line for each value that differs."""
         if isinstance(wanted, dict) and isinstance(found, dict):
             for name in sorted(wanted.keys() | found.keys()):
                 yield from self._differing(f"{path}.{name}", wanted.get(name, "(absent)"), found.get(name, "(absent)"))

@@ -8,7 +8,7 @@ from xdist.workermanage import WorkerController
 
 SPARK = "spark"
 
-# Seconds on two cores, roughly; files of less than half a minute need no line. A wrong figure costs time, nothing else.
+# Seconds on two cores, roughly; files of less than half a minute need no line. A wrong figure only costs time.
 SECONDS = {
     SPARK: 600,
     "tests/server/quorum/test_kafka_metadata.py": 75,
@@ -53,9 +53,10 @@ SECONDS = {
 
 
 class LongestFirst(LoadFileScheduling):
-    """One worker per file, and one for all of Spark: two of them at once starve each other on two cores.
+    """Gives each file to one worker, and all files with Spark to the same worker: two Sparks at once would be too slow
+    on two cores.
 
-    Groups (`xdist_group`) would say the same, but xdist 3.8 cannot pass them on under pytest 9.2.
+    Groups (`xdist_group`) would do the same, but xdist 3.8 cannot pass them on under pytest 9.2.
     """
 
     def _split_scope(self, nodeid: str) -> str:

@@ -1,8 +1,8 @@
-"""Which client did what against the node: collected while the compatibility tests run, kept for scripts/docs.py.
+"""The results of each client with the node: collected while the compatibility tests run, stored for scripts/docs.py.
 
-A test stands for one cell: its row is the client (a fixture of FIXTURES, or the `tool` marker), its column
-the `feature` marker. A cell is "passed" when every test of the cell passed. A run of all of them
-starts anew; a run of some replaces the cells it touched and leaves the others.
+A test belongs to one cell: its row is the client (a fixture of FIXTURES, or the `tool` marker), its column the
+`feature` marker. A cell is "passed" when every test of the cell passed. A run of all tests replaces all results; a run
+of some replaces only the cells of these tests.
 """
 
 import fcntl
@@ -13,7 +13,7 @@ import pytest
 from tests.support.tools import TOOLS
 
 PATH = TOOLS / "compatibility.json"
-FIXTURES = ("client", "group_client", "share_client", "java")  # each names its client and the client's version
+FIXTURES = ("client", "group_client", "share_client", "java")  # each gives its client's name and version
 
 
 class Scoreboard:
@@ -39,7 +39,7 @@ class Scoreboard:
             return
         TOOLS.mkdir(exist_ok=True)
         with PATH.open("a+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # several workers may end at once
+            fcntl.flock(file, fcntl.LOCK_EX)  # several workers may end at the same time
             file.seek(0)
             known: dict[str, dict[str, str]] = {} if anew else json.loads(file.read() or "{}")
             for row, cells in self._cells.items():
@@ -49,7 +49,7 @@ class Scoreboard:
 
 
 def is_whole_run(config: pytest.Config) -> bool:
-    """Whether every compatibility test was asked for, in this one process."""
+    """Whether all compatibility tests were selected, in this one process."""
     folders = {TOOLS.parent / name for name in (".", "tests", "tests/compat")}
     asked = {(config.invocation_params.dir / argument).resolve() for argument in config.args}
     chosen = config.option.keyword or config.option.markexpr or config.option.deselect

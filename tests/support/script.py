@@ -1,4 +1,4 @@
-"""Readable scripts for machines: commands, `----`, and what came of them.
+"""Readable scripts for machines: commands, `----`, and the expected results.
 
     # why this block is here
     join anna
@@ -7,14 +7,14 @@
     anna: joined generation 1 as leader
     timer session anna in 10000 ms
 
-A `Stage` runs one machine the way a host does: journal in memory (through the real codec), a clock that moves only when
-told, replies held until their records are committed. A test gives it verbs (functions that submit commands) and a way
-to show replies, entries and timers; `play` runs a file of blocks and compares. With OTTLA_REWRITE=1 it writes down what
-happened instead, for a person to read and judge.
+A `Stage` runs one machine as a host does: with a journal in memory (through the real codec), a clock that only scripts
+move, and replies that wait until their records are committed. A test gives it verbs (functions that submit commands)
+and a function that shows replies, entries and timers as text; `play` runs a file of blocks and compares. With
+OTTLA_REWRITE=1 it also writes the actual results to the file, to be reviewed.
 
-Verbs that every stage has: `advance 500` (or `3s`), `set_clock -3600s` (the time of day is set; no time passes), `hold`
-(appends are no longer committed), `commit` (they are again), `restart` (a new machine from the journal; whoever waited
-is told so).
+Verbs of every stage: `advance 500` (or `3s`), `set_clock -3600s` (sets the time of day; no time passes), `hold` (stops
+committing appends), `commit` (commits them again), `restart` (makes a new machine from the journal; waiting commands
+get an error).
 """
 
 import os
@@ -28,7 +28,7 @@ from ottla.machine.runner import Runner
 from ottla.model.errors import ApiError, ErrorCode
 
 MachineT = TypeVar("MachineT", bound=Machine[Any, Any])
-Show = Callable[[Any], str | None]  # None: not worth a line
+Show = Callable[[Any], str | None]  # None: no line
 Verb = Callable[..., None]
 Written = tuple[bytes, bytes | None, int, int] | Marker  # key, value, producer id and epoch
 
@@ -36,7 +36,9 @@ RULE = "----"
 
 
 class Stage(Generic[MachineT]):
-    """`make` gives an empty machine; `show` words a reply, Entry, Marker, Timer, note or effect."""
+    """Runs one machine. `make` makes an empty one; `show` turns a reply, Entry, Marker, Timer, note or effect into
+    text.
+    """
 
     def __init__(self, make: Callable[[], MachineT], types: Types, show: Show, *, now_ms: int = 0) -> None:
         self.now_ms = now_ms
@@ -55,12 +57,12 @@ class Stage(Generic[MachineT]):
         self._runner.next_offset = self._runner.committed_offset = len(self.journal)
 
     def submit(self, who: str, command: Any) -> None:
-        """The reply becomes a line that begins with `who`; None is not worth one."""
+        """Submit a command. The reply becomes a line that begins with `who`; a reply of None becomes no line."""
         self._runner.submit(command, self.moment(), lambda value: self._reply(who, value))
         self._commit()
 
     def advance(self, ms: int) -> None:
-        """Time passes; what is due meanwhile happens at its own moment."""
+        """Advance the time; timers that are due meanwhile fire at their own times."""
         until_ms = self.now_ms + ms
         while (due_ms := self._runner.next_deadline_ms) is not None and due_ms + self._set_ms <= until_ms:
             self.now_ms = max(self.now_ms, due_ms + self._set_ms)
@@ -69,7 +71,7 @@ class Stage(Generic[MachineT]):
         self.now_ms = until_ms
 
     def set_clock(self, ms: int) -> None:
-        """Somebody sets the time of day, forward or back."""
+        """Set the time of day forward or back."""
         self.now_ms += ms
         self._set_ms += ms
 
@@ -84,7 +86,7 @@ class Stage(Generic[MachineT]):
         self._commit()
 
     def mark(self, marker: Marker) -> None:
-        """A transaction ends in this journal."""
+        """End a transaction in this journal."""
         self.journal.append(marker)
         self.tell(marker)
         self.machine.apply(marker)
@@ -92,7 +94,7 @@ class Stage(Generic[MachineT]):
         self._commit()
 
     def replayed(self) -> MachineT:
-        """Another machine, made of the journal alone."""
+        """A new machine, made from the journal alone."""
         machine = self._make()
         for written in self.journal:
             entry: Entry | Marker | None
@@ -107,7 +109,7 @@ class Stage(Generic[MachineT]):
         return machine
 
     def restart(self) -> None:
-        """The process ends and another begins."""
+        """Restart: the machine is replaced by one made from the journal."""
         self._runner.resign(ApiError(ErrorCode.NOT_COORDINATOR))
         self._begin(self.replayed())
         self.submit("loaded", Loaded())
@@ -118,7 +120,7 @@ class Stage(Generic[MachineT]):
             self.lines.append(line)
 
     def told(self) -> list[str]:
-        """What happened since this was last asked."""
+        """The lines since the last call."""
         lines, self.lines = self.lines, []
         return lines
 
@@ -140,7 +142,7 @@ class Stage(Generic[MachineT]):
 
 
 class _Overheard(OneByOne):
-    """A machine whose timers are told."""
+    """A machine whose timers are reported."""
 
     def __init__(self, machine: Machine[Any, Any], tell: Callable[[Timer], None]) -> None:
         self._machine = machine
@@ -152,22 +154,22 @@ class _Overheard(OneByOne):
         result = self._machine.decide(command, now_ms)
         for timer in result.timers:
             left_ms = None if timer.deadline_ms is None else timer.deadline_ms - now_ms
-            self._tell(timer._replace(deadline_ms=left_ms))  # a script reads better with how long than with when
+            self._tell(timer._replace(deadline_ms=left_ms))  # the time left is easier to read than a point in time
         return result
 
 
 def _ignore(_: Any) -> None:
-    """What changed is told by entries."""
+    """Ignore changes, because entries show them."""
 
 
 class Narrator(Protocol):
-    """Whatever a script can be played on; one that knows time has `advance`, too."""
+    """The interface for playing scripts; one with a clock has `advance`, too."""
 
     def told(self) -> list[str]: ...
 
 
 def play(path: Path, stage: Narrator, verbs: Mapping[str, Verb]) -> None:
-    """Runs all blocks of a file; fails at the end if any told something else than it says."""
+    """Run all blocks of a file; fail at the end if the results differ from those in the file."""
     wanted = path.read_text(encoding="utf-8")
     found = "\n\n".join(_block(block, stage, verbs) for block in wanted.strip().split("\n\n")) + "\n"
     if os.environ.get("OTTLA_REWRITE") == "1":
@@ -176,7 +178,7 @@ def play(path: Path, stage: Narrator, verbs: Mapping[str, Verb]) -> None:
 
 
 def _block(block: str, stage: Narrator, verbs: Mapping[str, Verb]) -> str:
-    """The block as it should have been written."""
+    """The block with its actual results."""
     lines = block.splitlines()
     script = lines[: lines.index(RULE)] if RULE in lines else lines
     for line in script:
@@ -188,7 +190,7 @@ def _block(block: str, stage: Narrator, verbs: Mapping[str, Verb]) -> str:
 
 
 def perform(line: str, stage: Narrator, verbs: Mapping[str, Verb]) -> None:
-    """One command: a verb, words, and options as name=value."""
+    """Run one command: a verb, words, and options as name=value."""
     verb, *rest = line.split()
     words = [word for word in rest if "=" not in word]
     options = dict(word.split("=", 1) for word in rest if "=" in word)

@@ -1,4 +1,4 @@
-"""The share coordinator in comparisons: requests about one group's share partitions of one topic, to one side."""
+"""Requests to the share coordinator for comparisons: about one group's share partitions of one topic, on one side."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ Batch = tuple[int, int, int, int]  # first, last, state, deliveries
 
 
 class StateTalk:
-    """What a script says to one side about one topic, as one group."""
+    """Sends requests about one topic to one side, as one share group."""
 
     def __init__(self, side: Side, group: str, topic: str, partitions: int = 2) -> None:
         self.side = side

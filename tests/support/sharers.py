@@ -1,6 +1,6 @@
-"""Share consumers of every client that has them, behind one face: Java, librdkafka, franz-go.
+"""Share consumers of every client that has them, with one interface: Java, librdkafka, franz-go.
 
-A call polls or acknowledges at once, for one consumer; heartbeats are the client's own affair.
+A call polls or acknowledges for one consumer; the client sends heartbeats by itself.
 """
 
 import time
@@ -15,7 +15,7 @@ from tests.support.waiting import WAIT_S
 
 
 class Acquired(NamedTuple):
-    """A record that one consumer holds, and how often it was handed out so far."""
+    """A record that a consumer has acquired, and its delivery count."""
 
     topic: str
     partition: int
@@ -26,10 +26,10 @@ class Acquired(NamedTuple):
 
 class Sharer(Protocol):
     def poll(self, timeout_ms: int = 500) -> list[Acquired]:
-        """What comes first, or nothing if nothing comes in time."""
+        """The records of the first fetch that has some; empty if none come in time."""
 
     def acknowledge(self, records: Sequence[Acquired], kind: str) -> None:
-        """accept, release or reject; sent with the next poll or commit."""
+        """Accept, release or reject records; sent with the next poll or commit."""
 
     def commit(self) -> None: ...
     def leave(self) -> None: ...
@@ -43,7 +43,9 @@ class ShareClient(Protocol):
 
 
 def polled(sharer: Sharer, wanted: int, timeout_s: float = WAIT_S) -> list[Acquired]:
-    """At least `wanted` records, accepted as they come where nobody says otherwise (implicit mode)."""
+    """Poll until there are at least `wanted` records; in implicit mode each poll accepts the
+    records of the one before.
+    """
     found: list[Acquired] = []
     deadline = time.monotonic() + timeout_s
     while len(found) < wanted:
@@ -72,7 +74,7 @@ class LineSharer:
         assert not any(answer.values()), answer
 
     def renew(self, records: Sequence[Acquired]) -> None:
-        """Locks the records for another while. The Java consumer hands renewed records out once more."""
+        """Renew the acquisition locks of the records. The Java consumer returns renewed records once more."""
         self.acknowledge(records, "renew")
         self.commit()
         if self._shows_renewed:
@@ -87,7 +89,7 @@ class LineSharer:
 
 
 class LineShares:
-    """Java takes settings, franz-go a count; each leaves the other's alone."""
+    """Share consumers of harnesses: Java uses the settings, franz-go a count; each ignores the other."""
 
     def __init__(self, server: LineServer, name: str, version: str) -> None:
         self.name = name

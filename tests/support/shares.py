@@ -1,4 +1,4 @@
-"""A share group in comparisons: its members' heartbeats and its admins' requests, to one side at a time."""
+"""A share group in comparisons: heartbeats of its members and admin requests, on one side."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ NOT_READY = (14, 15, 16)
 
 
 class ShareTalk:
-    """What a script says to one side as one share group."""
+    """Sends requests to one side, as one share group."""
 
     def __init__(self, side: Side, name: str, **configs: str) -> None:
         self.side = side
@@ -33,7 +33,8 @@ class ShareTalk:
         request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[name])
         until(lambda: side.call(request, 6), lambda found: found["coordinators"][0]["error_code"] == 0)
         until(self.describe, lambda found: found["groups"][0]["error_code"] not in NOT_READY)
-        # The first question of this kind makes a new Kafka create the topic of the states; without it a member waits.
+        # The first request of this kind makes a new Kafka create the share state topic; without the topic a member
+        # waits.
         state = FindCoordinatorRequest(key_type=SHARE, coordinator_keys=[f"{name}:{SOME_TOPIC}:0"])
         until(lambda: side.call(state, 6), lambda found: found["coordinators"][0]["error_code"] == 0)
         self.configure(**{"share.assignment.interval.ms": "0", **configs})
@@ -49,7 +50,7 @@ class ShareTalk:
         self.side.settle()
 
     def beat(self, member: str, epoch: int, *topics: str, **fields: object) -> Plain:
-        """A heartbeat; without topics: those it had."""
+        """Send a heartbeat; without topics the subscription stays the same."""
         request = ShareGroupHeartbeatRequest(
             **{
                 "group_id": self.name,
@@ -62,12 +63,12 @@ class ShareTalk:
         return self.side.call(request, 1)
 
     def join(self, member: str, *topics: str) -> Plain:
-        """Heartbeats until the member has partitions."""
+        """Send heartbeats until the member has partitions."""
         answer = self.beat(member, 0, *topics)
         return self.stay(member, answer, lambda found: bool(found["assignment"]["topic_partitions"]))
 
     def stay(self, member: str, answer: Plain, holds: Callable[[Plain], bool]) -> Plain:
-        """Heartbeats until it has what is expected; the last answer that told an assignment."""
+        """Send heartbeats until the assignment is as expected; the last answer with an assignment."""
         last = answer
 
         def is_told(found: Plain) -> bool:

@@ -1,4 +1,4 @@
-"""A disk that is slow, and cold: what a node reads for the first time, syncs, or is slow to write takes a while."""
+"""A slow disk without page cache: first reads, syncs and, if wanted, writes take a while."""
 
 import asyncio
 import os
@@ -18,7 +18,9 @@ _BLOCK_BYTES = 64 * 1024
 
 
 class SlowDisk:
-    """`on_loops` are the stacks of what an event loop had to wait for; `elsewhere` counts what other threads did."""
+    """`on_loops` are the stacks of operations that an event loop had to wait for; `elsewhere` counts those of other
+    threads.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, delay_s: float) -> None:
         self.delay_s = delay_s
@@ -40,12 +42,12 @@ class SlowDisk:
         monkeypatch.setattr(osfile, "WARM_S", 0)
 
     def slow_down(self, directory: Path) -> None:
-        """The files that lie there are slow from now on, and nothing of them is in memory."""
+        """Make the files in this directory slow from now on, with nothing of them in the page cache."""
         self._files.update(path.stat().st_ino for path in directory.iterdir())
         self._warm.clear()
 
     def slow_to_write(self, directory: Path) -> None:
-        """What is written to the files that lie there takes long from now on; to read they are what they were."""
+        """Make writes to the files in this directory slow from now on; reads stay as they are."""
         self._written_slowly.update(path.stat().st_ino for path in directory.iterdir())
 
     def quicken(self) -> None:

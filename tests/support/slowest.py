@@ -1,4 +1,4 @@
-"""The files whose tests took longest, told at the end of a run: where `make test` spends its time."""
+"""Print the files whose tests took longest at the end of a run, to show where `make test` spends its time."""
 
 from collections import defaultdict
 

@@ -1,4 +1,4 @@
-"""Real Sparks for tests: one session per test process, drivers of their own, a standalone cluster, a Connect server.
+"""Real Sparks for tests: one session per test process, separate drivers, a standalone cluster, a Connect server.
 
 Everything listens on loopback and is small: two cores are shared with the brokers under test. A JVM costs seconds, so
 tests use the `spark` fixture (tests/spark/conftest.py) unless they must kill the driver.
@@ -19,7 +19,7 @@ from tests.support.ports import free_ports
 from tests.support.tools import SPARK_LIBS
 from tests.support.waiting import WAIT_S
 
-# What every Spark here is told. No UI, no progress bars in the output, few shuffle partitions, RocksDB for keyed state.
+# Settings of every Spark: no UI, no progress bars in the output, few shuffle partitions, RocksDB for keyed state.
 QUIET: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -40,18 +40,20 @@ DELTA: Mapping[str, str] = {
 
 
 def jars(*names: str) -> str:
-    """The jars of scripts/pom-spark.xml whose file name begins with one of `names` (all without), for `spark.jars`."""
+    """The jars of scripts/pom-spark.xml whose file names begin with one of `names` (by default
+    all), for `spark.jars`.
+    """
     found = sorted(path for path in SPARK_LIBS.glob("*.jar") if not names or path.name.startswith(names))
     return ",".join(map(str, found))
 
 
 def executors() -> dict[str, str]:
-    """Settings by which executors in processes of their own get the JVM options of drivers (archives.py)."""
+    """Settings that give executors in separate processes the JVM options of drivers (archives.py)."""
     return {"spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "")}
 
 
 def environment() -> dict[str, str]:
-    """Workers must be this Python, and nothing may look for other interfaces than loopback's."""
+    """Environment variables: workers run this Python, and everything uses only the loopback interface."""
     return {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
@@ -76,7 +78,7 @@ def start_session(master: str = "local[2]", *, name: str = "ottla-tests", **sett
 
 
 def stop_session(session: Any, timeout_s: float = WAIT_S) -> None:
-    """Stop Spark and the JVM under it: the next session of this process begins anew."""
+    """Stop Spark and its JVM, so that the next session of this process gets a new JVM."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -92,7 +94,9 @@ def stop_session(session: Any, timeout_s: float = WAIT_S) -> None:
 
 
 class Process:
-    """A program that was started here, with its output in a file; ended by its id, with all it started."""
+    """A program that was started here, with its output in a file; it is ended by its process id,
+    with all its children.
+    """
 
     def __init__(self, command: Sequence[str], log_path: Path, env: Mapping[str, str] | None = None) -> None:
         self.log_path = log_path
@@ -118,7 +122,7 @@ class Process:
         return self._process.poll()
 
     def wait(self, timeout_s: float = 2 * WAIT_S) -> int:
-        """Its exit code. Raises, with the end of its output, when it does not end in time."""
+        """Its exit code. Raises, with the end of its output, if it does not end in time."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -126,7 +130,7 @@ class Process:
             raise AssertionError(f"still running after {timeout_s} s:\n{self.output[-4000:]}") from None
 
     def wait_for(self, text: str, timeout_s: float = 2 * WAIT_S) -> None:
-        """Until its output contains `text`."""
+        """Wait until its output contains `text`."""
         deadline = time.monotonic() + timeout_s
         while text not in self.output:
             if self.poll() is not None and text not in self.output:
@@ -137,12 +141,12 @@ class Process:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """SIGKILL to it and everything it started."""
+        """Send SIGKILL to the program and everything it started."""
         self._signal(signal.SIGKILL)
         self._process.wait(30)
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL to what does not go."""
+        """Send SIGTERM, and SIGKILL to processes that do not end."""
         self._signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(15)
@@ -154,13 +158,14 @@ class Process:
 
 
 def driver(script: Path, *arguments: str, log_path: Path, env: Mapping[str, str] | None = None) -> Process:
-    """A driver of its own: a Python script that makes its own session (with `start_session`, say)."""
+    """A separate driver: a Python script that makes its own session (for example with `start_session`)."""
     return Process([sys.executable, str(script), *arguments], log_path, env)
 
 
 class StandaloneCluster:
-    """A standalone master with workers of one core each. Each has a loopback address of its own: another host, so that
-    Spark lets speculative attempts run there."""
+    """A standalone master with workers of one core each. Each worker has a loopback address of its own, so that Spark
+    takes it for another host and runs speculative attempts there.
+    """
 
     def __init__(self, directory: Path, workers: int = 2) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -190,7 +195,7 @@ class StandaloneCluster:
 
 
 class ConnectServer:
-    """A Spark Connect server; `remote` is what a client's builder takes."""
+    """A Spark Connect server; `remote` is its address for a client's builder."""
 
     def __init__(self, directory: Path, master: str = "local[2]", **settings: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)

@@ -15,9 +15,10 @@ from tests.support.tools import ROOT, SPARK_LIBS, missing, require
 
 from ottla.model.limits import ITEMS_OF_NO_SIZE_MAX
 
-# What Arrow and Spark's own memory need of a JVM.
+# Options of the JVM that Arrow and Spark's memory management need.
 _OPENED = [f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in ("java.nio", "sun.nio.ch", "java.lang", "java.util")]
-# Bounds of Java's Avro, which has none: what a few bytes claim must not fill the JVM. Items as many as ours.
+# Limits for Java's Avro, which has none by default, so that lengths claimed by a few bytes cannot fill the JVM. The
+# limit of items is the same as Ottla's.
 _BOUNDED = [
     f"-Dorg.apache.avro.limits.{name}.maxLength={most}"
     for name, most in (("collectionItems", ITEMS_OF_NO_SIZE_MAX), ("string", 1_000_000), ("bytes", 1_000_000))
@@ -25,7 +26,7 @@ _BOUNDED = [
 
 
 class Wrote(NamedTuple):
-    """What `to_avro` made of a column: payloads by row, an error as an Exception; or why it refuses the types."""
+    """The result of `to_avro` for a column: payloads by row, an error as an Exception; or why it refuses the types."""
 
     rows: list[bytes | Exception | None]
     refused: str
@@ -34,7 +35,7 @@ class Wrote(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What `from_avro` made of payloads: a column, and why rows have none; or why it refuses the schemas."""
+    """The result of `from_avro` for payloads: a column, and why rows have no value; or why it refuses the schemas."""
 
     column: pa.Array | None
     errors: dict[int, str]
@@ -43,7 +44,7 @@ class Read(NamedTuple):
 
 
 class SparkAvro:
-    """One JVM for many questions; each call asks many at once."""
+    """One JVM for many requests; each call sends many at once."""
 
     def __init__(self, log: Path) -> None:
         require(missing())
@@ -57,7 +58,7 @@ class SparkAvro:
         self._server.close()
 
     def write(self, cells: Sequence[tuple[pa.Field, pa.Array, Sequence[str | None]]]) -> list[list[Wrote]]:
-        """`to_avro` of columns, each (field, values, schemas to write it by; None is Spark's own)."""
+        """`to_avro` of columns, each (field, values, writer schemas; None is Spark's own)."""
         asked = [{"arrow": _stream(field, values), "schemas": list(schemas)} for field, values, schemas in cells]
         return [[_wrote(answer) for answer in answers] for answers in self._server.ask({"write": asked})]
 
@@ -74,8 +75,9 @@ class SparkAvro:
         ]
 
     def judge(self, cells: Sequence[tuple[str, str | None, Sequence[bytes]]]) -> list[list[int | str] | str]:
-        """Java's Avro alone: for each payload the bytes that it leaves over, or why it cannot be read; or one reason
-        for the schemas."""
+        """Java's Avro alone: for each payload the number of bytes left over, or why it cannot be read; or one reason
+        for the schemas.
+        """
         return [
             answer["refused"]
             if "refused" in answer
@@ -115,7 +117,7 @@ def _stream(field: pa.Field, values: pa.Array) -> str:
 
 
 def _column(answer: str) -> pa.Array | None:
-    """None for columns that are none of Python's: intervals of months."""
+    """The column; None if its type does not exist in Python (intervals of months)."""
     try:
         return pa.ipc.open_stream(base64.b64decode(answer)).read_all().column(0).combine_chunks()
     except KeyError:

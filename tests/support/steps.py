@@ -1,4 +1,4 @@
-"""Stopping processes of a Spark job at named steps of the sink (`ottla.spark.sink.faults`), and killing them there."""
+"""Stop processes of a Spark job at named steps of the sink (`ottla.spark.sink.faults`), and kill them there."""
 
 import contextlib
 import os
@@ -19,11 +19,11 @@ class Steps:
         self.env = {VARIABLE: str(directory)}
 
     def arm(self, step: FaultPoint) -> None:
-        """The next process that comes there waits."""
+        """Let the next process that reaches the step wait there."""
         (self._directory / step.value).touch()
 
     def wait(self, step: FaultPoint, check: Callable[[], None], timeout_s: float = 240) -> int:
-        """Until a process waits at the step: its pid. `check` raises if that cannot happen any more."""
+        """Wait until a process waits at the step; its pid. `check` raises if that cannot happen any more."""
         deadline = time.monotonic() + timeout_s
         while True:
             for found in self._directory.glob(f"{step.value}.*"):
@@ -38,13 +38,13 @@ class Steps:
         (self._directory / f"{step.value}.{pid}").unlink(missing_ok=True)
 
     def kill(self, step: FaultPoint, pid: int) -> None:
-        """SIGKILL to the process that waits there."""
+        """Send SIGKILL to the process that waits there."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         self.release(step, pid)
 
     def close(self) -> None:
-        """Kill whoever still waits."""
+        """Kill the processes that still wait."""
         for found in self._directory.glob("*.*.*"):
             self.kill(FaultPoint(found.stem), int(found.suffix[1:]))
 

@@ -28,7 +28,7 @@ def internal(name: str, partitions: int = 0, replicas: int = 0, **configs: str) 
 
 
 def subtopology(name: str, *sources: str, **fields: Any) -> Subtopology:
-    """`copartitions`: lists of places in sources, and of places in repartition sources."""
+    """A subtopology. `copartitions`: lists of indexes of source topics, and of repartition source topics."""
     groups = [
         Subtopology.CopartitionGroup(source_topics=one, source_topic_regex=[], repartition_source_topics=other)
         for one, other in fields.pop("copartitions", ())
@@ -49,7 +49,7 @@ def topology(*subtopologies: Subtopology, epoch: int = 0) -> Topology:
 
 
 class Troupe(Flock):
-    """One group on one side; nothing is put off unless told otherwise."""
+    """One streams group on one side; delays are 0 unless given."""
 
     def __init__(self, side: Side, group: str, **configs: str) -> None:
         self.side = side
@@ -72,7 +72,7 @@ class Troupe(Flock):
 
 
 class Player:
-    """One member; it knows its epoch and its tasks."""
+    """One member, with its epoch and its tasks."""
 
     def __init__(self, troupe: Troupe, member_id: str, joining: dict[str, Any]) -> None:
         self.member_id = member_id
@@ -83,13 +83,13 @@ class Player:
         self._joining = joining
 
     def join(self, **fields: Any) -> Plain:
-        """Everything that a member tells when it comes."""
+        """Join with all fields that a new member sends."""
         self.tasks = {role: [] for role in ROLES}
         said = {"rebalance_timeout_ms": 60_000, "member_epoch": 0, "client_tags": [], **self.tasks, **self._joining}
         return self.beat(**{**said, **fields})
 
     def beat(self, **fields: Any) -> Plain:
-        """A heartbeat that tells no more than it is alive, and `fields`."""
+        """Send a heartbeat with no other fields than `fields`."""
         said = {
             "group_id": self._troupe.group,
             "member_id": self.member_id,
@@ -109,11 +109,11 @@ class Player:
         return self._troupe.side.plain(answer, 0)
 
     def confirm(self, **fields: Any) -> Plain:
-        """A heartbeat that lists its tasks."""
+        """Send a heartbeat that lists the owned tasks."""
         return self.beat(**{**self.tasks, **fields})
 
     def until(self, good: Callable[[Plain], bool]) -> Plain:
-        """Heartbeats until an answer is good: Kafka makes topics a moment after it was asked for them."""
+        """Send heartbeats until an answer is good: Kafka creates topics a moment after it was asked for them."""
         return until(self.confirm, good)
 
     def leave(self, epoch: int = -1, **fields: Any) -> Plain:

@@ -1,13 +1,13 @@
-"""Runs a command and ends everything that it started: `python -m tests.support.supervised COMMAND...`.
+"""Run a command and end everything that it started: `python -m tests.support.supervised COMMAND...`.
 
-`make test` runs the tests this way. They start brokers, JVMs and daemons, some in sessions of their own; whatever of
-these outlives the tests, because somebody pressed Ctrl-C or because a worker died, becomes a child of this process
-(Linux: it is their "subreaper") and is killed, by its id.
+`make test` runs the tests this way. They start brokers, JVMs and daemons, some in process sessions of their own.
+Processes that outlive the tests, after Ctrl-C or because a worker died, become children of this process (on Linux it is
+their "subreaper") and are killed, by their ids.
 
-Ctrl-C, SIGTERM and SIGHUP are passed on as one SIGINT, so that the tests can put away what they have begun. After
-`GRACE_S`, or at the second signal, everything is killed.
+Ctrl-C, SIGTERM and SIGHUP are passed on as one SIGINT, so that the tests can clean up. After `GRACE_S`, or at the
+second signal, everything is killed.
 
-Temporary files of the run lie in one directory. It is removed, with what is mounted in it, unless tests failed.
+Temporary files of the run are in one directory, which is unmounted and removed, unless tests failed.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FrameType
 
 GRACE_S = 30.0
-RUN = "OTTLA_TEST_RUN"  # what the names of network namespaces begin with
+RUN = "OTTLA_TEST_RUN"  # the prefix of the names of network namespaces
 _PR_SET_CHILD_SUBREAPER = 36
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -41,15 +41,15 @@ class Supervisor:
             signal.signal(number, self._note)
         root = str(self._root)
         env = {**os.environ, "TMPDIR": root, "SPARK_LOCAL_DIRS": root, RUN: self._run}
-        env.pop("PYTHONDONTWRITEBYTECODE", None)  # some hundred processes would each compile what they import
-        # A group of its own: a terminal's Ctrl-C reaches this process alone, and once.
+        env.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise hundreds of processes would each compile modules
+        # A process group of its own: a terminal's Ctrl-C reaches only this process.
         self._command = subprocess.Popen(command, env=env, process_group=0)
 
     def _note(self, number: int, _: FrameType | None) -> None:
         self._signals.append(number)
 
     def wait(self) -> int:
-        """The command's exit status, or 128 and the number of the signal that ended it."""
+        """Wait for the command; its exit status, or 128 plus the number of the signal that ended it."""
         told_at = 0.0
         while (status := self._command.poll()) is None:
             if self._signals and not told_at:
@@ -82,7 +82,7 @@ class Supervisor:
 
 
 def end_children() -> None:
-    """Kills all descendants of this process and waits for them; each orphan becomes a child and is found again."""
+    """Kill all descendants of this process and wait for them; each orphan becomes a child and is found again."""
     while pids := descendants(os.getpid()):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
@@ -94,11 +94,11 @@ def end_children() -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """Processes that `pid` started, and those started by them, that still run or are not waited for."""
+    """The descendants of `pid` that still run or have not been waited for."""
     parents: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            # The name, in brackets, may contain anything; behind it come the state and the parent.
+            # The name, in brackets, may contain any characters; the state and the parent follow it.
             parent = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
             parents.setdefault(parent, []).append(int(path.parent.name))
     found = list(parents.get(pid, []))

@@ -1,4 +1,4 @@
-"""Watches for an fsync on an event loop's thread: it would hold up everybody whom that loop serves."""
+"""Watch for an fsync on an event loop's thread, where it would block all clients of that loop."""
 
 import asyncio
 import os
@@ -11,12 +11,12 @@ import pytest
 from ottla.server.ports import os_disk as osdisk
 from ottla.server.ports import os_file as osfile
 
-# Nobody is served while a node starts or stops: there it may sync where it is.
+# While a node starts or stops, no client is served, so a sync on the event loop is allowed.
 _NOBODY_IS_SERVED = (("node.py", "start"), ("node.py", "stop"), ("node.py", "_close_storage"))
 
 
 class SyncsOnLoops:
-    """`found` are the stacks of syncs that a running loop had to wait for; `elsewhere` counts the others."""
+    """`found` are the stacks of syncs on a running event loop; `elsewhere` counts the others."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.found: list[str] = []

@@ -1,4 +1,4 @@
-"""What a supervised command leaves behind: nothing, however it ends."""
+"""A supervised command leaves no processes or files behind, however it ends."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Starts a process in a session of its own that ignores every polite signal, tells its id, and does what it is told.
+# Starts a process in its own session that ignores signals such as SIGTERM, and prints its id; a test appends more code.
 PARENT = """
 import os, signal, subprocess, sys, time
 child = '''
@@ -76,5 +76,5 @@ def test_second_signal_ends_a_command_that_does_not_end() -> None:
     assert supervisor.stdout is not None
     until(lambda: supervisor.stdout.readline() if supervisor.stdout else "", lambda line: line == "heard\n")
     supervisor.send_signal(signal.SIGINT)
-    supervisor.communicate(timeout=25)  # less than the time it has to put its things away
+    supervisor.communicate(timeout=25)  # less than the time for cleaning up
     assert is_gone(stubborn)

@@ -1,7 +1,7 @@
-"""Where scripts/tools put things, and what to do when they are not there.
+"""The tools that scripts/tools installed, and what to do if they are missing.
 
-Rule: on a developer's machine a missing tool skips the test with the command that installs it; in CI it fails, because
-a skipped proof is no proof.
+Rule: on a developer's machine a test without its tool is skipped, with the command that installs the tool; in CI it
+fails, because a skipped test proves nothing.
 """
 
 import os
@@ -28,7 +28,7 @@ def in_ci() -> bool:
 
 
 def missing() -> str | None:
-    """Why the Java tools cannot be used, or None."""
+    """Why the Java tools cannot be used; None if they can."""
     if shutil.which("java") is None:
         return "java is not installed; run scripts/tools"
     if not (TOOLS / ".ready").exists():
@@ -49,7 +49,7 @@ def missing_postgres() -> str | None:
 
 
 def postgres_program(name: str) -> str:
-    """Debian keeps the server's programs off PATH, by version."""
+    """The path of a PostgreSQL program: Debian has the server's programs in a directory per version, not on PATH."""
     found = _found(name)
     assert found is not None, name
     return found
@@ -61,7 +61,7 @@ def _found(name: str) -> str | None:
 
 
 def _missing(name: str, made: Path) -> str | None:
-    """scripts/tools leaves a note where it could not make something."""
+    """Why a tool is missing; scripts/tools leaves a note if it could not make a tool."""
     note = TOOLS / f"{name}.missing"
     if note.exists():
         return note.read_text().strip()
@@ -69,7 +69,7 @@ def _missing(name: str, made: Path) -> str | None:
 
 
 def require(reason: str | None) -> None:
-    """Skips the test without the tools; fails it in CI."""
+    """Skip the test if there is a reason; in CI fail it."""
     if reason is None:
         return
     if in_ci():

@@ -1,4 +1,4 @@
-"""A transactional producer made of bare requests: a test says every id, epoch, sequence and version."""
+"""A transactional producer made of bare requests: a test chooses every id, epoch, sequence and version."""
 
 import time
 from typing import Any
@@ -24,7 +24,7 @@ NOT_READY = (14, 15, 16)  # the coordinator is loading, not available, or not th
 
 
 class Transactional:
-    """`producer_id` and `epoch` are what the broker gave last; each method takes others."""
+    """`producer_id` and `epoch` are the last ones from the broker; each method can use others."""
 
     def __init__(self, side: Side, transactional_id: str) -> None:
         self.side = side
@@ -34,11 +34,11 @@ class Transactional:
         self.sequences: dict[tuple[str, int], int] = {}
 
     def find(self) -> "Transactional":
-        """Kafka makes the topic on first use, and loads it a moment later."""
+        """Wait for the coordinator: Kafka creates its topic on first use, and loads it a moment later."""
         asked = FindCoordinatorRequest(key_type=1, coordinator_keys=[self.id])
         until(lambda: self.side.call(asked, 6), lambda found: found["coordinators"][0]["error_code"] == 0)
         until(self.describe, lambda found: found["error_code"] not in NOT_READY)
-        anybody = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)  # there are producer ids, too
+        anybody = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)  # producer ids are ready, too
         until(lambda: self.side.call(anybody, 5), lambda found: found["error_code"] == 0)
         return self
 
@@ -52,7 +52,7 @@ class Transactional:
         return self.side.plain(answer, version)
 
     def begin(self) -> "Transactional":
-        """An id and an epoch, whatever is going on."""
+        """Get a producer id and an epoch, whatever state the transaction is in."""
         code = until(lambda: self.init()["error_code"], lambda code: code != CONCURRENT_TRANSACTIONS)
         assert code == 0, code
         return self
@@ -132,7 +132,7 @@ class Transactional:
         return self.side.plain(answer, version)
 
     def ended(self, commit: bool = True, version: int = NEWEST_END, **fields: Any) -> Plain:
-        """`end`, and all markers are written."""
+        """End the transaction, and wait until all markers are written."""
         answer = self.end(commit, version, **fields)
         self.rest()
         return answer

@@ -1,4 +1,4 @@
-"""A batch that every broker takes (its structure and its CRC are sound) and nobody can read."""
+"""A batch that every broker accepts (its structure and its CRC are valid) and no consumer can read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ottla.records.compress import Codec
 
 
 def no_gzip(offset: int = 0) -> bytearray:
-    """It says that it is packed by gzip, and is not."""
+    """A batch whose header says gzip, with data that is not gzip."""
     return assemble(
         bytearray(b"this is no gzip"),
         base_offset=offset,
