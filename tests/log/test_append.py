@@ -12,7 +12,6 @@ from ottla.log.log import Origin
 from ottla.log.look import dated_ahead
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import INT32_MAX
-from ottla.model.node_config import NodeConfig
 from ottla.records.batch import read_header
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
@@ -262,15 +261,6 @@ def test_settings_hold_from_the_next_append_on() -> None:
     log.configure(LogConfig(max_message_bytes=10))
     with pytest.raises(ApiError):
         append(log)
-
-
-def test_settings_of_a_topic() -> None:
-    node = NodeConfig({})
-    values = {"cleanup.policy": "compact,delete", "compression.type": "zstd", "segment.ms": "77"}
-    config = LogConfig.of(node.topic(values))
-    assert (config.compact, config.delete, config.codec, config.segment_ms) == (True, True, Codec.ZSTD, 77)
-    assert config.codec_level == 3
-    assert LogConfig.of(node.topic()) == LogConfig()
 
 
 # --- several batches at once
