@@ -41,7 +41,7 @@ def batch(
     )
 
 
-def open_log(disk: SimDisk | None = None, config: LogConfig | None = None, **options: int | bool) -> Log:
+def open_log(disk: SimDisk | None = None, config: LogConfig | None = None, **options: object) -> Log:
     now_ms = options.pop("now_ms", NOW_MS)
     return Log.open(disk or SimDisk(), DIRECTORY, config or LogConfig(), now_ms=now_ms, **options)  # type: ignore[arg-type]
 

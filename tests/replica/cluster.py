@@ -53,9 +53,6 @@ class View:
     def grew(self, partition: Partition, *, hurry: bool) -> None:
         self.growths.append(hurry)
 
-    def writes_later(self) -> bool:
-        return False
-
     def must_write(self, partition: Partition) -> None: ...
 
     def must_sync(self, partition: Partition) -> None:

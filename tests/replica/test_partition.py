@@ -4,6 +4,7 @@ import random
 
 import pytest
 from tests.log.logs import NOW_MS, batch, open_log, read_records
+from tests.support.neighbours import ALONE
 
 from ottla.log.config import LogConfig
 from ottla.log.log import Origin
@@ -19,7 +20,7 @@ DURABLE = LogConfig(fsync_before_ack=True)
 
 
 def make(config: LogConfig | None = None, disk: SimDisk | None = None, epoch: int = 3) -> Partition:
-    return Partition("topic", 0, open_log(disk, config), leader_epoch=epoch)
+    return Partition("topic", 0, open_log(disk, config), neighbours=ALONE, leader_epoch=epoch)
 
 
 def fill(partition: Partition, batches: int = 4) -> Partition:
@@ -244,4 +245,5 @@ def test_a_checkpointed_watermark() -> None:
     disk = SimDisk()
     fill(make(disk=disk))
     for given, expected in ((5, 5), (99, 8), (0, 0)):
-        assert Partition("topic", 0, open_log(disk), high_watermark=given).high_watermark == expected
+        partition = Partition("topic", 0, open_log(disk), neighbours=ALONE, high_watermark=given)
+        assert partition.high_watermark == expected

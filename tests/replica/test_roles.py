@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.log.logs import NOW_MS, batch, open_log
 from tests.replica.cluster import Cluster, code_of, contents
+from tests.support.neighbours import ALONE
 
 from ottla.log.config import LogConfig
 from ottla.log.log import Origin
@@ -46,7 +47,7 @@ def test_only_the_leader_writes_and_answers() -> None:
 
 
 def test_a_partition_without_terms() -> None:
-    partition = Partition("topic", 0, open_log(), node_id=1)
+    partition = Partition("topic", 0, open_log(), neighbours=ALONE, node_id=1)
     assert (partition.is_leader, partition.leader_id, partition.leader_epoch) == (False, NO_LEADER, -1)
     assert partition.follow(Terms(NO_LEADER, 0, 0, (1, 2), (1, 2))) and partition.leader_id == NO_LEADER
     assert partition.lead(sole(1, 1), NOW_MS) and partition.alone
@@ -165,7 +166,7 @@ def test_a_follower_below_the_log_of_its_leader() -> None:
 
 
 def test_an_epoch_without_records_is_forgotten() -> None:
-    partition = Partition("topic", 0, open_log(), node_id=1)
+    partition = Partition("topic", 0, open_log(), neighbours=ALONE, node_id=1)
     partition.lead(sole(1, 0), NOW_MS)
     partition.append(batch(), now_ms=NOW_MS)
     partition.log.begin_epoch(3, 1)  # the append it was for failed

@@ -4,12 +4,13 @@ from typing import cast
 
 import pytest
 from tests.log.logs import NOW_MS, batch, open_log, read_records
+from tests.support.neighbours import ALONE
 
 from ottla.log.config import LogConfig
 from ottla.log.files.disk import StorageError
 from ottla.log.log import Log
 from ottla.model.errors import ApiError
-from ottla.replica.neighbours import ALONE, Neighbours
+from ottla.replica.neighbours import Neighbours
 from ottla.replica.partition import Partition
 from ottla.replica.reading import LATEST, TO_THE_END
 from ottla.replica.terms import Terms
@@ -19,7 +20,7 @@ SMALL = LogConfig(segment_bytes=400)
 
 
 class Slow:
-    """Neighbours who write later; everything else is as for a partition that is alone."""
+    """Neighbours that are asked to write; everything else is as for a partition that is alone."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -27,9 +28,6 @@ class Slow:
 
     def __getattr__(self, name: str) -> object:
         return getattr(ALONE, name)
-
-    def writes_later(self) -> bool:
-        return True
 
     def must_write(self, partition: Partition) -> None:
         self.asked += 1
@@ -47,11 +45,8 @@ class Slow:
 def make(config: LogConfig | None = None, **options: int) -> tuple[Partition, SimDisk, Slow]:
     disk, slow = SimDisk(), Slow()
     options = options or {"leader_epoch": 0}
-    return (
-        Partition("topic", 0, open_log(disk, config), neighbours=cast(Neighbours[Partition], slow), **options),
-        disk,
-        slow,
-    )
+    log = open_log(disk, config, may_wait=lambda _: True)
+    return Partition("topic", 0, log, neighbours=cast(Neighbours[Partition], slow), **options), disk, slow
 
 
 def append(partition: Partition, count: int = 1, **options: int) -> None:
@@ -266,3 +261,23 @@ def test_a_refused_batch_changes_nothing_while_others_wait() -> None:
     with pytest.raises(ApiError):
         append(partition, producer=7, sequence=5)
     assert (partition.log.next_offset, len(partition.log.unwritten)) == (1, 1)
+
+
+def test_a_copy_waits_and_reports_segments_only_when_the_partition_uses_it() -> None:
+    partition, _, slow = make(SMALL)
+    sealed: list[Partition] = []
+    slow.sealed = sealed.append
+    disk = SimDisk()
+    copy = open_log(disk, SMALL, on_roll=partition.rolled, may_wait=partition.uses)
+    disk.faults.slow_writes = True
+    records = leaders_log().read(0, 1 << 20, max_offset=6).slice
+    assert records is not None
+    copy.append_replicated(records.read(), 0, now_ms=NOW_MS)
+    copy.roll(NOW_MS)
+    assert (copy.written_offset, sealed) == (6, [])
+    copy.flush()
+    partition.move_to(copy)
+    append(partition, 3)
+    assert (copy.written_offset, sealed) == (6, [])
+    copy.roll(NOW_MS)
+    assert sealed == [partition]

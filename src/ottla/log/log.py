@@ -31,7 +31,7 @@ from ottla.log.look import Look
 from ottla.log.producers.producer import ProducerEntry
 from ottla.log.producers.producers import Origin
 from ottla.log.recovery.recover import Progress, recover
-from ottla.log.state import LogSlice, LogState
+from ottla.log.state import LogSlice, LogState, MayWait, OnRoll
 
 __all__ = ["Appended", "Log", "LogSlice", "Origin"]
 
@@ -53,12 +53,16 @@ class Log(LogState):
         clean: bool = False,
         progress: Progress | None = None,
         topic_id: bytes | None = None,
+        on_roll: OnRoll | None = None,
+        may_wait: MayWait | None = None,
     ) -> Log:
         """Open a partition directory, recovering it unless it was closed cleanly; created if absent.
 
-        Records below `spare_below` are not needed any more, so that damage there does not end the log.
+        Records below `spare_below` are not needed any more, so that damage there does not end the log. `on_roll` is
+        called with the log when a segment was rolled. `may_wait` is asked whether a worker writes appended batches
+        while the disk is slow; without it they are always written at once.
         """
-        log = cls(Directory(disk, directory), config)
+        log = cls(Directory(disk, directory), config, on_roll, may_wait)
         if disk.exists(directory):
             log._recover(now_ms, recovery_point, spare_below, clean, progress)
         else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from zlib import crc32
 
 from ottla.log.config import LogConfig
@@ -30,6 +30,9 @@ from ottla.model.limits import MARK_INTERVAL_BYTES
 
 _new = tuple.__new__
 
+OnRoll: TypeAlias = "Callable[[LogState], None]"
+MayWait: TypeAlias = "Callable[[LogState], bool]"
+
 
 class LogSlice(NamedTuple):
     """A readable range: `slice` is None if it is empty. All records of the slice lie below `end_offset`."""
@@ -43,6 +46,8 @@ class LogState:
     """Segments, indexes, producers and epochs of one partition, consistent with each other after each step."""
 
     __slots__ = (
+        "_may_wait",
+        "_on_roll",
         "active",
         "bases",
         "batch_bytes_max",
@@ -58,10 +63,8 @@ class LogState:
         "log_start_offset",
         "looks_inside",
         "mark_due",
-        "may_wait",
         "name",
         "next_offset",
-        "on_roll",
         "producers",
         "roll_ms",
         "segments",
@@ -69,18 +72,20 @@ class LogState:
         "unwritten",
     )
 
-    def __init__(self, directory: Directory, config: LogConfig) -> None:
+    def __init__(
+        self, directory: Directory, config: LogConfig, on_roll: OnRoll | None, may_wait: MayWait | None
+    ) -> None:
         """Use `Log.open` instead."""
         self.directory = directory
+        self._on_roll = on_roll
+        self._may_wait = may_wait
         self.name = directory.path.rpartition("/")[2]
         self.log_start_offset = 0
         self.next_offset = 0
         self.cut_bytes = 0  # bytes that recovery removed
         self.cut_at: int | None = None  # the offset of a failed truncation that has to be finished, see `cut`
         self.mark_due = 0  # the number of index entries in the active segment at which the next mark is set
-        self.on_roll: Callable[[], None] = _ignore  # called when a segment was rolled
         self.unwritten = Unwritten()
-        self.may_wait: Callable[[], bool] = _never  # whether a worker writes appended batches while the disk is slow
         self.segments: list[Segment] = []
         self.bases: list[int] = []
         self.active: Segment
@@ -125,7 +130,8 @@ class LogState:
         self.snapshots.write(self.next_offset, self.producers.snapshot())
         segment = self.add_segment(now_ms)
         self.durable.rolled.append(old)
-        self.on_roll()
+        if self._on_roll is not None:
+            self._on_roll(self)
         return segment
 
     def add_segment(self, now_ms: int) -> Segment:
@@ -161,6 +167,10 @@ class LogState:
         Readers may not see more.
         """
         return self.unwritten[0].first_offset if self.unwritten else self.next_offset
+
+    def may_wait(self) -> bool:
+        """Return whether a worker writes appended batches while the disk is slow."""
+        return self._may_wait is not None and self._may_wait(self)
 
     def write_waiting(self) -> None:
         """Write all pending batches now, in this thread."""
@@ -232,11 +242,3 @@ class LogState:
         for segment in self.segments:
             for file in segment.files():
                 file.close()
-
-
-def _ignore() -> None:
-    """Do nothing; the default of `on_roll`."""
-
-
-def _never() -> bool:
-    return False

@@ -1,5 +1,5 @@
 """Neighbours: the port through which a replica asks about other brokers and reports its own changes. The server
-implements it; `ALONE` is for a partition without other replicas.
+implements it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from ottla.model.ids import BrokerEpoch
 
 # The type of the partition that changes are reported for; this module must not import it.
 PartitionT = TypeVar("PartitionT", contravariant=True)
-
-_LAG_MS_MAX = 30_000
 
 
 class OtherBrokers(Protocol):
@@ -43,9 +41,6 @@ class Neighbours(OtherBrokers, Protocol[PartitionT]):
         it.
         """
 
-    def writes_later(self) -> bool:
-        """Whether appends may wait for a worker that writes them while the disk is slow."""
-
     def must_write(self, partition: PartitionT) -> None:
         """Some appended bytes of this partition's log wait to be written."""
 
@@ -54,34 +49,3 @@ class Neighbours(OtherBrokers, Protocol[PartitionT]):
 
     def isr_may_change(self, partition: PartitionT) -> None:
         """`partition.isr_proposal` has something to propose."""
-
-
-class _Alone:
-    lag_ms_max = _LAG_MS_MAX
-
-    def steady_ms(self) -> int:
-        return 0
-
-    def broker_epoch(self, _broker_id: int) -> BrokerEpoch | None:
-        return None
-
-    def may_join(self, _broker_id: int) -> bool:
-        return False
-
-    def moved(self, partition: object) -> None: ...
-
-    def grew(self, partition: object, *, hurry: bool) -> None: ...
-
-    def must_sync(self, partition: object) -> None: ...
-
-    def writes_later(self) -> bool:
-        return False
-
-    def must_write(self, partition: object) -> None: ...
-
-    def sealed(self, partition: object) -> None: ...
-
-    def isr_may_change(self, partition: object) -> None: ...
-
-
-ALONE: Neighbours[object] = _Alone()

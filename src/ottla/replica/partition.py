@@ -25,10 +25,11 @@ from ottla.log.cut import ProducersThen
 from ottla.log.files.disk import StorageError
 from ottla.log.log import Appended, Log, Origin
 from ottla.log.look import Look
+from ottla.log.state import LogState
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_PARTITION_EPOCH, BrokerEpoch
 from ottla.replica.isr import AWAIT_METADATA, CERTAINLY_NOT_DONE, Follower, InSync, Pulse
-from ottla.replica.neighbours import ALONE, Neighbours
+from ottla.replica.neighbours import Neighbours
 from ottla.replica.reading import NO_EPOCH, READ_COMMITTED, READ_UNCOMMITTED, Fetch, Readable
 from ottla.replica.terms import NO_LEADER, Proposal, Terms, sole
 
@@ -57,10 +58,10 @@ class Partition(Readable):
         index: int,
         log: Log,
         *,
+        neighbours: Neighbours[Partition],
         node_id: int = 0,
         leader_epoch: int | None = None,
         high_watermark: int | None = None,
-        neighbours: Neighbours[Partition] = ALONE,
     ) -> None:
         """Lead as the only replica if a `leader_epoch` is given; `high_watermark` is the checkpointed one."""
         super().__init__(topic, index, log)
@@ -76,7 +77,6 @@ class Partition(Readable):
         self.counts_at_once = False  # alone, and records need no sync before they count
         self._set_durable(log.config)
         self.told_high_watermark = 0  # as the leader told it; the follower's own may have to wait for its disk
-        self._take_charge(log)
         if high_watermark is not None:
             self.high_watermark = min(max(high_watermark, log.log_start_offset), log.next_offset)
         if self.durable and log.unflushed:
@@ -158,19 +158,20 @@ class Partition(Readable):
     def move_to(self, log: Log) -> None:
         """Continue on a copy of the log in another directory."""
         log.configure(self.log.config)
-        self._take_charge(log)
         self.log = log
         self.written()  # the copy is written, even if the old log had unwritten records
         log.producers.replicated(self.high_watermark)
         if log.has_unsynced_segments:
-            self._rolled()
+            self.neighbours.sealed(self)
 
-    def _take_charge(self, log: Log) -> None:
-        log.on_roll = self._rolled
-        log.may_wait = self.neighbours.writes_later
+    def uses(self, log: LogState) -> bool:
+        """Return whether `log` is the log of this partition, and not a copy that is still being made."""
+        return log is self.log
 
-    def _rolled(self) -> None:
-        self.neighbours.sealed(self)
+    def rolled(self, log: LogState) -> None:
+        """A segment of `log` is complete; if the partition uses this log, report it."""
+        if self.uses(log):
+            self.neighbours.sealed(self)
 
     # --- the leader's writing
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.log.logs import NOW_MS, append, batch, open_log
+from tests.support.neighbours import ALONE
 
 from ottla.log import cut
 from ottla.log import state as log_state
@@ -27,7 +28,7 @@ def follower(monkeypatch: pytest.MonkeyPatch) -> Partition:
     made = open_log(config=LogConfig(index_interval_bytes=100))
     for sequence in range(500):
         append(made, batch(producer=7, sequence=sequence), epoch=0 if sequence < 100 else 1)
-    partition = Partition("topic", 0, made, node_id=US)
+    partition = Partition("topic", 0, made, neighbours=ALONE, node_id=US)
     partition.follow(terms(OTHER, 2))
     return partition
 

@@ -8,10 +8,12 @@ from typing import Any, cast
 
 import pytest
 from tests.log.logs import NOW_MS, batch, open_log
+from tests.support.neighbours import ALONE
 
 from ottla.log.files.disk import StorageError
 from ottla.log.log import Log
-from ottla.replica.neighbours import ALONE, Neighbours
+from ottla.log.state import LogState
+from ottla.replica.neighbours import Neighbours
 from ottla.replica.partition import Partition
 from ottla.server.api.acknowledging import Pending, wait_for_placed
 from ottla.server.storage.late_writes import Writer
@@ -48,9 +50,6 @@ class Around:
     def storage_failed(self, partition: Partition, error: StorageError) -> None:
         self.failed.append(partition.log)
 
-    def writes_later(self) -> bool:
-        return True
-
     def must_write(self, partition: Partition) -> None:
         self.writer.request(partition)
 
@@ -67,18 +66,18 @@ class Around:
         return Partition("topic", 0, slow_log(), leader_epoch=0, neighbours=cast(Neighbours[Partition], self))
 
 
-def slow_log() -> Log:
+def slow_log(may_wait: Callable[[LogState], bool] = lambda _: True) -> Log:
     disk = SimDisk()
     disk.faults.slow_writes = True
-    return open_log(disk)
+    return open_log(disk, may_wait=may_wait)
 
 
 def append(partition: Partition) -> None:
     partition.append(batch(), now_ms=NOW_MS)
 
 
-def copy_of(log: Log) -> Log:
-    copy = slow_log()
+def copy_of(partition: Partition) -> Log:
+    log, copy = partition.log, slow_log(partition.uses)
     records = log.read(0, 1 << 20, max_offset=log.next_offset).slice
     assert records is not None
     copy.append_replicated(records.read(), 0, NOW_MS)
@@ -115,7 +114,7 @@ def test_a_failed_write_of_a_log_that_was_left_concerns_nobody() -> None:
     async def test(around: Around) -> None:
         partition = around.partition()
         append(partition)
-        partition.move_to(copy_of(partition.log))
+        partition.move_to(copy_of(partition))
         append(partition)
         await around.end_write(FULL)
         assert (partition.log.next_offset, partition.cuts, around.failed) == (2, 0, [])

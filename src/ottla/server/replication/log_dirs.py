@@ -197,7 +197,15 @@ class LogDirs:
         present, now_ms = partition.log, self._runtime.now_ms()
         start = present.log_start_offset
         copy = Log.open(
-            target.disk, path, present.config, now_ms=now_ms, log_start_offset=start, clean=False, topic_id=topic_id
+            target.disk,
+            path,
+            present.config,
+            now_ms=now_ms,
+            log_start_offset=start,
+            clean=False,
+            topic_id=topic_id,
+            on_roll=partition.rolled,
+            may_wait=partition.uses,
         )
         self._moves[name] = Move(name, Key(topic_id, name.partition), partition, source, target, copy)
         self._partitions.moving.add(name)

@@ -46,6 +46,3 @@ class NodeNeighbours:
     def may_join(self, broker_id: int) -> bool:
         broker = self._state().brokers.get(broker_id)
         return broker is not None and broker.active
-
-    def writes_later(self) -> bool:
-        return True

@@ -37,15 +37,18 @@ class Opening(NamedTuple):
             log_start_offset=directory.log_starts.get(name, 0),
             clean=directory.clean,
             progress=self.progress,
+            on_roll=lambda log: partition.rolled(log),
+            may_wait=lambda log: partition.uses(log),
         )
         directory.tell_cut(name, opened)
         if self.topic_id is not None:
             checkpoint.write_partition_metadata(opened.directory, self.topic_id, sync=False)
-        return Partition(
+        partition = Partition(
             name.topic,
             name.partition,
             opened,
+            neighbours=self.neighbours,
             node_id=self.node_id,
             high_watermark=directory.high_watermarks.get(name, 0),
-            neighbours=self.neighbours,
         )
+        return partition
