@@ -12,11 +12,13 @@ from pathlib import Path
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench import client_report, memory, probe, rebalance, report, slow_disk, sparks, workloads
-from bench.clients import clients
-from bench.commits import commits
+from bench import memory, one_broker, probe, report, slow_disk, workloads
+from bench.clients import report as client_report
+from bench.clients.workload import clients
+from bench.groups import rebalance
+from bench.groups.commits import commits
+from bench.groups.shares import shares
 from bench.neighbour import neighbour
-from bench.shares import shares
 from bench.subject import Kafka, Ottla, Subject, resident_mib
 from bench.transactions import transactions
 from bench.workloads import Figures, Scale
@@ -117,7 +119,7 @@ def arguments() -> argparse.Namespace:
         "--only",
         nargs="*",
         default=[],
-        choices=[*LOADS, "clients", "start", "partitions", "slow_disk", *sparks.NAMES],
+        choices=[*LOADS, "clients", "start", "partitions", "slow_disk", *one_broker.NAMES],
         help="some workloads",
     )
     kept = parser.add_mutually_exclusive_group()
@@ -126,16 +128,16 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measure(run: Run, lengths: sparks.Lengths) -> None:
+def measure(run: Run, lengths: one_broker.Lengths) -> None:
     if any(run.wants(load) for load in (*LOADS, "clients", "start")):
         run.steady()
     if run.wants("partitions"):
         run.partitions()
     if run.wants("slow_disk"):
         run.samples["slow_disk"] = slow_disk.slow_disk(run.directory / "slow", run.scale.latency_s, run.say)
-    wanted = [name for name in sparks.NAMES if run.wants(name)]
+    wanted = [name for name in one_broker.NAMES if run.wants(name)]
     if wanted:
-        for name, measured in sparks.measure(wanted, lengths, run.directory / "sparks", run.say):
+        for name, measured in one_broker.measure(wanted, lengths, run.directory / "one-broker", run.say):
             run.samples[name] = measured
 
 
@@ -143,7 +145,7 @@ def main() -> None:
     chosen = arguments()
     scale, mode = (workloads.QUICK, "quick") if chosen.quick else (workloads.FULL, "full")
     warm_up = workloads.WARM_UP_QUICK if chosen.quick else workloads.WARM_UP_FULL
-    lengths = sparks.QUICK if chosen.quick else sparks.FULL
+    lengths = one_broker.QUICK if chosen.quick else one_broker.FULL
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the brokers are stopped, too
     directory = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     try:
@@ -154,7 +156,7 @@ def main() -> None:
     except Exception:
         # Show what was measured before the failure.
         report.show(report.rows(run.samples, scale.topics * scale.partitions_per_topic))
-        sparks.Findings.of(run.samples, lengths).show()
+        one_broker.Findings.of(run.samples, lengths).show()
         raise
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -163,7 +165,7 @@ def main() -> None:
     compared = client_report.rows(run.samples.get("clients", {}))
     client_report.show(compared)
     slow_disk.show(run.samples.get("slow_disk", {}))
-    findings = sparks.Findings.of(run.samples, lengths)
+    findings = one_broker.Findings.of(run.samples, lengths)
     findings.show()
     if chosen.store or not (chosen.no_store or chosen.only):
         print(f"stored in {report.store(run.samples, found, mode).relative_to(report.ROOT)}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bench import avro_records
 from bench.ground import Ground
-from bench.spark_turns import Length, Say, Taken
+from bench.spark.turns import Length, Say, Taken
 from bench.subject import Cost
 from bench.workloads import PARTITIONS
 from ottla.client.blocking.blocking import Blocking

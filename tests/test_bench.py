@@ -9,8 +9,9 @@ import sys
 
 import fastavro
 import pytest
-from bench import avro_records, contract_report, report, spark_report, sparks
-from bench.spark_turns import Length, tree_cpu_s
+from bench import avro_records, contract_report, one_broker, report
+from bench.spark import report as spark_report
+from bench.spark.turns import Length, tree_cpu_s
 
 from ottla.schemas.framing import unframe
 
@@ -33,7 +34,7 @@ def all_samples() -> dict[str, dict[str, dict[str, list[float]]]]:
 
 
 def test_spark_jobs_are_compared_by_their_medians() -> None:
-    found = spark_report.rows(all_samples(), {name: length.records for name, length in sparks.FULL.items()})
+    found = spark_report.rows(all_samples(), {name: length.records for name, length in one_broker.FULL.items()})
     assert len(found) == len(spark_report.COMPARED)
     default, tuned, *_, exactly_once = found
     assert (default.speed, default.thrift, default.goal) == (2.5, 2.5, 2.0)
@@ -50,12 +51,12 @@ def test_contracts_are_compared_with_none() -> None:
 
 def test_only_whole_sections_are_documented() -> None:
     samples = all_samples()
-    whole = sparks.Findings.of(samples, sparks.FULL).sections("Last run: today.")
+    whole = one_broker.Findings.of(samples, one_broker.FULL).sections("Last run: today.")
     assert list(whole) == ["spark", "contracts"]
     assert any("2,000,000 rows" in line for line in whole["spark"][0].splitlines())
     assert sum(line.startswith("| ") for line in whole["spark"]) == 1 + len(spark_report.COMPARED)
     del samples["spark_avro"], samples["contracts"]
-    assert sparks.Findings.of(samples, sparks.FULL).sections("Last run: today.") == {}
+    assert one_broker.Findings.of(samples, one_broker.FULL).sections("Last run: today.") == {}
 
 
 @pytest.mark.parametrize("section", ["bench", "clients", "spark", "contracts"])

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from bench import probe
-from bench.client_programs import PARTITIONS, PROGRAMS, WARM_UP
+from bench.clients.programs import PARTITIONS, PROGRAMS, WARM_UP
 from bench.subject import Subject
 from bench.workloads import Figures
 
@@ -32,7 +32,7 @@ def clients(subject: Subject, records: int, say: Callable[[str], None]) -> Itera
 
 def _run(subject: Subject, name: str, topic: str, count: int) -> Figures:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.client_programs", name, subject.bootstrap, topic, str(count)],
+        [sys.executable, "-m", "bench.clients.programs", name, subject.bootstrap, topic, str(count)],
         capture_output=True,
         text=True,
         timeout=300,

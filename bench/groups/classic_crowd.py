@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from bench.pipe import Pipe
+from bench.groups.pipe import Pipe
 from ottla.wire.compile import encoder
 from ottla.wire.journal.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from ottla.wire.messages.groups.heartbeat import HeartbeatRequest

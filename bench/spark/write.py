@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from bench.spark_turns import Length, Say, Stage, Taken
+from bench.spark.turns import Length, Say, Stage, Taken
 from bench.workloads import PARTITIONS
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.offsets import LATEST, resolve

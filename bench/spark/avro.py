@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from bench import avro_records, probe
-from bench.spark_read import TUNED
-from bench.spark_turns import Length, Say, Stage, Taken
+from bench.spark.read import TUNED
+from bench.spark.turns import Length, Say, Stage, Taken
 from bench.workloads import PARTITIONS
 
 TOPIC = "spark-avro"

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable
 from itertools import count
 
-from bench.pipe import Pipe
+from bench.groups.pipe import Pipe
 from ottla.wire.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

@@ -9,7 +9,7 @@ from itertools import count
 from uuid import uuid4
 
 from bench import probe
-from bench.pipe import Pipe, configure_group, drive, open_all, topic_id, wait_for_coordinators
+from bench.groups.pipe import Pipe, configure_group, drive, open_all, topic_id, wait_for_coordinators
 from bench.subject import Cost, Subject
 from bench.workloads import Figures, Scale
 from ottla.records.build import build_batch

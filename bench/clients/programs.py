@@ -1,4 +1,4 @@
-"""`python -m bench.client_programs PROGRAM BOOTSTRAP TOPIC RECORDS`: a client in a process of its own, self-timed.
+"""`python -m bench.clients.programs PROGRAM BOOTSTRAP TOPIC RECORDS`: a client in a process of its own, self-timed.
 
 Prints one line of JSON: records per second, and CPU microseconds of this process per record. Start, connecting and the
 first records (until everything is imported, connected and compiled) do not count. All producers: acks=all, idempotent,

@@ -13,9 +13,9 @@ from itertools import count
 from typing import Protocol
 
 from bench import probe
-from bench.classic_crowd import ClassicCrowd
-from bench.modern_crowd import ModernCrowd
-from bench.pipe import Pipe, configure_group, drive, open_all, topic_id, wait_for_coordinators
+from bench.groups.classic_crowd import ClassicCrowd
+from bench.groups.modern_crowd import ModernCrowd
+from bench.groups.pipe import Pipe, configure_group, drive, open_all, topic_id, wait_for_coordinators
 from bench.subject import Cost, Subject
 from bench.workloads import Figures, Scale
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from bench import probe
-from bench.spark_turns import Length, Say, Stage, Taken
+from bench.spark.turns import Length, Say, Stage, Taken
 from bench.workloads import PARTITIONS, produce
 
 RECORD_BYTES = 100

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from bench import contract_report, spark_report
+from bench import contract_report
 from bench.contracts import contracts
 from bench.ground import ground
-from bench.spark_avro import spark_avro
-from bench.spark_read import spark_read
-from bench.spark_turns import Length, Say, Stage, Taken, stage
-from bench.spark_write import spark_write
+from bench.spark import report as spark_report
+from bench.spark.avro import spark_avro
+from bench.spark.read import spark_read
+from bench.spark.turns import Length, Say, Stage, Taken, stage
+from bench.spark.write import spark_write
 
 Measured = dict[str, Taken]  # job or level → figure → one value a round
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bench import probe
-from bench.pipe import Pipe, decode, drive, frame_of, open_all, wait_for_coordinators
+from bench.groups.pipe import Pipe, decode, drive, frame_of, open_all, wait_for_coordinators
 from bench.subject import Cost, Subject
 from bench.workloads import Figures, Scale
 from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest
