@@ -78,6 +78,7 @@ def encode(entry: Entry) -> tuple[bytes, bytes | None]:
 def batch_of(entries: Sequence[Entry], now_ms: int) -> bytearray:
     """Build one batch with all of the entries; either all belong to the same producer's transaction or none does."""
     first = entries[0]
+    assert all(entry.producer_id == first.producer_id for entry in entries), "a batch is of one transaction, or of none"
     return build_batch(
         [encode(entry) for entry in entries],
         timestamp=now_ms,

@@ -40,22 +40,26 @@ _READY = -1  # the offset of replies that wait for no commit
 class Runner(Generic[CommandT, RecordT]):
     """Runs the commands and timers of one machine.
 
-    `append(records)` writes one atomic group and returns the offset after it; `observe` is called with the changes;
-    `perform` carries out effects. `soon` calls the given function in a later turn of the event loop; without `soon` all
-    replies that are ready are released at once.
+    `append(records)` writes one atomic group and returns the offset after it; `observe`, if given, is called with the
+    changes; `perform` carries out effects. `soon` calls the given function in a later turn of the event loop; without
+    `soon` all replies that are ready are released at once. `next_offset` is the end of the journal that the machine was
+    made from, and `committed_offset` how much of that is committed.
     """
 
     def __init__(
         self,
         machine: Machine[CommandT, RecordT],
         append: Callable[[Sequence[RecordT]], int],
-        observe: Callable[[list[Any]], None],
+        observe: Callable[[list[Any]], None] | None = None,
         perform: Callable[[Any], None] | None = None,
         soon: Callable[[Callable[[], None]], None] | None = None,
+        *,
+        next_offset: int = 0,
+        committed_offset: int = 0,
     ) -> None:
         self.machine = machine
-        self.next_offset = 0
-        self.committed_offset = 0
+        self.next_offset = next_offset
+        self.committed_offset = committed_offset
         self.broken = False
         self._append = append
         self._observe = observe
@@ -94,6 +98,14 @@ class Runner(Generic[CommandT, RecordT]):
             self._parked[result.reply.token] = reply
         else:
             self._hold(reply, result.reply)
+
+    def follow(self, next_offset: int) -> None:
+        """The machine was given all records of the journal below `next_offset`, also those of no command."""
+        self.next_offset = next_offset
+
+    def continue_with(self, machine: Machine[CommandT, RecordT]) -> None:
+        """Replace the machine by another one with the same state."""
+        self.machine = machine
 
     def commit(self, offset: int) -> None:
         """Everything below `offset` is committed: release the replies that waited for it."""
@@ -199,10 +211,15 @@ class Runner(Generic[CommandT, RecordT]):
 
     def _decide(self, command: CommandT) -> Result[RecordT]:
         """Decide and append. If either fails, nothing has changed."""
+        self._check_whole()
         result = self.machine.decide(command, self._now.now_ms)
         if result.records:
             self.next_offset = self._append(result.records)
         return result
+
+    def _check_whole(self) -> None:
+        """Assert that the state has all records of the journal, which every decision relies on."""
+        assert not self.broken, "a runner that failed to apply what it appended must be discarded"
 
     def _carry_out(self, result: Result[RecordT]) -> None:
         try:
@@ -216,7 +233,7 @@ class Runner(Generic[CommandT, RecordT]):
 
     def _changed(self, changes: Sequence[Any], result: Result[RecordT]) -> None:
         """Report the changes of applied records, apply the notes, set the timers, and hold effects and answers."""
-        if changes:
+        if changes and self._observe is not None:
             self._observe(list(changes))
         for note in result.notes:
             self.machine.note(note)
@@ -228,7 +245,9 @@ class Runner(Generic[CommandT, RecordT]):
         if result.effects or result.answers:
             offset, since_ms = self.next_offset, self._now.steady_ms
             self._held.extend((offset, self._perform, effect, since_ms) for effect in result.effects)
-            self._held.extend((offset, self._parked.pop(token), value, since_ms) for token, value in result.answers)
+            for token, value in result.answers:
+                assert token in self._parked, f"an answer for {token!r}, under which no command waits"
+                self._held.append((offset, self._parked.pop(token), value, since_ms))
             self._release()
 
     def _set(self, key: Hashable, deadline_ms: int, command: Any) -> None:

@@ -7,7 +7,8 @@ has changed before the records are appended, which is one step; after that the r
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ottla.machine.kit import Machine, Moment, Result
@@ -36,33 +37,47 @@ class SteppedRunner(Runner[CommandT, RecordT]):
     """Runs one command at a time: all steps of a command end before those of the next begin."""
 
     machine: SteppedMachine[CommandT, RecordT]
+    _is_busy = False  # whether a command is between two of its steps
 
     def submitting(self, command: CommandT, now: Moment, reply: Reply) -> Steps[None]:
-        self._follow_clock(now)
-        try:
-            result = yield from self._deciding(command)
-        except ApiError as error:
-            self._hold(reply, error)
-            return
-        yield from self._carrying_out(result)
-        self._reply(result, reply)
+        with self._alone():
+            self._follow_clock(now)
+            try:
+                result = yield from self._deciding(command)
+            except ApiError as error:
+                self._hold(reply, error)
+                return
+            yield from self._carrying_out(result)
+            self._reply(result, reply)
 
     def waking(self, now: Moment) -> Steps[None]:
-        self._follow_clock(now)
-        self._not_before_ms = now.steady_ms + 1
+        with self._alone():
+            self._follow_clock(now)
+            self._not_before_ms = now.steady_ms + 1
+            try:
+                while (due := self._take_due(now.steady_ms)) is not None:
+                    key, command = due
+                    try:
+                        result = yield from self._deciding(command)
+                        yield from self._carrying_out(result)
+                    except Exception:
+                        self._put_off(key, now.steady_ms, command)
+                        raise
+            finally:
+                self._not_before_ms = 0
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Assert that no other command is between two of its steps: both would rely on the same state."""
+        assert not self._is_busy, "a command began before the steps of another one had ended"
+        self._is_busy = True
         try:
-            while (due := self._take_due(now.steady_ms)) is not None:
-                key, command = due
-                try:
-                    result = yield from self._deciding(command)
-                    yield from self._carrying_out(result)
-                except Exception:
-                    self._put_off(key, now.steady_ms, command)
-                    raise
+            yield
         finally:
-            self._not_before_ms = 0
+            self._is_busy = False
 
     def _deciding(self, command: CommandT) -> Steps[Result[RecordT]]:
+        self._check_whole()
         result = yield from self.machine.deciding(command, self._now.now_ms)
         if result.records:
             self.next_offset = self._append(result.records)
