@@ -13,10 +13,13 @@ pytest.importorskip("pyspark")
 
 from tests.spark.readers import batch_reader, cut, micro_batch, span, stream_reader
 
+from ottla import ProducerOptions
+from ottla.client.admin.configs import Change
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.fetching import RawBatch
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
+from ottla.model.resources import Resource, ResourceType
 from ottla.records.batch import read_header
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
@@ -179,6 +182,32 @@ def test_offsets_that_compaction_removed_are_no_loss(broker: Broker, client: Blo
         at = end
     stream.stop()
     assert rows == len(left)
+
+
+def test_gaps_up_to_the_end_of_what_can_be_read_are_proved_at_once(broker: Broker, client: Blocking) -> None:
+    """Compaction has removed the last records before an open transaction; and a log ends with a marker."""
+    topic, name = fresh("tail"), fresh("writer")
+    client.admin.topics.create(topic, 1, configs={"internal.segment.bytes": "5000"})
+    for number in range(40):
+        client.send(topic, b"%d" % number, partition=0)  # without keys, so compaction removes all of them
+    client.admin.configs.alter(Resource(ResourceType.TOPIC, topic), [Change("cleanup.policy", "compact")])
+    hasty = {"kafkaConsumer.pollTimeoutMs": "1000", "kafka.fetch.max.wait.ms": "50"}
+    for_all, for_committed = (
+        batch_reader(broker.bootstrap, subscribe=topic, columns="offset", **hasty, **{"kafka.isolation.level": level})
+        for level in ("read_uncommitted", "read_committed")
+    )
+
+    def read(reader: Any, end: int) -> list[int]:
+        return [
+            offset for each in span(topic, 0, end) for batch in reader.read(each) for offset in batch[0].to_pylist()
+        ]
+
+    with Blocking(broker.bootstrap, ProducerOptions(transactional_id=name)) as writer:
+        with writer.transaction():
+            writer.send(topic, b"x" * 4900, b"last", partition=0)  # a segment of its own: all before it is compacted
+            until(lambda: read(for_all, 41), lambda found: found == [40])
+            assert read(for_committed, 40) == read(for_all, 40) == []
+        assert read(for_committed, 42) == read(for_all, 42) == [40], "41 is the marker"
 
 
 def test_the_broker_is_away_while_a_batch_is_planned(broker: Broker, client: Blocking) -> None:

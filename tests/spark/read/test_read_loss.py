@@ -91,20 +91,30 @@ def at_5(**options: str) -> _Reading:
     return reading
 
 
-def test_what_compaction_removed_at_the_end_is_no_loss(caplog: pytest.LogCaptureFixture) -> None:
-    """The broker has nothing from 5 on, and says that 10 can be read: if that stays so, the range is read."""
+def test_what_does_not_come_fails_the_query() -> None:
+    """Defect: the broker sends nothing from 5 on, and says that 10 can be read. That was taken for a gap."""
     reading = at_5()
+    with pytest.raises(ApiError, match=r"offsets 5 to 9 of t-0 do not come for 120000 ms: .* failOnDataLoss to false"):
+        empty(reading, 10, 10, 1_000)
+    assert not reading._cursor.done
+    reading = at_5(**{"kafkaConsumer.pollTimeoutMs": "2000"})
+    with pytest.raises(ApiError, match="do not come for 2000 ms"):
+        empty(reading, 10, 10, 1_000)
+
+
+def test_what_does_not_come_is_passed_over_if_that_is_allowed(caplog: pytest.LogCaptureFixture) -> None:
+    reading = at_5(failOnDataLoss="false")
     empty(reading, 10, 10, 61)
     assert reading._cursor.done
     assert "offsets 5 to 9 of t-0 do not come for 30000 ms" in caplog.text
-    reading = at_5(**{"kafkaConsumer.pollTimeoutMs": "2000"})
+    reading = at_5(**{"kafkaConsumer.pollTimeoutMs": "2000", "failOnDataLoss": "false"})
     empty(reading, 10, 10, 5)
     assert reading._cursor.done
 
 
 def test_answers_that_come_at_once_are_no_time() -> None:
     """A broker that throttles, or waits for remote storage, may answer a thousand times in a second."""
-    reading = at_5()
+    reading = at_5(failOnDataLoss="false")
     empty(reading, 10, 10, 1_000, each_s=0.001)
     assert not reading._cursor.done
 

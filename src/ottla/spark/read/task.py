@@ -6,6 +6,9 @@ Rules:
 - Errors that pass (leader changes, brokers that restart, a cluster not reached yet) are retried for
   `kafka.default.api.timeout.ms`. Records that are gone for good are a `DataLoss` with its reason.
 - The range is read when the position has passed its last offset, whether there are records or not: gaps are no loss.
+  The brokers' answers prove a gap: a batch that begins behind it, a transaction marker, or the batch without records
+  that compaction leaves at the end of what it cleaned. Offsets that are readable and for which nothing comes are no
+  gap: with `failOnDataLoss` they fail the task, without it they are passed over with a warning.
 - Rows are of the topic id, and not of a later leader epoch, than the range was planned with. Other records at the same
   offsets are not part of the range: the next batch reads them, from where they begin (`spark.read.snapshot`).
 """
@@ -33,9 +36,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-# How long responses must be empty until offsets below the high watermark count as a gap. A broker that throttles, or
-# waits for remote storage, sends empty responses, too, and records that are skipped as a gap are never read.
+# How long responses must be empty until offsets below the high watermark are passed over, if that is allowed. A broker
+# that throttles, or waits for remote storage, sends empty responses, too, and records that are passed over are never
+# read.
 _GAP_MS = 30_000
+_NOT_SENT = (
+    "the broker says that they can be read and sends nothing. They may come when the query is started again; "
+    "set the option failOnDataLoss to false to pass over them"
+)
 
 
 def read_range(
@@ -177,9 +185,9 @@ class _Reading:
             raise error
 
     def _look_at_empty(self, fetched: Fetched, now_s: float) -> None:
-        """Find out why no records come. If the offsets are below the end of what may be read, compaction has removed
-        the records. Otherwise, after a long wait: if the high watermark is before the end of the range, the log was
-        truncated; if not, a transaction is open.
+        """Give up when responses stay empty. If the offsets are below the end of what may be read, only a broker with
+        a defect or a very slow one sends nothing for them. Otherwise, if the high watermark is before the end of the
+        range, the log was truncated; if not, a transaction is open.
         """
         has_moved = fetched.next_offset > self._asked_at
         self._asked_at = fetched.next_offset
@@ -193,7 +201,10 @@ class _Reading:
         partition = self._part.partition
         what = f"offsets {self._cursor.position} to {self._part.end - 1} of {partition} do not come"
         if readable_to >= self._part.end:
-            if waited_ms >= min(_GAP_MS, patience_ms):
+            if self._settings.fail_on_data_loss:
+                if waited_ms >= patience_ms:
+                    raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"{what} for {waited_ms:.0f} ms: {_NOT_SENT}")
+            elif waited_ms >= min(_GAP_MS, patience_ms):
                 _log.warning("%s for %.0f ms: taken for a gap that compaction left, and passed over", what, waited_ms)
                 self._cursor.position = self._part.end
         elif waited_ms > patience_ms and fetched.high_watermark >= self._part.end:
