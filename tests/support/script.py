@@ -53,8 +53,10 @@ class Stage(Generic[MachineT]):
 
     def _begin(self, machine: MachineT) -> None:
         self.machine = machine
-        self._runner: Runner[Any, Any] = Runner(_Overheard(machine, self.tell), self._append, _ignore, self.tell)
-        self._runner.next_offset = self._runner.committed_offset = len(self.journal)
+        end = len(self.journal)
+        self._runner: Runner[Any, Any] = Runner(
+            _Overheard(machine, self.tell), self._append, perform=self.tell, next_offset=end, committed_offset=end
+        )
 
     def submit(self, who: str, command: Any) -> None:
         """Submit a command. The reply becomes a line that begins with `who`; a reply of None becomes no line."""
@@ -90,7 +92,7 @@ class Stage(Generic[MachineT]):
         self.journal.append(marker)
         self.tell(marker)
         self.machine.apply(marker)
-        self._runner.next_offset = len(self.journal)
+        self._runner.follow(len(self.journal))
         self._commit()
 
     def replayed(self) -> MachineT:
@@ -156,10 +158,6 @@ class _Overheard(OneByOne):
             left_ms = None if timer.deadline_ms is None else timer.deadline_ms - now_ms
             self._tell(timer._replace(deadline_ms=left_ms))  # the time left is easier to read than a point in time
         return result
-
-
-def _ignore(_: Any) -> None:
-    """Ignore changes, because entries show them."""
 
 
 class Narrator(Protocol):

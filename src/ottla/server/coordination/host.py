@@ -92,7 +92,7 @@ class Host(Generic[MachineT]):
         self.active = False
         self._machine = self._owner.make_machine(self.index)
         self._runner: Runner[Any, Any] = Runner(
-            self._machine, self._append, ignore_reply, self._perform, self._runtime.slices.soon
+            self._machine, self._append, perform=self._perform, soon=self._runtime.slices.soon
         )
         self._cuts = self.partition.cuts
         self._load_from = self.partition.log.log_start_offset
@@ -115,7 +115,7 @@ class Host(Generic[MachineT]):
                 left = self._apply_some(left)
             if not left or self._load_from < log_.next_offset:
                 return False
-            self._runner.next_offset = log_.next_offset
+            self._runner.follow(log_.next_offset)
             self._beginning = self._machine.beginning()
         return self._begin_with(next(self._beginning))
 
@@ -222,7 +222,7 @@ class Host(Generic[MachineT]):
         self._storage.appended(self.partition)
         if self._beginning is not None:  # otherwise the load will read it
             self._machine.apply(marker)
-            self._runner.next_offset = self.partition.log.next_offset
+            self._runner.follow(self.partition.log.next_offset)
             self._committed()
 
     def _append(self, entries: Sequence[Entry]) -> int:

@@ -224,10 +224,12 @@ class ActiveController:
         )
         machine = ClusterMachine(view)
         runner: SteppedRunner[ClusterCommand, MetadataEntry] = SteppedRunner(
-            machine, self._quorum.append, self._observe
+            machine,
+            self._quorum.append,
+            self._observe,
+            next_offset=self._quorum.end_offset,
+            committed_offset=self._metadata.end_offset,
         )
-        runner.next_offset = self._quorum.end_offset
-        runner.committed_offset = self._metadata.end_offset
         self._view, self._runner = view, runner
         if shares:
             self._metadata.share(self._take_changes)
@@ -239,7 +241,7 @@ class ActiveController:
             self._metadata.end_sharing()
             self._view = replace(self._view, state=self._metadata.state.copy())
             assert self._runner is not None, "it has a view"
-            self._runner.machine = ClusterMachine(self._view)
+            self._runner.continue_with(ClusterMachine(self._view))
 
     def _observe(self, changes: list[Change]) -> None:
         if self._metadata.is_shared:
