@@ -21,7 +21,7 @@ from ottla.records.compress import Codec
 from ottla.records.crc import crc32c
 from ottla.records.record import Record
 from ottla.sim.world.loop import SimLoop
-from ottla.wire.message import Request
+from ottla.wire.message import Request, Response
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -96,7 +96,7 @@ class MemoryBrokers:
         there = topic is not None and index < len(topic.partitions)
         return TopicPartition(name, index), topic.partitions[index] if topic is not None and there else None
 
-    async def answer(self, node_id: int, request: Request, version: int) -> Any:
+    async def answer(self, node_id: int, request: Request[Response], version: int) -> Any:
         await asyncio.sleep(0.001)
         fault = self.fault(request)
         what, concerns = fault if fault is not None else (None, lambda partition: False)
@@ -298,10 +298,10 @@ class _Connection:
     def version_of(self, api: type[Request], *, at_most: int | None = None) -> int:
         return api.versions[1] if at_most is None else min(api.versions[1], at_most)
 
-    async def request(self, message: Request, answer: Any, *, version: int = 99, timeout_ms: int | None = None) -> Any:
-        return await (await self.submit(message, answer, version=version, timeout_ms=timeout_ms))
+    async def request(self, message: Request[Response], *, version: int = 99, timeout_ms: int | None = None) -> Any:
+        return await (await self.submit(message, version=version, timeout_ms=timeout_ms))
 
-    async def submit(self, message: Request, answer: Any, *, version: int = 99, timeout_ms: int | None = None) -> Any:
+    async def submit(self, message: Request[Response], *, version: int = 99, timeout_ms: int | None = None) -> Any:
         if not self.is_open:
             raise NotConnected("it is closed")
         task = asyncio.create_task(self._ask(message, version, (timeout_ms or 30_000) / 1000))

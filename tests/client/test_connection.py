@@ -100,8 +100,7 @@ def test_pipelined_requests_meet_their_answers() -> None:
             )
             connection = await connect(broker)
             futures = [
-                await connection.submit(MetadataRequest(topics=[MetadataRequest.Topic(name=str(n))]), MetadataResponse)
-                for n in range(30)
+                await connection.submit(MetadataRequest(topics=[MetadataRequest.Topic(name=str(n))])) for n in range(30)
             ]
             assert connection.in_flight == 30
             answers = await asyncio.gather(*futures)
@@ -122,7 +121,7 @@ def test_in_flight_requests_are_bounded() -> None:
 
         async with ScriptedBroker({MetadataRequest: lambda request: wait(request)}) as broker:
             connection = await connect(broker)
-            calls = [asyncio.create_task(connection.request(ask(), MetadataResponse)) for _ in range(100)]
+            calls = [asyncio.create_task(connection.request(ask())) for _ in range(100)]
             await asyncio.sleep(0.05)
             assert connection.in_flight == limits.IN_FLIGHT_PER_CONNECTION_MAX
             gate.set()
@@ -138,7 +137,7 @@ def test_large_answers_arrive_in_pieces() -> None:
         async with ScriptedBroker() as broker:
             broker.answers[MetadataRequest] = metadata(broker, partitions=20, topics=names)
             connection = await connect(broker)
-            answers = await asyncio.gather(*(connection.request(ask(), MetadataResponse) for _ in range(3)))
+            answers = await asyncio.gather(*(connection.request(ask()) for _ in range(3)))
             assert [len(answer.topics) for answer in answers] == [500] * 3
             connection.close()
 
@@ -161,7 +160,7 @@ def test_bytes_one_by_one() -> None:
                     whole(data[position : position + 1])
 
             connection._transport.set_protocol(_Drip(connection, drip))  # type: ignore[union-attr]
-            answers = await asyncio.gather(*(connection.request(ask(), MetadataResponse) for _ in range(3)))
+            answers = await asyncio.gather(*(connection.request(ask()) for _ in range(3)))
             assert [answer.cluster_id for answer in answers] == ["scripted"] * 3
             assert received
             connection.close()
@@ -187,14 +186,14 @@ def test_a_request_that_times_out_takes_the_connection_with_it() -> None:
     async def test() -> None:
         async with ScriptedBroker({MetadataRequest: lambda request: None}) as broker:
             connection = await connect(broker)
-            behind = await connection.submit(ask(), MetadataResponse, timeout_ms=60_000)
+            behind = await connection.submit(ask(), timeout_ms=60_000)
             with pytest.raises(RequestTimedOut, match="did not answer Metadata within 20 ms"):
-                await connection.request(ask(), MetadataResponse, timeout_ms=20)
+                await connection.request(ask(), timeout_ms=20)
             with pytest.raises(RequestTimedOut):
                 await behind
             assert not connection.is_open
             with pytest.raises(NotConnected):
-                await connection.request(ask(), MetadataResponse)
+                await connection.request(ask())
 
     run(test)
 
@@ -204,7 +203,7 @@ def test_the_broker_hangs_up() -> None:
         async with ScriptedBroker({MetadataRequest: lambda request: CLOSE}) as broker:
             connection = await connect(broker)
             with pytest.raises(ConnectionLost, match="closed the connection") as caught:
-                await connection.request(ask(), MetadataResponse)
+                await connection.request(ask())
             assert caught.value.maybe_applied
             assert not connection.is_open
 
@@ -215,7 +214,7 @@ def test_closing_fails_what_waits() -> None:
     async def test() -> None:
         async with ScriptedBroker({MetadataRequest: lambda request: None}) as broker:
             connection = await connect(broker)
-            waiting = await connection.submit(ask(), MetadataResponse)
+            waiting = await connection.submit(ask())
             connection.close()
             with pytest.raises(ConnectionLost):
                 await waiting
@@ -243,7 +242,7 @@ def test_garbage_is_one_clear_error(garbage: bytes, message: str) -> None:
         async with ScriptedBroker({MetadataRequest: lambda request: garbage}) as broker:
             connection = await connect(broker, max_response_bytes=1_000_000)
             with pytest.raises(ProtocolError, match=message):
-                await connection.request(ask(), MetadataResponse)
+                await connection.request(ask())
             assert not connection.is_open
 
     run(test)
@@ -260,12 +259,12 @@ def test_a_cancelled_caller_leaves_the_connection_usable() -> None:
 
             broker.answers[MetadataRequest] = lambda request: slow(request)
             connection = await connect(broker)
-            call = asyncio.create_task(connection.request(ask(), MetadataResponse))
+            call = asyncio.create_task(connection.request(ask()))
             await asyncio.sleep(0)
             assert connection.in_flight == 1
             call.cancel()
             gate.set()
-            assert (await connection.request(ask(), MetadataResponse)).topics == []
+            assert (await connection.request(ask())).topics == []
             connection.close()
 
     run(test)

@@ -72,7 +72,7 @@ def ends(*acts: Any) -> Callable[[EndTxnRequest], Any]:
 
 
 async def call(coordinator: Coordinator) -> int:
-    answer = await coordinator.call(REQUEST, EndTxnResponse, error_of=lambda each: each.error_code)
+    answer = await coordinator.call(REQUEST, error_of=lambda each: each.error_code)
     return answer.error_code
 
 
@@ -149,7 +149,7 @@ def test_closing_ends_what_waits() -> None:
             arrived.set()
 
         broker.answers[EndTxnRequest] = silent
-        waiting = asyncio.create_task(coordinator.call(REQUEST, EndTxnResponse, repeatable=False))
+        waiting = asyncio.create_task(coordinator.call(REQUEST, repeatable=False))
         await arrived.wait()
         coordinator.close()
         with pytest.raises(Exception, match="was closed"):
@@ -165,9 +165,7 @@ def test_what_is_said_again_is_said_in_full(act: Any) -> None:
     async def test(broker: ScriptedBroker, coordinator: Coordinator) -> None:
         broker.answers[EndTxnRequest] = ends(act)
         full = EndTxnRequest(transactional_id="t", producer_id=2, producer_epoch=0, committed=True)
-        answer = await coordinator.call(
-            REQUEST, EndTxnResponse, error_of=lambda each: each.error_code, again=lambda: full
-        )
+        answer = await coordinator.call(REQUEST, error_of=lambda each: each.error_code, again=lambda: full)
         assert answer.error_code == 0
         assert [request.producer_id for request in broker.of(EndTxnRequest)] == [1, 2]
 

@@ -10,7 +10,7 @@ from tests.client.test_connection import ask, connect, run
 
 from ottla.client.in_place import InPlace
 from ottla.model import limits
-from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 LENGTH_BYTES = 4
 
@@ -79,13 +79,13 @@ def test_a_connection_that_reads_in_place() -> None:
             last = asyncio.get_running_loop().create_future()
             for number in range(4):
                 then = found.append if number < 3 else last.set_result
-                connection.call_now(ask(), MetadataResponse, then, version=connection.version_of(MetadataRequest))
+                connection.call_now(ask(), then, version=connection.version_of(MetadataRequest))
             found.append(await last)
             assert [len(answer.topics) for answer in found] == [500] * 4
-            assert (await connection.request(ask(), MetadataResponse)).cluster_id == "scripted"
+            assert (await connection.request(ask())).cluster_id == "scripted"
             failed: list[Any] = []
             broker.answers[MetadataRequest] = lambda request: None
-            connection.call_now(ask(), MetadataResponse, failed.append, version=1)
+            connection.call_now(ask(), failed.append, version=1)
             connection.take_frames(memoryview(b"\x7f\xff\xff\xff"))
             assert "is it a Kafka listener?" in str(failed[0])
             assert not connection.is_open

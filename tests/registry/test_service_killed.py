@@ -18,7 +18,7 @@ from tests.support.registry import Answer, RegistryProcess, ask, record, until
 from ottla.client.admin import Admin
 from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.registry.identity import read_elected
-from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest
 
 SESSION = ("--session-timeout", "1500ms")
 THREADS = 4
@@ -129,9 +129,7 @@ def leader_of(registries: list[RegistryProcess], node: OttlaNode) -> int:
     async def find() -> str:
         async with Admin(node.bootstrap) as admin:
             request = DescribeGroupsRequest(groups=["schema-registry"])
-            answer = await call_once(
-                admin.cluster, "schema-registry", CoordinatorKind.GROUP, request, DescribeGroupsResponse, lambda _: 0
-            )
+            answer = await call_once(admin.cluster, "schema-registry", CoordinatorKind.GROUP, request, lambda _: 0)
         group = answer.groups[0]
         if group.group_state != "Stable":
             return ""

@@ -147,9 +147,7 @@ class Wire:
 
     async def ask(self, address: Any, request: Request, *, timeout_ms: int, purpose: str) -> Any:
         link = await self.connect(address, timeout_ms=timeout_ms, purpose=purpose)
-        return await link.submit_now(
-            request, api.response_class(type(request).key), version=type(request).versions[1] - 1, timeout_ms=1000
-        )
+        return await link.submit_now(request, version=type(request).versions[1] - 1, timeout_ms=1000)
 
     def cut(self) -> None:
         self.is_cut = True
@@ -168,7 +166,7 @@ class Link:
     def version_of(self, request: type[Request]) -> int:
         return request.versions[1]
 
-    def submit_now(self, request: Any, answer: Any, *, version: int, timeout_ms: int) -> asyncio.Future[Any]:
+    def submit_now(self, request: Any, *, version: int, timeout_ms: int) -> asyncio.Future[Any]:
         if isinstance(request, FetchRequest):
             self._wire.fetches.append(request)
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -177,10 +175,8 @@ class Link:
         self._loop.call_soon(self._deliver, request, version, given)
         return future
 
-    def call_now(
-        self, request: Any, answer: Any, then: Callable[[Any], None], *, version: int, timeout_ms: int
-    ) -> None:
-        future = self.submit_now(request, answer, version=version, timeout_ms=timeout_ms)
+    def call_now(self, request: Any, then: Callable[[Any], None], *, version: int, timeout_ms: int) -> None:
+        future = self.submit_now(request, version=version, timeout_ms=timeout_ms)
         future.add_done_callback(lambda done: then(done.exception() or done.result()))
 
     def read_in_place(self) -> None:

@@ -18,18 +18,17 @@ from ottla.sim.world.net import SimNet
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
 )
-from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ottla.wire.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
-from ottla.wire.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
-from ottla.wire.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
-from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
-from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from ottla.wire.messages.txns.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Topic
-from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
-from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
-from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest
+from ottla.wire.messages.groups.join_group import JoinGroupRequest
+from ottla.wire.messages.groups.sync_group import SyncGroupRequest
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
+from ottla.wire.messages.txns.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
+from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest
+from ottla.wire.messages.txns.end_txn import EndTxnRequest
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest
 
 HOUR_MS = 3_600_000
 UNKNOWN_MEMBER = 25
@@ -55,17 +54,17 @@ class Visitor:
     def __init__(self, machine: SimMachine) -> None:
         self.machine = machine
 
-    async def ask(self, request: Request, answer: type[R], version: int) -> R:
-        return await self.connection.request(request, answer, version=version, timeout_ms=10_000)
+    async def ask(self, request: Request[R], version: int) -> R:
+        return await self.connection.request(request, version=version, timeout_ms=10_000)
 
     async def settle(self) -> None:
         self.connection = await Connection.open(self.machine.address, connect_timeout_ms=1000)
         for key_type, key in ((1, "tx"), (0, "old")):
             found = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-            assert (await self.ask(found, FindCoordinatorResponse, 6)).coordinators[0].error_code == 0
+            assert (await self.ask(found, 6)).coordinators[0].error_code == 0
         topic = CreateTopicsRequest.CreatableTopic
         wanted = topic(name="t", num_partitions=1, replication_factor=1, assignments=[], configs=[])
-        assert (await self.ask(CreateTopicsRequest(topics=[wanted]), CreateTopicsResponse, 7)).topics[0].error_code == 0
+        assert (await self.ask(CreateTopicsRequest(topics=[wanted]), 7)).topics[0].error_code == 0
         join = JoinGroupRequest(
             group_id="old",
             session_timeout_ms=45_000,
@@ -74,21 +73,21 @@ class Visitor:
             protocol_type="consumer",
             protocols=[JoinGroupRequest.Protocol(name="range", metadata=b"")],
         )
-        joined = await self.ask(join, JoinGroupResponse, 3)
+        joined = await self.ask(join, 3)
         assert joined.error_code == 0
         self.member = {
             "group_id": "old",
             "generation_id": joined.generation_id,
             "member_id": joined.member_id,
         }
-        synced = await self.ask(SyncGroupRequest(assignments=[], **self.member), SyncGroupResponse, 3)
+        synced = await self.ask(SyncGroupRequest(assignments=[], **self.member), 3)
         assert synced.error_code == 0
         self.epoch = 0
         assert await self.beat() == (0, 0)
 
     async def beat(self) -> tuple[int, int]:
         """The error codes of both heartbeats."""
-        old = await self.ask(HeartbeatRequest(**self.member), HeartbeatResponse, 3)
+        old = await self.ask(HeartbeatRequest(**self.member), 3)
         first = self.epoch == 0
         new = await self.ask(
             ConsumerGroupHeartbeatRequest(
@@ -99,16 +98,13 @@ class Visitor:
                 subscribed_topic_names=["t"] if first else None,
                 topic_partitions=[] if first else None,
             ),
-            ConsumerGroupHeartbeatResponse,
             1,
         )
         self.epoch = new.member_epoch or self.epoch
         return old.error_code, new.error_code
 
     async def begin(self, timeout_ms: int) -> None:
-        begun = await self.ask(
-            InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=timeout_ms), InitProducerIdResponse, 4
-        )
+        begun = await self.ask(InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=timeout_ms), 4)
         assert begun.error_code == 0
         self.producer = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
         added = await self.ask(
@@ -118,7 +114,6 @@ class Visitor:
                 v3_and_below_producer_epoch=begun.producer_epoch,
                 v3_and_below_topics=[Topic(name="t", partitions=[0])],
             ),
-            AddPartitionsToTxnResponse,
             3,
         )
         assert added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0
@@ -128,17 +123,17 @@ class Visitor:
         request = ProduceRequest(
             transactional_id="tx", acks=-1, timeout_ms=5000, topic_data=[data(name="t", partition_data=[part])]
         )
-        produced = await self.ask(request, ProduceResponse, 11)
+        produced = await self.ask(request, 11)
         assert produced.responses[0].partition_responses[0].error_code == 0
 
     async def state(self) -> str:
         asked = DescribeTransactionsRequest(transactional_ids=["tx"])
-        (found,) = (await self.ask(asked, DescribeTransactionsResponse, 0)).transaction_states
+        (found,) = (await self.ask(asked, 0)).transaction_states
         return found.transaction_state
 
     async def commit(self) -> int:
         request = EndTxnRequest(transactional_id="tx", committed=True, **self.producer)
-        return (await self.ask(request, EndTxnResponse, 3)).error_code
+        return (await self.ask(request, 3)).error_code
 
 
 def run(work: Coroutine[Any, Any, None], machine: SimMachine) -> None:

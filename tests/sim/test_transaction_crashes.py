@@ -22,17 +22,17 @@ from ottla.sim.world.disk import Crash
 from ottla.sim.world.loop import SimLoop
 from ottla.sim.world.net import SimNet
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
-from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
-from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from ottla.wire.messages.txns.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Topic
-from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
-from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
-from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ottla.wire.messages.txns.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest
+from ottla.wire.messages.records.fetch import FetchRequest
+from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
+from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest
+from ottla.wire.messages.txns.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
+from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest
+from ottla.wire.messages.txns.end_txn import EndTxnRequest
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.txns.txn_offset_commit import TxnOffsetCommitRequest
 
 ID, GROUP, TOPIC = "x", "g", "t"
 OFFSET = 41
@@ -60,17 +60,17 @@ class Client:
         self._address = address
         self._connection: Connection | None = None
 
-    async def ask(self, request: Request, answer: type[R], version: int) -> R:
+    async def ask(self, request: Request[R], version: int) -> R:
         while True:
             try:
-                return await self.once(request, answer, version)
+                return await self.once(request, version)
             except ClientError:
                 await asyncio.sleep(0.2)
 
-    async def once(self, request: Request, answer: type[R], version: int) -> R:
+    async def once(self, request: Request[R], version: int) -> R:
         if self._connection is None or not self._connection.is_open:
             self._connection = await Connection.open(self._address, connect_timeout_ms=1000)
-        return await self._connection.request(request, answer, version=version, timeout_ms=5000)
+        return await self._connection.request(request, version=version, timeout_ms=5000)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -105,13 +105,11 @@ class Trial:
         ask = self.client.ask
         for key_type, key in ((1, ID), (0, GROUP)):
             found = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-            assert (await ask(found, FindCoordinatorResponse, 6)).coordinators[0].error_code == 0
+            assert (await ask(found, 6)).coordinators[0].error_code == 0
         topic = CreateTopicsRequest.CreatableTopic
         wanted = topic(name=TOPIC, num_partitions=2, replication_factor=1, assignments=[], configs=[])
-        assert (await ask(CreateTopicsRequest(topics=[wanted]), CreateTopicsResponse, 7)).topics[0].error_code == 0
-        begun = await ask(
-            InitProducerIdRequest(transactional_id=ID, transaction_timeout_ms=10_000), InitProducerIdResponse, 5
-        )
+        assert (await ask(CreateTopicsRequest(topics=[wanted]), 7)).topics[0].error_code == 0
+        begun = await ask(InitProducerIdRequest(transactional_id=ID, transaction_timeout_ms=10_000), 5)
         assert begun.error_code == 0
         self.producer = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
         await self.fill()
@@ -126,12 +124,11 @@ class Trial:
                     v3_and_below_producer_epoch=producer["producer_epoch"],
                     v3_and_below_topics=[Topic(name=TOPIC, partitions=[0, 1])],
                 ),
-                AddPartitionsToTxnResponse,
                 3,
             )
             assert added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0
             group = AddOffsetsToTxnRequest(transactional_id=ID, group_id=GROUP, **producer)
-            assert (await ask(group, AddOffsetsToTxnResponse, 3)).error_code == 0
+            assert (await ask(group, 3)).error_code == 0
         data = ProduceRequest.TopicProduceData
         batch = bytes(build_batch([(b"k", b"v")], timestamp=1, base_sequence=0, transactional=True, **producer))
         partitions = [data.PartitionProduceData(index=index, records=batch) for index in (0, 1)]
@@ -142,7 +139,6 @@ class Trial:
                 timeout_ms=5000,
                 topic_data=[data(name=TOPIC, partition_data=partitions)],
             ),
-            ProduceResponse,
             12 if self.bumps else 11,
         )
         assert [each.error_code for each in produced.responses[0].partition_responses] == [0, 0]
@@ -152,7 +148,6 @@ class Trial:
             TxnOffsetCommitRequest(
                 transactional_id=ID, group_id=GROUP, topics=[offsets(name=TOPIC, partitions=[kept])], **producer
             ),
-            TxnOffsetCommitResponse,
             5 if self.bumps else 3,
         )
         assert committed.topics[0].partitions[0].error_code == 0
@@ -161,19 +156,19 @@ class Trial:
         request = EndTxnRequest(transactional_id=ID, committed=self.commit, **self.producer)
         version = 5 if self.bumps else 3
         try:
-            answer = await self.client.once(request, EndTxnResponse, version)
+            answer = await self.client.once(request, version)
         except ClientError:
             answer = None
         while self.insists and (answer is None or answer.error_code):
             await asyncio.sleep(0.5)
-            answer = await self.client.ask(request, EndTxnResponse, version)
+            answer = await self.client.ask(request, version)
             assert answer.error_code in (0, 14, 15, 16, 51), answer  # loading, not there, concurrent
         self.acknowledged = answer is not None and answer.error_code == 0
 
     async def rest(self) -> str:
         for _ in range(PATIENCE_S):
             asked = DescribeTransactionsRequest(transactional_ids=[ID])
-            (found,) = (await self.client.ask(asked, DescribeTransactionsResponse, 0)).transaction_states
+            (found,) = (await self.client.ask(asked, 0)).transaction_states
             if found.transaction_state.startswith("Complete"):
                 return found.transaction_state
             await asyncio.sleep(1)
@@ -188,7 +183,7 @@ class Trial:
             isolation_level=1,
             topics=[FetchRequest.Topic(topic=TOPIC, partitions=[part])],
         )
-        (found,) = (await self.client.ask(request, FetchResponse, 12)).responses[0].partitions
+        (found,) = (await self.client.ask(request, 12)).responses[0].partitions
         assert found.error_code == 0
         assert found.last_stable_offset == found.high_watermark, "the transaction is open still"
         aborted = {each.producer_id for each in found.aborted_transactions or ()}
@@ -206,7 +201,7 @@ class Trial:
         )
         request = OffsetFetchRequest(groups=[group], require_stable=True)
         while True:
-            (found,) = (await self.client.ask(request, OffsetFetchResponse, 9)).groups
+            (found,) = (await self.client.ask(request, 9)).groups
             if found.error_code == 0:
                 break
             await asyncio.sleep(0.2)

@@ -12,7 +12,7 @@ from ottla.wire.show import main, show
 def test_everything_about_a_message() -> None:
     text = show("produce", 9)
     assert text.startswith("Produce (key 0): ")
-    assert 'class ProduceRequest(Request, key=0, versions="3-13", flexible="9+"):' in text
+    assert 'class ProduceRequest(Request["ProduceResponse"], key=0, versions="3-13", flexible="9+"):' in text
     assert "ProduceRequest v9: flexible, request header v2" in text
     assert "transactional_id                       uvarint length + 1, string, 0 is null" in text
     assert "def decode(view, pos=0):" in text and "def encode(m, out, splices):" in text

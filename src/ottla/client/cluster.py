@@ -148,8 +148,7 @@ class Cluster(Closing):
 
     async def call(
         self,
-        message: Request,
-        answer: type[R],
+        message: Request[R],
         *,
         node_id: int | None = None,
         timeout_ms: int | None = None,
@@ -164,7 +163,7 @@ class Cluster(Closing):
         """
 
         async def ask(connection: Connection) -> R:
-            reply = await connection.request(message, answer, timeout_ms=timeout_ms)
+            reply = await connection.request(message, timeout_ms=timeout_ms)
             if error_of is not None and error_code(error_of(reply)).retriable:
                 check(error_of(reply))
             return reply
@@ -183,12 +182,12 @@ class Cluster(Closing):
 
         return await self.retry(attempt, repeatable=repeatable)
 
-    async def ask_leader(self, node_id: int, topics: Iterable[str], message: Request, answer: type[R]) -> R:
+    async def ask_leader(self, node_id: int, topics: Iterable[str], message: Request[R]) -> R:
         """Send a request once to the broker that led these topics; if it does not answer, mark their metadata as
         stale.
         """
         try:
-            return await (await self.connection(node_id)).request(message, answer)
+            return await (await self.connection(node_id)).request(message)
         except ClientError:
             for topic in topics:
                 self.metadata.mark_stale(topic)
@@ -249,7 +248,7 @@ class Cluster(Closing):
         """
         wanted = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=auto_create)
-        answer = await self.call(request, MetadataResponse)
+        answer = await self.call(request)
         check(answer.error_code)
         return answer, self.metadata.update(answer, asyncio.get_running_loop().time())
 

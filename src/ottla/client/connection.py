@@ -32,6 +32,7 @@ from ottla.client.in_place import InPlace
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.version import VERSION
+from ottla.wire.api import response_class
 from ottla.wire.compile import decoder
 from ottla.wire.frame import request_frame
 from ottla.wire.header import ResponseHeader, response_header_version
@@ -40,6 +41,7 @@ from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVers
 from ottla.wire.types import WireError
 
 R = TypeVar("R", bound=Response)
+D = TypeVar("D", bytes, memoryview)
 
 _LENGTH_SIZE_BYTES = 4
 _CORRELATION_SIZE_BYTES = 4
@@ -56,16 +58,12 @@ class VersionRange(NamedTuple):
     high: int
 
 
-# Called once, with the answer or with the error.
-Then = Callable[[Any], None]
-
-
 class _Pending:
-    """A request in flight."""
+    """A request in flight; `then` is called once, with the answer or with the error."""
 
     __slots__ = ("answer", "then", "timer", "version")
 
-    def __init__(self, answer: type[Response], version: int, then: Then) -> None:
+    def __init__(self, answer: type[Response], version: int, then: Callable[[Any], None]) -> None:
         self.answer = answer
         self.version = version
         self.then = then
@@ -144,7 +142,7 @@ class Connection(asyncio.Protocol):
 
     # --- requests -----------------------------------------------------------------------------------------------
 
-    def version_of(self, api: type[Request], *, at_most: int | None = None) -> int:
+    def version_of(self, api: type[Request[Response]], *, at_most: int | None = None) -> int:
         """Return the highest version of the API that both sides support."""
         theirs = self.versions.get(api.key)
         if theirs is None:
@@ -159,66 +157,59 @@ class Connection(asyncio.Protocol):
             )
         return high
 
-    async def request(
-        self,
-        message: Request,
-        answer: type[R],
-        *,
-        version: int | None = None,
-        timeout_ms: int | None = None,
-    ) -> R:
+    async def request(self, message: Request[R], *, version: int | None = None, timeout_ms: int | None = None) -> R:
         """Send a request and wait for its answer, in the highest common version by default."""
-        return await (await self.submit(message, answer, version=version, timeout_ms=timeout_ms))
+        return await (await self.submit(message, version=version, timeout_ms=timeout_ms))
 
     async def submit(
-        self,
-        message: Request,
-        answer: type[R],
-        *,
-        version: int | None = None,
-        timeout_ms: int | None = None,
+        self, message: Request[R], *, version: int | None = None, timeout_ms: int | None = None
     ) -> "asyncio.Future[R]":
         """Wait for room, send, and return the future of the answer: for pipelining requests in a known order."""
         if version is None:
             version = self.version_of(type(message))
         await self.wait_for_room()
-        return self.submit_now(message, answer, version=version, timeout_ms=timeout_ms)
+        return self.submit_now(message, version=version, timeout_ms=timeout_ms)
 
-    def submit_now(
-        self, message: Request, answer: type[R], *, version: int, timeout_ms: int | None = None
-    ) -> "asyncio.Future[R]":
+    def submit_now(self, message: Request[R], *, version: int, timeout_ms: int | None = None) -> "asyncio.Future[R]":
         """Send at once; the caller has checked `has_room`. No other request can come between two such calls."""
         future: asyncio.Future[R] = self._loop.create_future()
-        self.call_now(message, answer, partial(_settle, future), version=version, timeout_ms=timeout_ms)
+        self.call_now(message, partial(_settle, future), version=version, timeout_ms=timeout_ms)
         return future
 
     def call_now(
-        self, message: Request, answer: type[Response], then: Then, *, version: int, timeout_ms: int | None = None
+        self,
+        message: Request[R],
+        then: Callable[[R | ClientError], None],
+        *,
+        version: int,
+        timeout_ms: int | None = None,
     ) -> None:
         """Send at once; `then` is called with the answer, before the next one is read, or with a `ClientError`. It
         must not raise.
         """
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
-        pending = self._pending[self._write(message, version)] = _Pending(answer, version, then)
-        pending.timer = self._loop.call_later(timeout_ms / 1000, self._expire, type(message).name, timeout_ms)
+        api = type(message)
+        pending = _Pending(response_class(api.key), version, then)
+        self._pending[self._write(message, version)] = pending
+        pending.timer = self._loop.call_later(timeout_ms / 1000, self._expire, api.name, timeout_ms)
 
     def read_in_place(self) -> None:
         """Receive answers into reused memory from now on; call it only between two answers."""
         if self._transport is not None and self._failure is None and self._frame is None and not self._tail:
             self._transport.set_protocol(InPlace(self))
 
-    async def post(self, message: Request, *, version: int | None = None) -> None:
+    async def post(self, message: Request[Response], *, version: int | None = None) -> None:
         """Send a request that the broker never answers (Produce with acks=0)."""
         if version is None:
             version = self.version_of(type(message))
         await self.wait_for_room()
         self.post_now(message, version=version)
 
-    def post_now(self, message: Request, *, version: int) -> None:
+    def post_now(self, message: Request[Response], *, version: int) -> None:
         """`post` at once; the caller has checked `has_room`."""
         self._write(message, version)
 
-    def _write(self, message: Request, version: int) -> int:
+    def _write(self, message: Request[Response], version: int) -> int:
         if self._failure is not None or self._transport is None:
             raise NotConnected(str(self._failure or f"not connected to {self.address}"))
         correlation_id = self._next_correlation_id
@@ -254,7 +245,7 @@ class Connection(asyncio.Protocol):
         version = ApiVersionsRequest.versions[1]
         while True:
             request = ApiVersionsRequest(client_software_name="ottla", client_software_version=VERSION)
-            answer = await self.request(request, ApiVersionsResponse, version=version)
+            answer = await self.request(request, version=version)
             if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
                 break
             theirs = [api.max_version for api in answer.api_keys if api.api_key == ApiVersionsRequest.key]
@@ -287,7 +278,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._guarded(self._receive, data)
 
-    def _guarded(self, take: Callable[[Any], None], data: Any) -> None:
+    def _guarded(self, take: Callable[[D], None], data: D) -> None:
         """Process received data; data that cannot be decoded closes the connection."""
         try:
             take(data)
@@ -426,7 +417,7 @@ class _RestOfFrame(asyncio.BufferedProtocol):
         self._connection.resume_writing()
 
 
-def _settle(future: "asyncio.Future[Any]", found: Any) -> None:
+def _settle(future: "asyncio.Future[R]", found: R | ClientError) -> None:
     if future.done():  # the caller may have been cancelled
         return
     if isinstance(found, ClientError):

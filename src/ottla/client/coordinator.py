@@ -19,7 +19,7 @@ from ottla.client.connection import Address, Connection
 from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
 
 R = TypeVar("R", bound=Response)
 
@@ -67,14 +67,13 @@ class Coordinator:
 
     async def call(
         self,
-        request: Request,
-        answer: type[R],
+        request: Request[R],
         *,
         error_of: Callable[[R], int] | None = None,
         timeout_ms: int | None = None,
         repeatable: bool = True,
         at_most: int | None = None,
-        again: Callable[[], Request] | None = None,
+        again: Callable[[], Request[R]] | None = None,
     ) -> R:
         """Send a request to the coordinator and return its answer, with retries where they are allowed.
 
@@ -93,7 +92,7 @@ class Coordinator:
             message = again() if asked and again is not None else request
             version = connection.version_of(type(message), at_most=at_most)
             asked = True
-            reply = await connection.request(message, answer, version=version, timeout_ms=timeout_ms)
+            reply = await connection.request(message, version=version, timeout_ms=timeout_ms)
             return reply, error_code(error_of(reply)) if error_of is not None else ErrorCode.NONE
 
         async def attempt() -> R:
@@ -127,7 +126,7 @@ class Coordinator:
         if version < _SINCE[self.kind]:
             raise UnsupportedApi(f"{connection.address} cannot find coordinators of {self.kind.name.lower()}s")
         request = FindCoordinatorRequest(key=self.key, key_type=int(self.kind), coordinator_keys=[self.key])
-        answer = await connection.request(request, FindCoordinatorResponse, version=version)
+        answer = await connection.request(request, version=version)
         if version < _MANY_KEYS_SINCE:
             check(answer.error_code, answer.error_message)
             return Address(answer.host, answer.port)
@@ -142,9 +141,8 @@ async def call_once(
     cluster: Cluster,
     key: str,
     kind: CoordinatorKind,
-    request: Request,
-    answer: type[R],
+    request: Request[R],
     error_of: Callable[[R], int],
 ) -> R:
     """Send one request to a coordinator that is not needed afterwards."""
-    return await Coordinator(cluster, key, kind, shared=True).call(request, answer, error_of=error_of)
+    return await Coordinator(cluster, key, kind, shared=True).call(request, error_of=error_of)

@@ -73,8 +73,7 @@ async def ask_one(
     cluster: Cluster,
     node_id: int,
     partitions: Collection[TopicPartition],
-    request: Request,
-    answer: type[R],
+    request: Request[R],
     read: Callable[[R], Iterable[tuple[TopicPartition, V, int]]],
 ) -> Outcomes[TopicPartition, V]:
     """Send one request to the leader of all these partitions; `read` finds (partition, value, error code) in its
@@ -88,5 +87,5 @@ async def ask_one(
                     cluster.metadata.mark_stale(partition.topic)
                 yield partition, value, code, None
 
-    asking = cluster.ask_leader(node_id, dict.fromkeys(each.topic for each in partitions), request, answer)
+    asking = cluster.ask_leader(node_id, dict.fromkeys(each.topic for each in partitions), request)
     return await told_by(asking, partitions, heard, f"broker {node_id} gave no answer for this partition")

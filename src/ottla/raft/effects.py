@@ -18,7 +18,7 @@ class Send(NamedTuple):
     number: int
     node_id: int
     address: QuorumEndpoint
-    request: Request
+    request: Request[Response]
     timeout_ms: int
 
 

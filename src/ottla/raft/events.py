@@ -19,7 +19,7 @@ class RequestReceived(NamedTuple):
     """A request of another node or of a tool; its `Reply` carries the same token."""
 
     token: object
-    request: Request
+    request: Request[Response]
 
 
 class UpgradeAsked(NamedTuple):

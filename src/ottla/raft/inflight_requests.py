@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.raft.config import RaftConfig
-from ottla.wire.message import Request
+from ottla.wire.message import Request, Response
 
 
 class OnItsWay(NamedTuple):
     destination: int
-    request: Request
+    request: Request[Response]
     deadline_ms: int
 
 
@@ -39,7 +39,7 @@ class InflightRequests:
             return self._sent[number].deadline_ms
         return max(self._ready_ms.get(destination, 0), now_ms + 1)
 
-    def sent(self, destination: int, request: Request, now_ms: int) -> int:
+    def sent(self, destination: int, request: Request[Response], now_ms: int) -> int:
         """Note a request that is sent; return its number."""
         number = self._next_number
         self._next_number += 1

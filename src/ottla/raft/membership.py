@@ -26,7 +26,7 @@ from ottla.raft.state import RaftState
 from ottla.raft.transitions import heard_of
 from ottla.raft.voters import KRAFT_VERSION_MAX, QuorumEndpoint, Voter, VoterSet
 from ottla.records.control import ControlType
-from ottla.wire.message import Request
+from ottla.wire.message import Request, Response
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.quorum.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -190,7 +190,7 @@ def abandoned(state: Leader, token: object) -> None:
 # --- requests of a follower
 
 
-def wanted(node: RaftState, state: Follower) -> Request | None:
+def wanted(node: RaftState, state: Follower) -> Request[Response] | None:
     """Return a request that corrects the entry of this follower among the voters; None if none is due."""
     if not node.endpoints:
         return None

@@ -131,7 +131,7 @@ class RaftState:
     def reply(self, token: object, response: Response) -> None:
         self.emit(effects.Reply(token, response))
 
-    def send(self, destination: int, address: QuorumEndpoint, request: Request) -> int:
+    def send(self, destination: int, address: QuorumEndpoint, request: Request[Response]) -> int:
         """Send a request to a node, or (below -1) to a bootstrap server, that `inflight` says is ready.
 
         Return the request's number.

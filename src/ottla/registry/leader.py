@@ -35,11 +35,11 @@ from ottla.registry.identity import (
     write_elected,
     write_identity,
 )
-from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from ottla.wire.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest
 from ottla.wire.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
-from ottla.wire.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from ottla.wire.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.wire.messages.groups.leave_group import LeaveGroupRequest
+from ottla.wire.messages.groups.sync_group import SyncGroupRequest
 
 log = logging.getLogger(__name__)
 
@@ -170,7 +170,6 @@ class RegistryElection:
             group_id,
             CoordinatorKind.GROUP,
             DescribeGroupsRequest(groups=[group_id]),
-            DescribeGroupsResponse,
             lambda each: each.groups[0].error_code,
         )
         found = answer.groups[0]
@@ -208,7 +207,6 @@ class RegistryElection:
                 protocol_name=PROTOCOL,
                 assignments=self._assign(joined) if joined.leader == joined.member_id else [],
             ),
-            SyncGroupResponse,
             error_of=lambda each: each.error_code,
             timeout_ms=self._options.rebalance_timeout_ms + _JOIN_GRACE_MS,
         )
@@ -240,7 +238,6 @@ class RegistryElection:
                 protocol_type=PROTOCOL_TYPE,
                 protocols=[protocol],
             ),
-            JoinGroupResponse,
             error_of=lambda each: each.error_code,
             timeout_ms=self._options.rebalance_timeout_ms + _JOIN_GRACE_MS,
         )
@@ -252,7 +249,6 @@ class RegistryElection:
                 HeartbeatRequest(
                     group_id=self._options.group_id, generation_id=self._generation, member_id=self._member_id
                 ),
-                HeartbeatResponse,
                 error_of=lambda each: each.error_code,
             )
             if self._is_over(error_code(answer.error_code)):
@@ -273,7 +269,7 @@ class RegistryElection:
             member_id=self._member_id,
             members=[LeaveGroupRequest.MemberIdentity(member_id=self._member_id, group_instance_id=None)],
         )
-        await self._coordinator.call(request, LeaveGroupResponse, error_of=lambda each: each.error_code)
+        await self._coordinator.call(request, error_of=lambda each: each.error_code)
 
     def _is_over(self, code: ErrorCode) -> bool:
         """Return whether an error code says that this generation, or the membership, has ended."""

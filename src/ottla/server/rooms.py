@@ -91,7 +91,7 @@ class Rooms:
         self.replication = Replication(runtime, configs, self.storage, self.peers, self.member) if is_broker else None
         self.fetches = None if self.replication is None else self._fetches(self.replication)
         self.connections = ConnectionLimits(configs.broker, memory, connections_max)
-        self._facades = self._for_handlers()
+        self._facades: Facades = self._for_handlers()
 
     def stages(self) -> Iterator[Stage]:
         """Yield the stages that close the rooms, the last one first. The storage and the journal are not among them."""

@@ -134,14 +134,16 @@ def module_of(key: int) -> str:
 
 
 @cache
-def request_class(key: int) -> type[Request]:
+def request_class(key: int) -> type[Request[Response]]:
     """Return the request class of an API; KeyError if there is no such API."""
-    name = API_NAMES[key]
-    return cast("type[Request]", getattr(import_module(f"ottla.wire.messages.{module_of(key)}"), f"{name}Request"))
+    return cast("type[Request[Response]]", _declared(key, "Request"))
 
 
 @cache
 def response_class(key: int) -> type[Response]:
     """Return the response class of an API; KeyError if there is no such API."""
-    name = API_NAMES[key]
-    return cast("type[Response]", getattr(import_module(f"ottla.wire.messages.{module_of(key)}"), f"{name}Response"))
+    return cast("type[Response]", _declared(key, "Response"))
+
+
+def _declared(key: int, direction: str) -> object:
+    return getattr(import_module(f"ottla.wire.messages.{module_of(key)}"), API_NAMES[key] + direction)

@@ -19,7 +19,7 @@ _LENGTH = Layout(">i")
 _RESPONSE_HEADS = (Layout(">ii"), Layout(">iix"))
 
 
-def request_frame(message: Request, version: int, correlation_id: int, client_id: str | None) -> bytes:
+def request_frame(message: Request[Response], version: int, correlation_id: int, client_id: str | None) -> bytes:
     """Encode a request with its length and header."""
     key = type(message).key
     header = RequestHeader(

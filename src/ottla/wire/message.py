@@ -1,5 +1,11 @@
 """How a message is declared: one class for all its versions, fields as annotations, versions as marks on the fields.
 
+    class HeartbeatRequest(Request["HeartbeatResponse"], key=12, versions="0-4", flexible="4+"):
+        group_id: String
+        generation_id: Int32
+        member_id: String
+        group_instance_id: String | None = on("3+", None)
+
     class HeartbeatResponse(Response, key=12, versions="0-4", flexible="4+"):
         throttle_time_ms: Int32 = on("1+", 0)
         error_code: Int16
@@ -24,12 +30,13 @@ import linecache
 import re
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast, dataclass_transform, overload
+from typing import Any, Generic, NamedTuple, TypeVar, cast, dataclass_transform, overload
 
 from ottla.wire.types import Fixed, Sized, Versions
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Struct")
+ResponseT_co = TypeVar("ResponseT_co", bound="Response", covariant=True)
 
 REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
 _ALWAYS = Versions.of("0+")
@@ -179,8 +186,13 @@ class Struct(metaclass=MessageType):
         return f"{type(self).__qualname__}({inside})"
 
 
-class Request(Struct):
-    """A message from a client, or from a node acting as one."""
+class Request(Struct, Generic[ResponseT_co]):
+    """A message from a client, or from a node acting as one. `Request[HeartbeatResponse]` is a request that a
+    HeartbeatResponse answers; only the type checker looks at it.
+    """
+
+    def __class_getitem__(cls, response: object) -> type[Request[Response]]:
+        return cls
 
 
 class Response(Struct):

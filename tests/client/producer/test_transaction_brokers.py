@@ -26,8 +26,8 @@ from ottla.client.coordinator import Coordinator, CoordinatorKind
 from ottla.client.producer import transaction as transaction_module
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.wire.message import Request
-from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from ottla.wire.message import Request, Response
+from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest
 
 _names = (f"txn-{n}" for n in itertools.count())
 
@@ -84,7 +84,6 @@ async def offset_of(cluster: Cluster, group: str, partition: TopicPartition) -> 
     request = OffsetFetchRequest(groups=[OffsetFetchRequest.Group(group_id=group, topics=[topic])], require_stable=True)
     answer = await coordinator.call(
         request,
-        OffsetFetchResponse,
         at_most=9,
         error_of=lambda each: each.groups[0].topics[0].partitions[0].error_code,
     )
@@ -190,9 +189,9 @@ def test_the_versions_of_requests_tell_the_rules(
     sent: dict[str, int] = {}
     whole = Connection.submit_now
 
-    def submit_now(self: Connection, message: Request, answer: Any, *, version: int, **more: Any) -> Any:
+    def submit_now(self: Connection, message: Request[Response], *, version: int, **more: Any) -> Any:
         sent[type(message).name] = version
-        return whole(self, message, answer, version=version, **more)
+        return whole(self, message, version=version, **more)
 
     monkeypatch.setattr(Connection, "submit_now", submit_now)
 

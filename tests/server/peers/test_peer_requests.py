@@ -43,7 +43,7 @@ def test_what_comes_while_a_request_is_under_way_goes_with_the_next() -> None:
     asyncio.run(talk())
 
 
-class Doubling(PeerQuestions[int, int, str]):
+class Doubling(PeerQuestions[int, int, Any, str]):
     """Asks other nodes for the double of numbers, by ids."""
 
     purpose = "test"

@@ -11,7 +11,7 @@ import pytest
 from ottla.client.address import Address
 from ottla.client.errors import NotConnected, RequestTimedOut
 from ottla.model.errors import ErrorCode
-from ottla.server.quorum.controller_link import ControllerLink
+from ottla.server.quorum.controller_link import ControllerLink, error_of_whole
 from ottla.server.quorum.not_controller import NotController
 from ottla.wire.messages.cluster.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -62,7 +62,7 @@ def ask(answers: dict[int, Callable[[], Any]], around: Callable[[Cluster], None]
         controller: Any = cluster
         link = ControllerLink(loop, cluster, cluster, controller, cluster, cluster.handle_here)
         loop.call_later(0.02, around, cluster)
-        return await link.ask(REQUEST, timeout_ms=timeout_ms), cluster.asked
+        return await link.ask(REQUEST, errors=error_of_whole, timeout_ms=timeout_ms), cluster.asked
 
     return asyncio.run(test())
 

@@ -27,7 +27,7 @@ class Cluster:
         self.heard = asyncio.Event()
         self.leaders: Subscribers[[int]] = Subscribers("a new controller")
 
-    async def ask(self, request: Any, timeout_ms: int = 0) -> Any:
+    async def ask(self, request: Any, errors: Any, timeout_ms: int = 0) -> Any:
         if isinstance(request, BrokerRegistrationRequest):
             return BrokerRegistrationResponse(error_code=0, broker_epoch=EPOCH)
         self.beats.append(request)

@@ -56,22 +56,18 @@ async def ask_leaders(
     return await leaders.ask_leaders(cluster, partitions, guarded, is_over=lambda error: isinstance(error, NoPartition))
 
 
-async def ask_every_broker(
-    cluster: Cluster, request: Request, answer: type[R], error_of: Callable[[R], int]
-) -> Outcomes[int, R]:
+async def ask_every_broker(cluster: Cluster, request: Request[R], error_of: Callable[[R], int]) -> Outcomes[int, R]:
     """Send the request to every broker and return their answers in the order of the broker ids."""
     await cluster.refresh()
-    asked = {each: _ask_broker(cluster, each, request, answer, error_of) for each in sorted(cluster.metadata.brokers)}
+    asked = {each: _ask_broker(cluster, each, request, error_of) for each in sorted(cluster.metadata.brokers)}
     outcomes = await outcomes_of(asked)
     return Outcomes({node_id: reply for node_id, reply in outcomes.found.items() if reply is not None}, outcomes.failed)
 
 
-async def _ask_broker(
-    cluster: Cluster, node_id: int, request: Request, answer: type[R], error_of: Callable[[R], int]
-) -> R | None:
+async def _ask_broker(cluster: Cluster, node_id: int, request: Request[R], error_of: Callable[[R], int]) -> R | None:
     async def attempt() -> R | None:
         try:
-            reply = await (await cluster.connection(node_id)).request(request, answer)
+            reply = await (await cluster.connection(node_id)).request(request)
         except ClientError:
             await cluster.refresh()
             if node_id not in cluster.metadata.brokers:

@@ -23,9 +23,8 @@ from ottla.model.setting import SettingKind
 from ottla.wire.messages.topics.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from ottla.wire.messages.topics.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
 )
-from ottla.wire.messages.topics.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from ottla.wire.messages.topics.list_config_resources import ListConfigResourcesRequest
 
 V = TypeVar("V")
 
@@ -102,7 +101,7 @@ class Configs:
                 include_synonyms=True,
                 include_documentation=documentation,
             )
-            answer = await self._cluster.call(request, DescribeConfigsResponse, node_id=node_id)
+            answer = await self._cluster.call(request, node_id=node_id)
             return told(
                 owned,
                 [
@@ -161,9 +160,7 @@ class Configs:
                 ],
                 validate_only=validate_only,
             )
-            answer = await self._cluster.call(
-                request, IncrementalAlterConfigsResponse, node_id=node_id, repeatable=False
-            )
+            answer = await self._cluster.call(request, node_id=node_id, repeatable=False)
             return told(
                 owned,
                 [
@@ -187,7 +184,7 @@ class Configs:
     async def resources(self, types: Iterable[ResourceType] = ()) -> list[Resource]:
         """Return the resources that have a configuration of their own, of the given types (default: of all types)."""
         request = ListConfigResourcesRequest(resource_types=[int(each) for each in types])
-        answer = await self._cluster.call(request, ListConfigResourcesResponse, error_of=lambda each: each.error_code)
+        answer = await self._cluster.call(request, error_of=lambda each: each.error_code)
         check(answer.error_code)
         found = [Resource(_kind(each.resource_type), each.resource_name) for each in answer.config_resources]
         return sorted(found)

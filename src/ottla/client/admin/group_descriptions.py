@@ -10,11 +10,10 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.groups.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
 )
-from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from ottla.wire.messages.groups.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
-from ottla.wire.messages.shares.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.groups.streams_group_describe import StreamsGroupDescribeRequest
+from ottla.wire.messages.shares.share_group_describe import ShareGroupDescribeRequest
 
 _CONSUMER_PROTOCOL = "consumer"
 
@@ -58,7 +57,7 @@ def _first_error(answer: Any) -> int:
 
 async def _classic(coordinator: Coordinator, group_id: str) -> GroupDescription:
     request = DescribeGroupsRequest(groups=[group_id])
-    (group,) = (await coordinator.call(request, DescribeGroupsResponse, error_of=_first_error)).groups
+    (group,) = (await coordinator.call(request, error_of=_first_error)).groups
     check(group.error_code, group.error_message)
     consumers = group.protocol_type == _CONSUMER_PROTOCOL
     members = tuple(
@@ -88,13 +87,13 @@ def _assigned(blob: bytes) -> Iterable[TopicPartition]:
 
 async def _consumer(coordinator: Coordinator, group_id: str) -> GroupDescription:
     request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
-    answer = await coordinator.call(request, ConsumerGroupDescribeResponse, error_of=_first_error)
+    answer = await coordinator.call(request, error_of=_first_error)
     return _of_partitions(answer.groups[0], "consumer")
 
 
 async def _share(coordinator: Coordinator, group_id: str) -> GroupDescription:
     request = ShareGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
-    answer = await coordinator.call(request, ShareGroupDescribeResponse, error_of=_first_error)
+    answer = await coordinator.call(request, error_of=_first_error)
     return _of_partitions(answer.groups[0], "share")
 
 
@@ -117,7 +116,7 @@ def _of_partitions(group: Any, kind: str) -> GroupDescription:
 
 async def _streams(coordinator: Coordinator, group_id: str) -> GroupDescription:
     request = StreamsGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
-    (group,) = (await coordinator.call(request, StreamsGroupDescribeResponse, error_of=_first_error)).groups
+    (group,) = (await coordinator.call(request, error_of=_first_error)).groups
     check(group.error_code, group.error_message)
     members = tuple(
         GroupMember(each.member_id, each.instance_id, each.client_id, each.client_host, each.member_epoch, ())

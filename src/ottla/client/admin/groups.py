@@ -20,8 +20,8 @@ from ottla.client.metadata import TopicInfo
 from ottla.client.outcomes import Outcomes, told_by
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from ottla.wire.messages.groups.list_groups import ListGroupsRequest, ListGroupsResponse
+from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest
+from ottla.wire.messages.groups.list_groups import ListGroupsRequest
 from ottla.wire.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
 # The member id and generation of an offset commit without a member: allowed while the group has no members.
@@ -66,7 +66,7 @@ class Groups:
     ) -> Outcomes[int, list[GroupListing]]:
         """Return the groups by coordinating broker; a broker that cannot be reached has a failed outcome."""
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
-        answers = await ask_every_broker(self._cluster, request, ListGroupsResponse, lambda each: each.error_code)
+        answers = await ask_every_broker(self._cluster, request, lambda each: each.error_code)
         found = {
             node_id: [
                 GroupListing(each.group_id, each.group_type or "classic", each.group_state, each.protocol_type)
@@ -100,7 +100,6 @@ class Groups:
             group_id,
             CoordinatorKind.GROUP,
             DeleteGroupsRequest(groups_names=[group_id]),
-            DeleteGroupsResponse,
             lambda each: each.results[0].error_code,
         )
         check(answer.results[0].error_code)
@@ -160,7 +159,6 @@ class Groups:
             group_id,
             CoordinatorKind.GROUP,
             OffsetDeleteRequest(group_id=group_id, topics=list(topics.values())),
-            OffsetDeleteResponse,
             lambda each: each.error_code,
         )
 

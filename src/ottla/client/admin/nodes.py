@@ -15,10 +15,10 @@ from ottla.client.metadata import Broker
 from ottla.client.outcomes import Outcomes, outcomes_of
 from ottla.model.errors import ErrorCode
 from ottla.model.version import VERSION
-from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from ottla.wire.messages.cluster.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
+from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.cluster.unregister_broker import UnregisterBrokerRequest
+from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest
 from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 
@@ -87,7 +87,7 @@ class Nodes:
         returns the controller that leads.
         """
         request = DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=fenced)
-        answer = await self._cluster.call(request, DescribeClusterResponse, error_of=lambda each: each.error_code)
+        answer = await self._cluster.call(request, error_of=lambda each: each.error_code)
         check(answer.error_code, answer.error_message)
         brokers = [Broker(each.broker_id, each.host, each.port, each.rack, each.is_fenced) for each in answer.brokers]
         return ClusterDescription(answer.cluster_id, answer.controller_id, tuple(sorted(brokers)))
@@ -100,7 +100,7 @@ class Nodes:
     async def features(self, node_id: int | None = None) -> list[Feature]:
         """Return the features that a broker supports and the levels that the cluster has finalised."""
         request = ApiVersionsRequest(client_software_name="ottla", client_software_version=VERSION)
-        answer = await self._cluster.call(request, ApiVersionsResponse, node_id=node_id)
+        answer = await self._cluster.call(request, node_id=node_id)
         check(answer.error_code)
         levels = {each.name: each.max_version_level for each in answer.finalized_features}
         found = [
@@ -124,7 +124,7 @@ class Nodes:
 
     async def _log_dirs_of(self, node_id: int) -> list[LogDir]:
         request = DescribeLogDirsRequest(topics=None, with_sent_bytes=True)
-        answer = await self._cluster.call(request, DescribeLogDirsResponse, node_id=node_id)
+        answer = await self._cluster.call(request, node_id=node_id)
         check(answer.error_code)
         return [_log_dir(node_id, each) for each in answer.results]
 
@@ -137,7 +137,7 @@ class Nodes:
         not check).
         """
         request = UnregisterBrokerRequest(broker_id=node_id)
-        answer = await self._cluster.call(request, UnregisterBrokerResponse, error_of=lambda each: each.error_code)
+        answer = await self._cluster.call(request, error_of=lambda each: each.error_code)
         check(answer.error_code, answer.error_message)
 
     async def update_features(
@@ -157,7 +157,7 @@ class Nodes:
             ],
             validate_only=validate_only,
         )
-        answer = await self._cluster.call(request, UpdateFeaturesResponse, error_of=lambda each: each.error_code)
+        answer = await self._cluster.call(request, error_of=lambda each: each.error_code)
         for each in answer.results:
             check(each.error_code, each.error_message)
         check(answer.error_code, answer.error_message)

@@ -21,11 +21,10 @@ from ottla.wire.messages.topics.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from ottla.wire.messages.topics.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+from ottla.wire.messages.topics.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.messages.topics.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from ottla.wire.messages.topics.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
 )
 
 _Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
@@ -105,7 +104,7 @@ class Replicas:
                 for each in topic.partitions
             ]
 
-        asking = self._cluster.call(request, AlterPartitionReassignmentsResponse, error_of=lambda each: each.error_code)
+        asking = self._cluster.call(request, error_of=lambda each: each.error_code)
         return await told_by(asking, wanted, read)
 
     async def reassignments(self, partitions: Iterable[TopicPartition] | None = None) -> list[Reassignment]:
@@ -120,9 +119,7 @@ class Replicas:
             timeout_ms=self._cluster.options.request_timeout_ms,
             topics=None if wanted is None else list(wanted.values()),
         )
-        answer = await self._cluster.call(
-            request, ListPartitionReassignmentsResponse, error_of=lambda each: each.error_code
-        )
+        answer = await self._cluster.call(request, error_of=lambda each: each.error_code)
         check(answer.error_code, answer.error_message)
         return sorted(
             Reassignment(
@@ -176,7 +173,7 @@ class Replicas:
                 for each in result.partition_result
             ]
 
-        asking = self._cluster.call(request, ElectLeadersResponse, error_of=lambda each: each.error_code)
+        asking = self._cluster.call(request, error_of=lambda each: each.error_code)
         if parts is None:  # without named partitions only the request as a whole can fail
             return told((), read(await asking))
         return await told_by(asking, parts, read)
@@ -203,7 +200,7 @@ class Replicas:
             ]
         )
         return await told_by(
-            self._cluster.call(request, AlterReplicaLogDirsResponse, node_id=node_id),
+            self._cluster.call(request, node_id=node_id),
             paths,
             lambda answer: [
                 (TopicPartition(topic.topic_name, each.partition_index), None, each.error_code, None)

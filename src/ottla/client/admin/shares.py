@@ -50,7 +50,6 @@ class Shares:
             group_id,
             CoordinatorKind.GROUP,
             DescribeShareGroupOffsetsRequest(groups=[group]),
-            DescribeShareGroupOffsetsResponse,
             lambda each: each.groups[0].error_code,
         )
         (found,) = answer.groups
@@ -79,7 +78,6 @@ class Shares:
             group_id,
             CoordinatorKind.GROUP,
             AlterShareGroupOffsetsRequest(group_id=group_id, topics=list(topics.values())),
-            AlterShareGroupOffsetsResponse,
             lambda each: each.error_code,
         )
 
@@ -106,7 +104,6 @@ class Shares:
             group_id,
             CoordinatorKind.GROUP,
             DeleteShareGroupOffsetsRequest(group_id=group_id, topics=[kind(topic_name=each) for each in topics]),
-            DeleteShareGroupOffsetsResponse,
             lambda each: each.error_code,
         )
 

@@ -12,11 +12,11 @@ from ottla.client.metadata import PartitionInfo, TopicInfo
 from ottla.client.outcomes import Outcomes, told, told_by
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
-from ottla.wire.messages.records.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from ottla.wire.messages.records.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.records.describe_producers import DescribeProducersRequest, DescribeProducersResponse
-from ottla.wire.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from ottla.wire.messages.topics.create_partitions import CreatePartitionsRequest
 from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest
 
 BROKER_DEFAULT = -1
 # For DeleteRecords: delete up to the high watermark.
@@ -102,7 +102,7 @@ class Topics:
                         self._cluster.metadata.made(each.name, asyncio.get_running_loop().time())
             return [(each.name, _created(each), each.error_code, each.error_message) for each in answer.topics]
 
-        asking = self._cluster.call(request, CreateTopicsResponse, repeatable=False)
+        asking = self._cluster.call(request, repeatable=False)
         return await told_by(asking, [topic.name for topic in topics], read)
 
     async def delete(self, name: str) -> None:
@@ -121,7 +121,7 @@ class Topics:
             timeout_ms=self._cluster.options.request_timeout_ms,
         )
         outcomes = await told_by(
-            self._cluster.call(request, DeleteTopicsResponse, repeatable=False),
+            self._cluster.call(request, repeatable=False),
             names,
             lambda answer: [(each.name or "", None, each.error_code, each.error_message) for each in answer.responses],
         )
@@ -148,7 +148,7 @@ class Topics:
             validate_only=validate_only,
         )
         outcomes = await told_by(
-            self._cluster.call(request, CreatePartitionsResponse, repeatable=False),
+            self._cluster.call(request, repeatable=False),
             totals,
             lambda answer: [(each.name, None, each.error_code, each.error_message) for each in answer.results],
         )
@@ -227,7 +227,7 @@ class Topics:
             request = DeleteRecordsRequest(
                 topics=list(topics.values()), timeout_ms=self._cluster.options.request_timeout_ms
             )
-            answer = await self._cluster.ask_leader(node_id, topics, request, DeleteRecordsResponse)
+            answer = await self._cluster.ask_leader(node_id, topics, request)
             return told(
                 led,
                 [
@@ -261,7 +261,7 @@ class Topics:
                 topic = DescribeProducersRequest.TopicRequest(name=name, partition_indexes=[])
                 topics.setdefault(name, topic).partition_indexes.append(index)
             request = DescribeProducersRequest(topics=list(topics.values()))
-            answer = await self._cluster.ask_leader(node_id, topics, request, DescribeProducersResponse)
+            answer = await self._cluster.ask_leader(node_id, topics, request)
             return told(
                 led,
                 [

@@ -11,10 +11,10 @@ from ottla.client.errors import check, error_code
 from ottla.client.outcomes import Outcomes
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId, TopicPartition
-from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
-from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ottla.wire.messages.txns.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from ottla.wire.messages.txns.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.txns.list_transactions import ListTransactionsRequest
+from ottla.wire.messages.txns.write_txn_markers import WriteTxnMarkersRequest
 
 _NO_TRANSACTION = -1
 _FENCING_TIMEOUT_MS = 60_000
@@ -63,7 +63,7 @@ class Transactions:
         request = ListTransactionsRequest(
             state_filters=list(states), producer_id_filters=list(producer_ids), duration_filter=running_ms
         )
-        answers = await ask_every_broker(self._cluster, request, ListTransactionsResponse, lambda each: each.error_code)
+        answers = await ask_every_broker(self._cluster, request, lambda each: each.error_code)
         for unknown in (each.unknown_state_filters for each in answers.found.values()):
             if unknown:
                 raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no transaction state {', '.join(unknown)}")
@@ -83,7 +83,6 @@ class Transactions:
             transactional_id,
             CoordinatorKind.TRANSACTION,
             DescribeTransactionsRequest(transactional_ids=[transactional_id]),
-            DescribeTransactionsResponse,
             lambda each: each.transaction_states[0].error_code,
         )
         (found,) = answer.transaction_states
@@ -117,7 +116,6 @@ class Transactions:
             transactional_id,
             CoordinatorKind.TRANSACTION,
             request,
-            InitProducerIdResponse,
             lambda each: each.error_code,
         )
         check(answer.error_code)
@@ -159,7 +157,7 @@ class Transactions:
         )
         node_id, _ = await self._cluster.leader(partition)
         request = WriteTxnMarkersRequest(markers=[marker])
-        answer = await self._cluster.ask_leader(node_id, [partition.topic], request, WriteTxnMarkersResponse)
+        answer = await self._cluster.ask_leader(node_id, [partition.topic], request)
         for each in (at for result in answer.markers for found in result.topics for at in found.partitions):
             if error_code(each.error_code).retriable:
                 self._cluster.metadata.mark_stale(partition.topic)

@@ -15,10 +15,10 @@ from ottla.client.errors import ClientError, NotConnected, check
 from ottla.model.errors import ErrorCode
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from ottla.wire.messages.quorum.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.quorum.add_raft_voter import AddRaftVoterRequest
 from ottla.wire.messages.quorum.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
-from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest
 
 R = TypeVar("R", bound=Response)
 PartitionData = DescribeQuorumResponse.TopicData.PartitionData
@@ -76,12 +76,12 @@ class Voters:
         """
 
         async def attempt() -> Quorum:
-            answer = await self._cluster.call(_which_quorum(), DescribeQuorumResponse)
+            answer = await self._cluster.call(_which_quorum())
             found = _partition(answer)
             if found.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 places = _quorum(answer).endpoints.get(found.leader_id)
                 if places:
-                    answer = await self._ask_controller(places[0].address, _which_quorum(), DescribeQuorumResponse)
+                    answer = await self._ask_controller(places[0].address, _which_quorum())
                     found = _partition(answer)
             check(found.error_code, found.error_message)
             return _quorum(answer)
@@ -93,7 +93,7 @@ class Voters:
         offsets of the others: any other controller returns no voters and no observers, only the leader's id (-1:
         none) and endpoints.
         """
-        return _quorum(await self._ask_controller(controller, _which_quorum(), DescribeQuorumResponse))
+        return _quorum(await self._ask_controller(controller, _which_quorum()))
 
     async def controllers(self) -> dict[int, tuple[VoterEndpoint, ...]]:
         """Return where each controller of the cluster, voter or not, listens. Asks a voter: a broker knows only the
@@ -103,7 +103,7 @@ class Voters:
         failure: ClientError = NotConnected("no voter tells where it listens")
         for end in [end for ends in places.values() for end in ends[:1]]:
             try:
-                answer = await self._ask_controller(end.address, _which_controllers(), DescribeClusterResponse)
+                answer = await self._ask_controller(end.address, _which_controllers())
             except ClientError as error:
                 failure = error
                 continue
@@ -115,15 +115,15 @@ class Voters:
     async def is_up(self, endpoint: VoterEndpoint) -> bool:
         """Return whether a controller answers at the endpoint."""
         try:
-            await self._ask_controller(endpoint.address, _which_controllers(), DescribeClusterResponse)
+            await self._ask_controller(endpoint.address, _which_controllers())
         except ClientError:
             return False
         return True
 
-    async def _ask_controller(self, address: Address, request: Request, answer: type[R]) -> R:
+    async def _ask_controller(self, address: Address, request: Request[R]) -> R:
         purpose = object()  # key of a connection for this request only, so that several may be asked at once
         try:
-            return await (await self._cluster.connect(address, purpose)).request(request, answer)
+            return await (await self._cluster.connect(address, purpose)).request(request)
         finally:
             self._cluster.disconnect(purpose)
 
@@ -136,17 +136,13 @@ class Voters:
             voter_directory_id=directory_id,
             listeners=[AddRaftVoterRequest.Listener(name=each[0], host=each[1], port=each[2]) for each in endpoints],
         )
-        answer = await self._cluster.call(
-            request, AddRaftVoterResponse, repeatable=False, error_of=lambda each: each.error_code
-        )
+        answer = await self._cluster.call(request, repeatable=False, error_of=lambda each: each.error_code)
         check(answer.error_code, answer.error_message)
 
     async def remove(self, node_id: int, directory_id: bytes) -> None:
         """Remove a voter from the quorum."""
         request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
-        answer = await self._cluster.call(
-            request, RemoveRaftVoterResponse, repeatable=False, error_of=lambda each: each.error_code
-        )
+        answer = await self._cluster.call(request, repeatable=False, error_of=lambda each: each.error_code)
         check(answer.error_code, answer.error_message)
 
 

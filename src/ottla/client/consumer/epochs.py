@@ -42,7 +42,7 @@ async def _ask(
             _Topic.OffsetForLeaderPartition(partition=index, current_leader_epoch=current_epoch, leader_epoch=epoch)
         )
     request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=list(topics.values()))
-    return await ask_one(cluster, node_id, wanted, request, OffsetForLeaderEpochResponse, _told)
+    return await ask_one(cluster, node_id, wanted, request, _told)
 
 
 def _told(answer: OffsetForLeaderEpochResponse) -> Iterator[tuple[TopicPartition, int | None, int]]:

@@ -292,7 +292,7 @@ class Fetcher:
         connection = await self._cluster.connection(node_id, Purpose.FETCH)
         version = connection.version_of(FetchRequest, at_most=_BY_ID_SINCE - 1 if is_named else None)
         timeout_ms = self.options.max_wait_ms + self._cluster.options.request_timeout_ms
-        asked = await connection.submit(request, FetchResponse, version=version, timeout_ms=timeout_ms)
+        asked = await connection.submit(request, version=version, timeout_ms=timeout_ms)
         patience_s = (request.max_wait_ms + SILENCE_MS) / 1000
         while not (await asyncio.wait([asked], timeout=patience_s))[0]:
             await self._close_if_others_lead(connection, cursors)

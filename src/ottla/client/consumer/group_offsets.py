@@ -121,7 +121,7 @@ class GroupOffsets:
         )
         names = {topic_id: name for name, topic_id in topics}
         at_most = _COMMIT_BY_ID_SINCE - 1 if NO_ID in names else None
-        answer = await self._coordinator.call(request, OffsetCommitResponse, error_of=_common_error, at_most=at_most)
+        answer = await self._coordinator.call(request, error_of=_common_error, at_most=at_most)
         outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes(failed=dict.fromkeys(offsets, _UNANSWERED))
         for told in answer.topics:
             name = told.name or names.get(told.topic_id, "")
@@ -149,9 +149,7 @@ class GroupOffsets:
         group = OffsetFetchRequest.Group(group_id=self._group_id, topics=None)
         request = OffsetFetchRequest(group_id=self._group_id, topics=None, groups=[group], require_stable=True)
         # In the last version before topic ids: the answer may name topics that are not in this client's metadata.
-        answer = await self._coordinator.call(
-            request, OffsetFetchResponse, error_of=_group_error, at_most=_FETCH_BY_ID_SINCE - 1
-        )
+        answer = await self._coordinator.call(request, error_of=_group_error, at_most=_FETCH_BY_ID_SINCE - 1)
         check(_group_error(answer))
         outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes()
         for partition, place, code in _places(answer, {}):
@@ -221,7 +219,7 @@ class GroupOffsets:
             require_stable=True,
         )
         at_most = _FETCH_BY_ID_SINCE - 1 if NO_ID in ids.values() else None
-        return await self._coordinator.call(request, OffsetFetchResponse, error_of=_group_error, at_most=at_most)
+        return await self._coordinator.call(request, error_of=_group_error, at_most=at_most)
 
     async def _topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, bytes]:
         """Return the known ids of the topics; NO_ID for others, about which the coordinator then returns an error."""

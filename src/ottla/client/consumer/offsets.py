@@ -91,7 +91,7 @@ async def ask_leader(
         topics=list(topics.values()),
         timeout_ms=cluster.options.request_timeout_ms,
     )
-    return await ask_one(cluster, node_id, wanted, request, ListOffsetsResponse, _told)
+    return await ask_one(cluster, node_id, wanted, request, _told)
 
 
 def _told(answer: ListOffsetsResponse) -> Iterator[tuple[TopicPartition, OffsetAndTime, int]]:

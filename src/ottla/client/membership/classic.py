@@ -27,10 +27,10 @@ from ottla.client.membership import blobs
 from ottla.client.membership.subscription import SubscribedTopics, partition_counts
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.wire.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.groups.heartbeat import HeartbeatRequest
 from ottla.wire.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
-from ottla.wire.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from ottla.wire.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.wire.messages.groups.leave_group import LeaveGroupRequest
+from ottla.wire.messages.groups.sync_group import SyncGroupRequest
 
 log = logging.getLogger(__name__)
 
@@ -203,7 +203,6 @@ class ClassicMembership:
         )
         return await self._coordinator.call(
             request,
-            JoinGroupResponse,
             error_of=lambda answer: answer.error_code,
             timeout_ms=options.max_poll_interval_ms + _JOIN_GRACE_MS,
         )
@@ -225,7 +224,6 @@ class ClassicMembership:
         )
         answer = await self._coordinator.call(
             request,
-            SyncGroupResponse,
             error_of=lambda answer: answer.error_code,
             timeout_ms=self._options.max_poll_interval_ms + _JOIN_GRACE_MS,
         )
@@ -286,7 +284,7 @@ class ClassicMembership:
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
         )
-        answer = await self._coordinator.call(request, HeartbeatResponse, error_of=lambda answer: answer.error_code)
+        answer = await self._coordinator.call(request, error_of=lambda answer: answer.error_code)
         code = error_code(answer.error_code)
         if self.metadata != member:
             return  # the answer belongs to a generation that is over
@@ -346,7 +344,7 @@ class ClassicMembership:
         identity = LeaveGroupRequest.MemberIdentity(member_id=member.member_id, reason=reason)
         request = LeaveGroupRequest(group_id=member.group_id, member_id=member.member_id, members=[identity])
         try:
-            await self._coordinator.call(request, LeaveGroupResponse, error_of=lambda answer: answer.error_code)
+            await self._coordinator.call(request, error_of=lambda answer: answer.error_code)
         except (ClientError, ApiError) as error:
             # The coordinator removes the member when its session times out.
             log.info("group %s: could not leave: %s", member.group_id, error)

@@ -216,7 +216,6 @@ class ModernMembership:
 
         answer = await self._coordinator.call(
             self._heartbeat(beat),
-            ConsumerGroupHeartbeatResponse,
             error_of=lambda answer: answer.error_code,
             again=again,
         )
@@ -252,9 +251,7 @@ class ModernMembership:
             instance_id=self._options.group_instance_id,
         )
         try:
-            await self._coordinator.call(
-                request, ConsumerGroupHeartbeatResponse, error_of=lambda answer: answer.error_code
-            )
+            await self._coordinator.call(request, error_of=lambda answer: answer.error_code)
         except (ClientError, ApiError) as error:
             # The coordinator removes the member when its session times out.
             log.info("group %s: could not leave: %s", self._options.group_id, error)

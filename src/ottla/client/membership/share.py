@@ -18,7 +18,7 @@ from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
 from ottla.client.share.options import ShareOptions
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition, random_uuid, uuid_text
-from ottla.wire.messages.shares.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from ottla.wire.messages.shares.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,6 @@ class ShareMembership:
         joining = self._epoch == _JOIN_EPOCH
         answer = await self._coordinator.call(
             self._heartbeat(topics, full=joining or topics != self._said),
-            ShareGroupHeartbeatResponse,
             error_of=lambda each: each.error_code,
             again=lambda: self._heartbeat(topics, full=True),
         )
@@ -167,6 +166,6 @@ class ShareMembership:
         try:
             # One attempt only: leaving does not wait for an unreachable broker. The session times out instead.
             connection = await self._coordinator.connection()
-            await connection.request(request, ShareGroupHeartbeatResponse)
+            await connection.request(request)
         except (ClientError, ApiError) as error:
             log.info("share group %s: could not leave: %s", self._options.group_id, error)

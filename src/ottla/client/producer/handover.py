@@ -17,8 +17,8 @@ from ottla.client.errors import ClientError, check, error_code
 from ottla.client.producer.transaction import IMPLICIT_SINCE, OpenTransaction, joins_by_writing
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
-from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
+from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest
+from ottla.wire.messages.txns.end_txn import EndTxnRequest
 
 # No transaction of this producer id and epoch can be ended in this way (any more).
 REFUSED = (
@@ -42,7 +42,6 @@ async def end(cluster: Cluster, transaction: OpenTransaction, *, committed: bool
     coordinator = Coordinator(cluster, transaction.transactional_id, CoordinatorKind.TRANSACTION, shared=True)
     answer = await coordinator.call(
         request,
-        EndTxnResponse,
         error_of=lambda each: each.error_code,
         at_most=None if transaction.implicit else IMPLICIT_SINCE[EndTxnRequest] - 1,
     )
@@ -58,7 +57,6 @@ async def find_open(cluster: Cluster, transactional_id: str) -> OpenTransaction 
     coordinator = Coordinator(cluster, transactional_id, CoordinatorKind.TRANSACTION, shared=True)
     answer = await coordinator.call(
         DescribeTransactionsRequest(transactional_ids=[transactional_id]),
-        DescribeTransactionsResponse,
         error_of=lambda each: each.transaction_states[0].error_code,
     )
     implicit = joins_by_writing(await coordinator.connection())

@@ -41,7 +41,7 @@ from ottla.model.ids import ProducerIdentity, TopicPartition
 from ottla.records.batch import HEADER_BYTES
 from ottla.records.build import EncodedRecords
 from ottla.records.record import Headers
-from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest
 
 __all__ = ["Producer", "ProducerOptions"]
 
@@ -422,6 +422,6 @@ class Producer:
 
     async def _new_identity(self) -> ProducerIdentity:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=limits.INT32_MAX)
-        answer = await self._cluster.call(request, InitProducerIdResponse, error_of=lambda each: each.error_code)
+        answer = await self._cluster.call(request, error_of=lambda each: each.error_code)
         check(answer.error_code)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)

@@ -339,7 +339,6 @@ class Sender:
                 return
             answer = connection.submit_now(
                 request.message,
-                ProduceResponse,
                 version=version,
                 timeout_ms=self._options.request_timeout_ms + _ANSWER_SPARE_MS,
             )

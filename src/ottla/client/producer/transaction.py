@@ -33,11 +33,11 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import ProducerEpoch, ProducerId, ProducerIdentity, TopicPartition
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.records.produce import ProduceRequest
-from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.wire.messages.txns.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from ottla.wire.messages.txns.add_partitions_to_txn import Topic as AddedTopic
 from ottla.wire.messages.txns.end_txn import EndTxnRequest, EndTxnResponse
-from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.txns.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 R = TypeVar("R", bound=Response)
@@ -50,7 +50,7 @@ Errors = Mapping[TopicPartition, ErrorCode]
 _FEATURE, _IMPLICIT_LEVEL = "transaction.version", 2
 # The first versions with which a write adds its partition to the transaction (KIP-890; no field marks them), and with
 # which the end returns an epoch.
-IMPLICIT_SINCE: dict[type[Request], int] = {
+IMPLICIT_SINCE: dict[type[Request[Response]], int] = {
     ProduceRequest: 12,
     TxnOffsetCommitRequest: 5,
     EndTxnRequest: EndTxnResponse.since("producer_epoch"),
@@ -161,7 +161,7 @@ class Transactions:
         if self._state is not TransactionStatus.UNKNOWN:
             return
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms)
-        answer = await self._coordinator.call(request, InitProducerIdResponse, error_of=lambda each: each.error_code)
+        answer = await self._coordinator.call(request, error_of=lambda each: each.error_code)
         if answer.error_code:
             self._raise(error_code(answer.error_code), "start")
         self._implicit = joins_by_writing(await self._coordinator.connection())
@@ -268,18 +268,16 @@ class Transactions:
             producer_epoch=epoch,
             committed=committed,
         )
-        answer = await self._call(self._coordinator, request, EndTxnResponse, lambda each: each.error_code)
+        answer = await self._call(self._coordinator, request, lambda each: each.error_code)
         if answer.error_code:
             self._raise(error_code(answer.error_code), "commit" if committed else "abort")
         if self._implicit:
             self._sender.identity = ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
-    async def _call(
-        self, coordinator: Coordinator, request: Request, answer: type[R], error_of: Callable[[R], int]
-    ) -> R:
+    async def _call(self, coordinator: Coordinator, request: Request[R], error_of: Callable[[R], int]) -> R:
         since = IMPLICIT_SINCE.get(type(request))
         at_most = since - 1 if since is not None and not self._implicit else None
-        return await coordinator.call(request, answer, error_of=error_of, at_most=at_most)
+        return await coordinator.call(request, error_of=error_of, at_most=at_most)
 
     # --- the sender's gate --------------------------------------------------------------------------------------
 
@@ -328,7 +326,6 @@ class Transactions:
         self._written = True  # from here on the coordinator may have an open transaction
         answer = await self._coordinator.call(
             request,
-            AddPartitionsToTxnResponse,
             error_of=lambda each: _deciding(_added_errors(each))[1],
             at_most=_ADD_PARTITIONS_MAX,
         )
@@ -351,7 +348,7 @@ class Transactions:
                 producer_epoch=epoch,
                 group_id=group.group_id,
             )
-            added = await self._call(self._coordinator, joining, AddOffsetsToTxnResponse, lambda each: each.error_code)
+            added = await self._call(self._coordinator, joining, lambda each: each.error_code)
             if added.error_code:
                 self._raise(error_code(added.error_code), "transaction")
         request = TxnOffsetCommitRequest(
@@ -368,9 +365,7 @@ class Transactions:
         if coordinator is None:
             coordinator = Coordinator(self._cluster, group.group_id, CoordinatorKind.GROUP)
             self._groups[group.group_id] = coordinator
-        answer = await self._call(
-            coordinator, request, TxnOffsetCommitResponse, lambda each: _deciding(_offset_errors(each))[1]
-        )
+        answer = await self._call(coordinator, request, lambda each: _deciding(_offset_errors(each))[1])
         self._raise_first(_offset_errors(answer), "offsets")
 
 

@@ -100,7 +100,7 @@ class ShareSession:
                 outcomes += await self._acknowledge()
             acks, self.pending = self.pending, {}
             request = self._fetch_request(wanted, acks, records_max, max_wait_ms)
-            answer = await self._exchange(request, ShareFetchResponse, acks, outcomes, max_wait_ms)
+            answer = await self._exchange(request, acks, outcomes, max_wait_ms)
             if answer is None:
                 return [], outcomes
             self._reading = dict.fromkeys(wanted)
@@ -147,7 +147,7 @@ class ShareSession:
             is_renew_ack=any(each.renews for each in acks.values()),
             topics=_ack_topics(acks),
         )
-        answer = await self._exchange(request, ShareAcknowledgeResponse, acks, outcomes)
+        answer = await self._exchange(request, acks, outcomes)
         if answer is None:
             return outcomes
         errors: dict[IdPartition, ApiError] = {}
@@ -160,8 +160,7 @@ class ShareSession:
 
     async def _exchange(
         self,
-        request: Request,
-        answer: type[R],
+        request: Request[R],
         acks: Acks,
         outcomes: list[Acknowledged],
         max_wait_ms: int = 0,
@@ -174,7 +173,7 @@ class ShareSession:
             if connection is None:
                 connection = self._connection = await self._cluster.connection(self.node_id, self)
             timeout_ms = max_wait_ms + self._cluster.options.request_timeout_ms
-            reply: R = await connection.request(request, answer, timeout_ms=timeout_ms)
+            reply: R = await connection.request(request, timeout_ms=timeout_ms)
             check(reply.error_code, reply.error_message)
         except (ClientError, ApiError) as error:
             if self.lost is None:

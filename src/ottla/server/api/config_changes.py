@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ottla.client.errors import ClientError, error_code
 from ottla.cluster.commands.alter_configs import Altered, ConfigAlteration, check_form
@@ -20,58 +20,118 @@ from ottla.server.api.context import Context
 from ottla.server.loop.later import Answer, Later
 from ottla.server.quorum.controller_link import controller_timed_out
 from ottla.server.quorum.not_controller import NotController
-from ottla.server.settings import log_levels as loggers
+from ottla.server.settings import log_levels
 from ottla.wire.message import Request
+from ottla.wire.messages.topics.alter_configs import AlterConfigsResponse
+from ottla.wire.messages.topics.incremental_alter_configs import IncrementalAlterConfigsResponse
 
 Asked = tuple[Resource, tuple[ConfigAlteration, ...]]
-ResponseT = TypeVar("ResponseT")
+# Both kinds of requests for changes have responses of the same form.
+ResourceAnswer = AlterConfigsResponse.ResourceResponse | IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+ResponseT = TypeVar("ResponseT", AlterConfigsResponse, IncrementalAlterConfigsResponse)
+ConfigT = TypeVar("ConfigT")
+ConfigT_co = TypeVar("ConfigT_co", covariant=True)
+
+
+class AlteredResource(Protocol[ConfigT_co]):
+    """A resource in a request, with the settings to change."""
+
+    @property
+    def resource_type(self) -> int: ...
+
+    @property
+    def resource_name(self) -> str: ...
+
+    @property
+    def configs(self) -> Sequence[ConfigT_co]: ...
+
+
+class ChangesRequest(Protocol[ConfigT_co]):
+    @property
+    def resources(self) -> Sequence[AlteredResource[ConfigT_co]]: ...
+
+    @property
+    def validate_only(self) -> bool: ...
+
+
+class ChangesForm(NamedTuple, Generic[ConfigT, ResponseT]):
+    """The classes of one kind of request for changes, and what such a request may do."""
+
+    request: Callable[..., Request[ResponseT]]  # takes `resources` and `validate_only`
+    resource: Callable[..., AlteredResource[ConfigT]]
+    config: Callable[[ConfigAlteration], ConfigT]
+    alteration: Callable[[ConfigT], ConfigAlteration]  # the inverse of `config`
+    response: Callable[..., ResponseT]  # takes `responses`
+    outcome: Callable[..., ResourceAnswer]
+    command: Callable[[tuple[Asked, ...], bool], ClusterCommand]
+    sets_log_levels: bool
+
+    def asked(self, request: ChangesRequest[ConfigT]) -> list[Asked]:
+        return [
+            (Resource(each.resource_type, each.resource_name), tuple(map(self.alteration, each.configs)))
+            for each in request.resources
+        ]
+
+    def request_for(self, asked: Iterable[Asked], validate_only: bool) -> Request[ResponseT]:
+        """Return the request to the active controller for a part of the changes."""
+        resources = [
+            self.resource(
+                resource_type=resource.type, resource_name=resource.name, configs=list(map(self.config, alterations))
+            )
+            for resource, alterations in asked
+        ]
+        return self.request(resources=resources, validate_only=validate_only)
+
+    def respond(self, outcomes: Iterable[Altered]) -> ResponseT:
+        return self.response(
+            responses=[
+                self.outcome(
+                    error_code=error.code if error else ErrorCode.NONE,
+                    error_message=error.text if error else None,
+                    resource_type=resource.type,
+                    resource_name=resource.name,
+                )
+                for resource, error in outcomes
+            ]
+        )
 
 
 def alter(
-    asked: Sequence[Asked],
-    validate_only: bool,
-    context: Context,
-    command_of: Callable[[Sequence[Asked]], ClusterCommand],
-    request_of: Callable[[Sequence[Asked]], Request],
-    respond: Callable[[list[Altered]], ResponseT],
-    *,
-    log_levels: bool,
+    request: ChangesRequest[ConfigT], context: Context, form: ChangesForm[ConfigT, ResponseT]
 ) -> Answer[ResponseT]:
-    """Make the changes; `command_of` and `request_of` build the controller's command or request for a part of them.
-
-    `log_levels` says whether this kind of request may set log levels.
-    """
+    """Make the changes that a client asks for."""
+    asked, validate_only = form.asked(request), request.validate_only
     times = Counter(resource for resource, _ in asked)
     judged = [
         _alter_levels(item, times[item[0]], validate_only, context)
-        if log_levels and item[0].type == ResourceType.BROKER_LOGGER
+        if form.sets_log_levels and item[0].type == ResourceType.BROKER_LOGGER
         else _refuse(item, times[item[0]], context)
         for item in asked
     ]
-    rest = [item for item, outcome in zip(asked, judged, strict=True) if outcome is None]
+    rest = tuple(item for item, outcome in zip(asked, judged, strict=True) if outcome is None)
 
     def complete(decided: list[Altered]) -> ResponseT:
         waiting = iter(decided)
-        return respond([outcome or next(waiting) for outcome in judged])
+        return form.respond(outcome or next(waiting) for outcome in judged)
 
     if not rest:
         return complete([])
     elsewhere = not context.connection.controller
     if elsewhere and not context.member.controller.active:
-        return _ask(context, request_of(rest), rest, complete)
-    reply = context.member.controller.submit(command_of(rest))
+        return _ask(context, form.request_for(rest, validate_only), rest, complete)
+    reply = context.member.controller.submit(form.command(rest, validate_only))
     if reply.done:
         return complete(_outcomes(reply.taken(), rest))
     if not elsewhere:
         return reply.map(lambda value: complete(_outcomes(value, rest)))
-    return _unless_lost(reply, context, request_of(rest), rest, complete)
+    return _unless_lost(reply, context, form.request_for(rest, validate_only), rest, complete)
 
 
 def _alter_levels(item: Asked, times: int, validate_only: bool, context: Context) -> Altered:
     resource, alterations = item
     try:
         check_form(alterations, times)
-        loggers.alter(context.node_id, resource.name, alterations, validate_only=validate_only)
+        log_levels.alter(context.node_id, resource.name, alterations, validate_only=validate_only)
     except ApiError as error:
         return Altered(resource, error)
     return Altered(resource, None)
@@ -99,15 +159,24 @@ def _check_broker(name: str, node_id: int) -> None:
 
 
 async def _unless_lost(
-    reply: Later[Any], context: Context, request: Request, rest: list[Asked], complete: Callable[[list[Altered]], Any]
-) -> Any:
+    reply: Later[Any],
+    context: Context,
+    request: Request[ResponseT],
+    rest: Sequence[Asked],
+    complete: Callable[[list[Altered]], ResponseT],
+) -> ResponseT:
     value = await reply
     if isinstance(value, NotController):
         return await _ask(context, request, rest, complete)
     return complete(_outcomes(value, rest))
 
 
-async def _ask(context: Context, request: Request, rest: list[Asked], complete: Callable[[list[Altered]], Any]) -> Any:
+async def _ask(
+    context: Context,
+    request: Request[ResponseT],
+    rest: Sequence[Asked],
+    complete: Callable[[list[Altered]], ResponseT],
+) -> ResponseT:
     """Return the outcomes that the active controller decided, or timeouts if none answered in time."""
     try:
         answer = await context.member.link.ask(request, errors=_errors)
@@ -116,16 +185,16 @@ async def _ask(context: Context, request: Request, rest: list[Asked], complete: 
     return complete([_altered(each) for each in answer.responses])
 
 
-def _errors(answer: Any) -> Iterable[int]:
+def _errors(answer: AlterConfigsResponse | IncrementalAlterConfigsResponse) -> Iterable[int]:
     return (each.error_code for each in answer.responses)
 
 
-def _altered(answer: Any) -> Altered:
+def _altered(answer: ResourceAnswer) -> Altered:
     error = ApiError(error_code(answer.error_code), answer.error_message) if answer.error_code else None
     return Altered(Resource(answer.resource_type, answer.resource_name), error)
 
 
-def _outcomes(value: Any, rest: list[Asked]) -> list[Altered]:
+def _outcomes(value: Any, rest: Sequence[Asked]) -> list[Altered]:
     if isinstance(value, ApiError):
         return [Altered(resource, value) for resource, _ in rest]
     outcomes: list[Altered] = value

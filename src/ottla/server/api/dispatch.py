@@ -30,7 +30,7 @@ from ottla.wire.frame import framed, framed_in_steps
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
-RequestT = TypeVar("RequestT", bound=Request)
+RequestT = TypeVar("RequestT", bound=Request[Response])
 ResponseT = TypeVar("ResponseT", bound=Response)
 Listeners = Literal["broker", "controller", "both"]
 
@@ -46,7 +46,7 @@ class Served(NamedTuple):
     low: int
     high: int
     handler: Handler
-    request: type[Request]
+    request: type[Request[Response]]
     on: Listeners = "broker"
     forwarded: bool = False
     few: bool = False  # whether a valid request always has few elements
@@ -188,7 +188,7 @@ class Route:
         """Return the frame of a response, as byte strings with file slices between them."""
         return framed(response, self.encode, self.header_version, correlation_id)
 
-    def decode_in_steps(self, frame: memoryview, position: int) -> Generator[None, None, Request]:
+    def decode_in_steps(self, frame: memoryview, position: int) -> Generator[None, None, Request[Response]]:
         """Decode the request of a frame for which `decode` raised Crowded."""
         if self.endpoint.few:
             raise WireError(f"{self.endpoint.name} never has more than {ELEMENTS_AT_ONCE_MAX} elements")

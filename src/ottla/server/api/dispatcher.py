@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import Route, Served
 from ottla.server.api.forwarding import Forwarding
-from ottla.wire.message import Request
+from ottla.wire.message import Request, Response
 
 # Called by connections of a node under test in place of the handlers: answers by itself, or calls the handler.
 Intercept: TypeAlias = Callable[[Served, Any, Context], Any]
@@ -24,7 +24,7 @@ def intercepted(
     intercept: Intercept,
     route: Route,
     forwarding: Forwarding | None,
-    request: Request,
+    request: Request[Response],
     frame: memoryview,
     context: Context,
 ) -> Any:

@@ -22,7 +22,7 @@ from ottla.server.quorum.controller_link import ControllerLink, controller_timed
 from ottla.server.quorum.not_controller import NotController
 from ottla.wire import compile
 from ottla.wire.journal.principal import DefaultPrincipalData
-from ottla.wire.message import Request
+from ottla.wire.message import Request, Response
 from ottla.wire.messages.cluster.envelope import EnvelopeRequest, EnvelopeResponse
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ async def forward(
     link: ControllerLink,
     peers: Peers,
     route: Route,
-    request: Request,
+    request: Request[Response],
     frame: bytes,
     context: Context,
     version: int,

@@ -26,7 +26,7 @@ class Forwarding:
         self._link = link
         self._peers = peers
 
-    def handle(self, route: Route, request: Request, frame: memoryview, context: Context) -> Answer[Any]:
+    def handle(self, route: Route, request: Request[Response], frame: memoryview, context: Context) -> Answer[Any]:
         """Return the answer of the active controller, here or on another node."""
         version = context.request_version
         if not context.member.controller.active:
@@ -40,7 +40,13 @@ class Forwarding:
         return Sliced(waiting, changes=answer.changes) if isinstance(answer, Sliced) else waiting
 
     async def _unless_lost(
-        self, answer: Later[Any] | Any, route: Route, request: Request, frame: bytes, context: Context, version: int
+        self,
+        answer: Later[Any] | Any,
+        route: Route,
+        request: Request[Response],
+        frame: bytes,
+        context: Context,
+        version: int,
     ) -> Any:
         """Return the answer, or forward the request if this node stopped being the controller before it was
         committed.
@@ -50,7 +56,9 @@ class Forwarding:
             return outcome
         return await self._forward(route, request, frame, context, version)
 
-    async def _forward(self, route: Route, request: Request, frame: bytes, context: Context, version: int) -> Any:
+    async def _forward(
+        self, route: Route, request: Request[Response], frame: bytes, context: Context, version: int
+    ) -> Any:
         from ottla.server.api.envelopes import forward  # a single node never needs it
 
         return await forward(self._link, self._peers, route, request, frame, context, version)

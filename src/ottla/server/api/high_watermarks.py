@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.cluster.entities import NO_LEADER
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.replica.reading import LATEST
 from ottla.server.loop.later import Later, gather
-from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 if TYPE_CHECKING:
     from ottla.server.api.context import Context
@@ -50,7 +50,7 @@ def _request(wanted: list[TopicPartition]) -> ListOffsetsRequest:
     )
 
 
-def _read(answer: Any) -> Ends:
+def _read(answer: ListOffsetsResponse | ApiError) -> Ends:
     if isinstance(answer, ApiError):
         return {}
     return {

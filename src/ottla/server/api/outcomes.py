@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import Any, TypeVar
 
 from ottla.client.errors import ClientError
 from ottla.server.api import dispatch
 from ottla.server.api.api_table import SERVED_TO_CONTROLLERS
 from ottla.server.api.context import Context, Facades, Peer
 from ottla.server.loop.later import FAILED, Answer, Large
-from ottla.wire.message import Request
+from ottla.server.quorum.not_controller import NotController
+from ottla.wire.message import Request, Response
+
+ResponseT = TypeVar("ResponseT", bound=Response)
 
 _HERE = ("127.0.0.1", 0)
 
@@ -21,7 +24,7 @@ async def outcome_of(answer: Answer[Any]) -> Any:
     return found.response if isinstance(found, Large) else found
 
 
-async def handle_as_controller(facades: Facades, request: Request) -> Any:
+async def handle_as_controller(facades: Facades, request: Request[ResponseT]) -> ResponseT | NotController:
     """Handle a request of this node to itself as the active controller; return the response or `NotController`."""
     key = type(request).key
     version = SERVED_TO_CONTROLLERS[key][1]
@@ -29,7 +32,7 @@ async def handle_as_controller(facades: Facades, request: Request) -> Any:
     assert route is not None, "the table has it"
     context = Context(facades, Peer("", _HERE, _HERE, controller=True))
     context.request_version = version
-    outcome = await outcome_of(route.endpoint.decide(request, context))
+    outcome: ResponseT | NotController = await outcome_of(route.endpoint.decide(request, context))
     if outcome is FAILED:
         raise ClientError(f"{type(request).name} failed")
     return outcome

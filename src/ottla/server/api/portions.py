@@ -22,7 +22,7 @@ from ottla.server.api.context import Context
 from ottla.server.loop.later import FAILED, Answer, Large, Sliced
 from ottla.wire.message import Request, Response, Struct, fields
 
-RequestT = TypeVar("RequestT", bound=Request)
+RequestT = TypeVar("RequestT", bound=Request[Response])
 ResponseT = TypeVar("ResponseT", bound=Response)
 S = TypeVar("S", bound=Struct)
 

@@ -22,7 +22,7 @@ from ottla.server.loop.later import Answer, Large, Later, Sliced
 from ottla.server.quorum.not_controller import NotController
 from ottla.wire.message import Request, Response
 
-RequestT = TypeVar("RequestT", bound=Request)
+RequestT = TypeVar("RequestT", bound=Request[Response])
 Handler = Callable[[Any, Context], Answer[Any]]
 
 

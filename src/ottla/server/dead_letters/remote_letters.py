@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ottla.log.inspection import Placed
 from ottla.model import limits
@@ -11,7 +11,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import ACKS_ALL
 from ottla.server.loop.later import Later
 from ottla.server.peers.peer_requests import Outbox, PeerRequests
-from ottla.wire.messages.records.produce import ProduceRequest
+from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
 
 class RemoteBatch:
@@ -27,7 +27,7 @@ class RemoteBatch:
         self.waits_for_disk = False
         self.high_watermark = 0
 
-    def settle(self, answer: Any) -> None:
+    def settle(self, answer: ProduceResponse | ApiError) -> None:
         codes = [ErrorCode.NETWORK_EXCEPTION] if isinstance(answer, ApiError) else _codes(answer)
         self.records = None
         if any(codes):
@@ -75,12 +75,12 @@ class RemoteLetters:
         )
         request = ProduceRequest(acks=ACKS_ALL, timeout_ms=limits.COORDINATOR_REQUEST_MS, topic_data=[data])
 
-        def answered(answer: Any) -> None:
+        def answered(answer: ProduceResponse | ApiError) -> None:
             batch.settle(answer)
             self._notify(batch)
 
         return self._peers.ask(to.node_id, request, "letters").map(answered)
 
 
-def _codes(answer: Any) -> list[int]:
+def _codes(answer: ProduceResponse) -> list[int]:
     return [each.error_code for topic in answer.responses for each in topic.partition_responses]

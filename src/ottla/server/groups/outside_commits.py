@@ -6,7 +6,7 @@ The group may be coordinated here or by another node.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.client.errors import error_code
 from ottla.cluster.state import ClusterState
@@ -17,6 +17,7 @@ from ottla.server.peers.peer_requests import PeerRequests
 
 if TYPE_CHECKING:
     from ottla.server.groups.groups import Groups
+    from ottla.wire.messages.groups.offset_commit import OffsetCommitResponse
 
 Positions = Mapping[TopicPartition, int]
 
@@ -85,7 +86,7 @@ class OutsideCommits:
         return self._peer_requests.ask(node_id, request, "offsets").map(_outcome)
 
 
-def _outcome(answer: Any) -> ApiError | None:
+def _outcome(answer: OffsetCommitResponse | ApiError) -> ApiError | None:
     if isinstance(answer, ApiError):
         return answer
     codes = [each.error_code for topic in answer.topics for each in topic.partitions if each.error_code]

@@ -259,7 +259,7 @@ class Connection:
         route, unserved = dispatch.unserved(key, version, self._route)
         self._answered(self._slot(route, correlation_id), unserved)
 
-    def _serve(self, route: dispatch.Route, request: Request, frame: memoryview, correlation_id: int) -> None:
+    def _serve(self, route: dispatch.Route, request: Request[Response], frame: memoryview, correlation_id: int) -> None:
         self.context.request_version = route.version
         if self._intercept is not None:
             answer = intercepted(self._intercept, route, self._forwarding, request, frame, self.context)

@@ -11,7 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ottla.client.errors import ClientError
 from ottla.cluster.state import ClusterState
@@ -19,13 +19,15 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.loop.later import FAILED, Later
 from ottla.server.peers.peers import Peers, broker_address
-from ottla.wire.message import Request
+from ottla.wire.message import Request, Response
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
 QuestionT = TypeVar("QuestionT")
+ResponseT = TypeVar("ResponseT", bound=Response)
 AnswerT = TypeVar("AnswerT")
 _LEFT_OUT = ApiError(ErrorCode.NETWORK_EXCEPTION, "the answer leaves this out")
 
@@ -39,17 +41,18 @@ class PeerRequests:
         self._listener = inter_broker_listener
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def ask(self, node_id: int, request: Request, purpose: str) -> Later[Any]:
+    def ask(self, node_id: int, request: Request[ResponseT], purpose: str) -> Later[ResponseT | ApiError]:
         """Return the broker's answer. An ApiError is set as a value: NETWORK_EXCEPTION if the broker does
         not answer.
         """
-        later: Later[Any] = Later()
+        later: Later[ResponseT | ApiError] = Later()
         address = broker_address(self._state(), node_id, self._listener)
         if address is None:
             later.set(ApiError(ErrorCode.NETWORK_EXCEPTION, f"the address of node {node_id} is not known"))
             return later
 
         async def asked() -> None:
+            answer: ResponseT | ApiError
             try:
                 answer = await self._peers.ask(
                     address, request, timeout_ms=limits.COORDINATOR_REQUEST_MS, purpose=purpose
@@ -72,7 +75,7 @@ class PeerRequests:
             task.cancel()
 
 
-def give(later: Later[Any], answer: Any) -> None:
+def give(later: Later[T], answer: T) -> None:
     """Set an answer. An exception of its callback is logged, so that the other questions of the request get their
     answers.
     """
@@ -134,7 +137,7 @@ class _Asked(NamedTuple, Generic[QuestionT, AnswerT]):
     later: Later[AnswerT]
 
 
-class PeerQuestions(ABC, Generic[KeyT, QuestionT, AnswerT]):
+class PeerQuestions(ABC, Generic[KeyT, QuestionT, ResponseT, AnswerT]):
     """Questions to other nodes that are sent together: one request per key at a time, with all questions that wait for
     it.
 
@@ -158,11 +161,11 @@ class PeerQuestions(ABC, Generic[KeyT, QuestionT, AnswerT]):
         """Return the name of the question in the response; a request contains each identity once."""
 
     @abstractmethod
-    def request(self, key: KeyT, questions: list[QuestionT]) -> Request:
+    def request(self, key: KeyT, questions: list[QuestionT]) -> Request[ResponseT]:
         """Return the request with all of these questions."""
 
     @abstractmethod
-    def answers(self, key: KeyT, response: Any) -> Mapping[Hashable, AnswerT] | ApiError:
+    def answers(self, key: KeyT, response: ResponseT) -> Mapping[Hashable, AnswerT] | ApiError:
         """Return the answers by identity, or the error of the whole response."""
 
     @abstractmethod
@@ -177,7 +180,7 @@ class PeerQuestions(ABC, Generic[KeyT, QuestionT, AnswerT]):
     def _send(self, key: KeyT, items: list[_Asked[QuestionT, AnswerT]]) -> Later[None]:
         request = self.request(key, [each.question for each in items])
 
-        def settle(response: Any) -> None:
+        def settle(response: ResponseT | ApiError) -> None:
             answers = response if isinstance(response, ApiError) else self.answers(key, response)
             for question, later in items:
                 if isinstance(answers, ApiError):

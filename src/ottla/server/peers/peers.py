@@ -13,19 +13,19 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from ottla.client.address import Address
 from ottla.client.errors import NotConnected, RequestTimedOut
 from ottla.cluster.state import ClusterState
 from ottla.model import limits
-from ottla.wire import api
 from ottla.wire.message import Request, Response
 
 if TYPE_CHECKING:
     from ottla.client.connection import Connection
     from ottla.server.peers.connection import PeerConnection
 
+R = TypeVar("R", bound=Response)
 OnLost = Callable[[], None]
 
 
@@ -49,8 +49,8 @@ class Peers:
         self._closed = False
 
     async def ask(
-        self, address: Address, request: Request, *, timeout_ms: int, purpose: str = "peer", patient: bool = True
-    ) -> Any:
+        self, address: Address, request: Request[R], *, timeout_ms: int, purpose: str = "peer", patient: bool = True
+    ) -> R:
         """Return the answer, in the highest version that both sides support.
 
         Raise `ClientError` if there is none within `timeout_ms`, connecting included. If not `patient`, raise at once
@@ -60,8 +60,7 @@ class Peers:
         if not patient and link.pauses:
             raise NotConnected(f"no connection to {address} for the moment")
         connection = await link.connected(timeout_ms)
-        answer: type[Response] = api.response_class(type(request).key)
-        return await connection.request(request, answer, timeout_ms=timeout_ms)
+        return await connection.request(request, timeout_ms=timeout_ms)
 
     async def connect(self, address: Address, *, timeout_ms: int, purpose: str = "peer") -> Connection:
         """Return the open connection itself, for callers that pipeline requests or need a certain version."""
@@ -120,7 +119,7 @@ class _Names:
     """
 
     def __init__(self) -> None:
-        self._asked: dict[str, asyncio.Task[Any]] = {}
+        self._asked: dict[str, asyncio.Task[object]] = {}
 
     async def look_up(self, host: str, timeout_ms: int) -> None:
         """Wait until the name was looked up; raise NotConnected if that takes too long."""
@@ -139,7 +138,7 @@ class _Names:
         except (OSError, ValueError):
             return  # connecting fails with the same error and a better message
 
-    def _answered(self, host: str, asked: asyncio.Task[Any]) -> None:
+    def _answered(self, host: str, asked: asyncio.Task[object]) -> None:
         self._asked.pop(host, None)
         if not asked.cancelled():
             asked.exception()  # retrieved here because asyncio warns otherwise; the callers handle it

@@ -24,13 +24,13 @@ from ottla.model.settings.controller import (
     INITIAL_BROKER_REGISTRATION_TIMEOUT_MS,
 )
 from ottla.model.settings.node import CONTROLLED_SHUTDOWN_ENABLE
-from ottla.server.quorum.controller_link import ControllerLink
+from ottla.server.quorum.controller_link import ControllerLink, error_of_whole
 from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.quorum.quorum import Quorum
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import cordoned
 from ottla.server.storage.partitions import Partitions
-from ottla.wire.messages.cluster.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from ottla.wire.messages.cluster.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.cluster.broker_registration import BrokerRegistrationRequest
 from ottla.wire.messages.cluster.controller_registration import ControllerRegistrationRequest
 
@@ -156,7 +156,7 @@ class Lifecycle:
         )
         while True:
             try:
-                answer = await self._link.ask(request)
+                answer = await self._link.ask(request, errors=error_of_whole)
             except ClientError as error:
                 self._obstacle = str(error)
                 log.warning("not registered yet: %s", error)
@@ -225,7 +225,7 @@ class Lifecycle:
         )
         timeout_ms = min(session_ms, limits.LEAVING_ANSWER_MS) if self._leaving else session_ms
         try:
-            answer: BrokerHeartbeatResponse = await self._link.ask(request, timeout_ms=timeout_ms)
+            answer = await self._link.ask(request, errors=error_of_whole, timeout_ms=timeout_ms)
         except ClientError as error:
             log.warning("no heartbeat: %s", error)
             if request.want_shut_down:  # no controller can elect other leaders: all nodes are stopping
@@ -294,7 +294,7 @@ async def register_controller(link: ControllerLink, metadata: MetadataHost, cont
     while not registered():
         await metadata.until(registrable)
         try:
-            answer = await link.ask(request)
+            answer = await link.ask(request, errors=error_of_whole)
             if answer.error_code:
                 log.warning("the controller is not registered yet: %s", ErrorCode(answer.error_code).name)
         except ClientError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from ottla.client.address import Address
 from ottla.client.errors import ClientError, NotConnected, RequestTimedOut
@@ -20,13 +20,22 @@ from ottla.server.quorum.active_controller import ActiveController
 from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.quorum.not_controller import NotController
 from ottla.server.quorum.quorum import Quorum
-from ottla.wire.message import Request
+from ottla.wire.message import Request, Response
 
 T = TypeVar("T")
+ResponseT = TypeVar("ResponseT", bound=Response)
 
-# Handles a request of this node as its own controller; returns the response or `NotController`, raises ClientError if
-# it failed.
-HandleHere = Callable[[Request], Awaitable[Any]]
+
+class HandleHere(Protocol):
+    def __call__(self, request: Request[ResponseT], /) -> Awaitable[ResponseT | NotController]:
+        """Handle a request of this node as its own controller; raise ClientError if that failed."""
+        ...
+
+
+class HasErrorCode(Protocol):
+    """A response with an error code for the whole request."""
+
+    error_code: int
 
 
 class _Leader(NamedTuple):
@@ -36,7 +45,7 @@ class _Leader(NamedTuple):
     epoch: int
 
 
-def error_of_whole(response: Any) -> Iterable[int]:
+def error_of_whole(response: HasErrorCode) -> Iterable[int]:
     """Return the error codes of a response that has one for the whole request."""
     return (response.error_code,)
 
@@ -60,22 +69,22 @@ class ControllerLink:
 
     async def ask(
         self,
-        request: Request,
+        request: Request[ResponseT],
         *,
-        errors: Callable[[Any], Iterable[int]] = error_of_whole,
+        errors: Callable[[ResponseT], Iterable[int]],
         timeout_ms: int = limits.CONTROLLER_ANSWER_MS,
-    ) -> Any:
+    ) -> ResponseT:
         """Return the response of the active controller; raise `RequestTimedOut` if there was none in time.
 
-        `errors` lists the error codes of a response: if NOT_CONTROLLER is among them, the next controller is asked. The
-        caller handles all other errors.
+        `errors` lists the error codes of a response (often `error_of_whole`): if NOT_CONTROLLER is among them, the next
+        controller is asked. The caller handles all other errors.
         """
         name = type(request).name
 
-        async def here(left_ms: int) -> Any:
+        async def here(left_ms: int) -> ResponseT | NotController:
             return await within(left_ms, self._handle_here(request), f"{name} was not committed in time")
 
-        async def there(address: Address, left_ms: int) -> Any:
+        async def there(address: Address, left_ms: int) -> ResponseT | NotController:
             response = await self._peers.ask(address, request, timeout_ms=left_ms, purpose="controller", patient=False)
             return NotController() if ErrorCode.NOT_CONTROLLER in errors(response) else response
 
@@ -84,7 +93,7 @@ class ControllerLink:
     async def reach(
         self,
         here: Callable[[int], Awaitable[T | NotController]],
-        there: Callable[[Address, int], Coroutine[Any, Any, T | NotController]],
+        there: Callable[[Address, int], Coroutine[object, None, T | NotController]],
         *,
         name: str,
         timeout_ms: int,
@@ -111,7 +120,7 @@ class ControllerLink:
     async def _attempt(
         self,
         here: Callable[[int], Awaitable[T | NotController]],
-        there: Callable[[Address, int], Coroutine[Any, Any, T | NotController]],
+        there: Callable[[Address, int], Coroutine[object, None, T | NotController]],
         leader: _Leader,
         left_ms: int,
     ) -> T | NotController:
@@ -125,7 +134,7 @@ class ControllerLink:
     def _leader(self) -> _Leader:
         return _Leader(self._quorum.leader_id, self._quorum.epoch)
 
-    async def _unless_moved(self, work: Coroutine[Any, Any, T], leader: _Leader) -> T:
+    async def _unless_moved(self, work: Coroutine[object, None, T], leader: _Leader) -> T:
         """Return the controller's answer; raise `NotConnected` as soon as there is another leader, because a dead
         machine never answers.
         """

@@ -30,7 +30,7 @@ from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.formatting import format_directories, initial_levels
 from ottla.server.storage.identity import IdentityError
-from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ async def _cluster_of(address: Address) -> str:
     connection = await Connection.open(address, connect_timeout_ms=PEER_CONNECT_MS)
     try:
         request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS)
-        answer = await connection.request(request, DescribeClusterResponse)
+        answer = await connection.request(request)
         if answer.error_code:
             raise ClientError(f"{address} refused DescribeCluster with error {answer.error_code}")
         return answer.cluster_id

@@ -16,7 +16,7 @@ from ottla.model.ids import ProducerId
 from ottla.server.loop.later import Later
 from ottla.server.loop.tasks import Tasks
 from ottla.server.quorum.active_controller import ActiveController
-from ottla.server.quorum.controller_link import ControllerLink
+from ottla.server.quorum.controller_link import ControllerLink, error_of_whole
 from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.quorum.quorum import Quorum
 from ottla.wire.messages.cluster.allocate_producer_ids import AllocateProducerIdsRequest
@@ -87,7 +87,7 @@ class ProducerIds:
 
     async def _fetch(self, request: AllocateProducerIdsRequest) -> None:
         try:
-            answer = await self._link.ask(request)
+            answer = await self._link.ask(request, errors=error_of_whole)
         except ClientError as error:
             self._settle(ApiError(ErrorCode.REQUEST_TIMED_OUT, str(error)))
             return

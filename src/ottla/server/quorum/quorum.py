@@ -19,7 +19,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.client.address import Address
 from ottla.cluster.entry import MetadataEntry
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from ottla.wire.messages.cluster.update_features import UpdateFeaturesResponse
 
 log = logging.getLogger(__name__)
+
+ResponseT = TypeVar("ResponseT", bound=Response)
 
 
 class Quorum:
@@ -291,9 +293,9 @@ class Quorum:
 
     # --- requests
 
-    def ask(self, request: Request) -> Answer[Any]:
+    def ask(self, request: Request[ResponseT]) -> Answer[ResponseT]:
         """Return the answer to a request of another node or of a tool."""
-        later: Later[Response] = Later()
+        later: Later[ResponseT] = Later()
         later.on_abandon = lambda: self._step(events.Abandoned(later))
         self._step(events.RequestReceived(later, request))
         return later.soonest()

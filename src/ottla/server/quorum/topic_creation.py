@@ -78,7 +78,7 @@ class TopicCreation:
             topics=[_wanted(topic) for topic in topics], timeout_ms=limits.CONTROLLER_ANSWER_MS
         )
         try:
-            answer: CreateTopicsResponse = await self._link.ask(request, errors=_errors)
+            answer = await self._link.ask(request, errors=_errors)
         except ClientError as error:
             return _refused(topics, ApiError(ErrorCode.REQUEST_TIMED_OUT, str(error)))
         outcomes = [

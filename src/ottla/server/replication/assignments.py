@@ -13,12 +13,11 @@ from itertools import islice
 from ottla.client.errors import ClientError, error_code
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
-from ottla.server.quorum.controller_link import ControllerLink
+from ottla.server.quorum.controller_link import ControllerLink, error_of_whole
 from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.replication.session import Key
 from ottla.wire.messages.cluster.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
-    AssignReplicasToDirsResponse,
 )
 
 log = logging.getLogger(__name__)
@@ -91,7 +90,7 @@ class Assignments:
             broker_epoch=self._metadata.state.broker_epoch(node_id),
             directories=_directories(told),
         )
-        answer: AssignReplicasToDirsResponse = await self._link.ask(request)
+        answer = await self._link.ask(request, errors=error_of_whole)
         if answer.error_code:
             log.info("AssignReplicasToDirs was refused: %s", error_code(answer.error_code).name)
             return False

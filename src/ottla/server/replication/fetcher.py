@@ -210,7 +210,7 @@ class Fetcher:
         request.replica_state.replica_epoch = self._metadata.state.broker_epoch(node_id)
         timeout_ms = request.max_wait_ms + settings[REPLICA_SOCKET_TIMEOUT_MS]
         then = partial(self._answered, connection, session.number - 1, opening)
-        connection.call_now(request, FetchResponse, then, version=self._version, timeout_ms=timeout_ms)
+        connection.call_now(request, then, version=self._version, timeout_ms=timeout_ms)
         self._in_flight += 1
 
     def _lost(self, error: ClientError) -> None:

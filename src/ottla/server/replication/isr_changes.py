@@ -135,7 +135,7 @@ class IsrChanges:
             broker_epoch=self._metadata.state.broker_epoch(node_id),
             topics=_topics(proposed),
         )
-        answer: AlterPartitionResponse = await self._link.ask(request, errors=_errors)
+        answer = await self._link.ask(request, errors=_errors)
         if answer.error_code:
             log.info("AlterPartition was refused: %s", error_code(answer.error_code).name)
             return proposed

@@ -24,7 +24,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Hashable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.cluster.entities import NO_LEADER
 from ottla.model import limits
@@ -36,8 +36,8 @@ from ottla.records.record import records
 from ottla.replica.reading import LATEST, NO_EPOCH, READ_COMMITTED
 from ottla.schemas.registry.records import RegistryRecord
 from ottla.server.schemas.registered_schema import RegisteredSchemas
-from ottla.wire.messages.records.fetch import FetchRequest
-from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 if TYPE_CHECKING:
     from ottla.replica.partition import Partition
@@ -199,10 +199,10 @@ class SchemaCache:
         self._steps += 1
         step, source = self._steps, self._source
 
-        def ended(answer: Any) -> None:
+        def ended(answer: ListOffsetsResponse | ApiError) -> None:
             self._looking.when_quiet(lambda: begin(answer))
 
-        def begin(answer: Any) -> None:
+        def begin(answer: ListOffsetsResponse | ApiError) -> None:
             self._refreshing = False
             if self._source is source and not isinstance(answer, ApiError):
                 found = next((each for topic in answer.topics for each in topic.partitions), None)
@@ -221,10 +221,10 @@ class SchemaCache:
         self._refreshing = True
         source = self._source
 
-        def fetched(answer: Any) -> None:
+        def fetched(answer: FetchResponse | ApiError) -> None:
             self._looking.when_quiet(lambda: take(answer))
 
-        def take(answer: Any) -> None:
+        def take(answer: FetchResponse | ApiError) -> None:
             self._refreshing = False
             if self._source is source and not isinstance(answer, ApiError) and not answer.error_code:
                 found = next((each for topic in answer.responses for each in topic.partitions), None)
@@ -245,7 +245,7 @@ class SchemaCache:
 
         self._peers.ask(leader, _records_wanted(topic_id, self._next, self._epoch), "schemas").then(fetched)
 
-    def _fetched(self, found: Any) -> bool:
+    def _fetched(self, found: FetchResponse.FetchableTopicResponse.PartitionData) -> bool:
         """Take a fetch response; return whether there is progress: records to be applied, or a new start."""
         if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE or found.diverging_epoch.end_offset >= 0:
             self._forget(self._source)  # deleted below, or truncated

@@ -30,7 +30,7 @@ from ottla.shares.state.commands import (
     WriteState,
 )
 from ottla.shares.state.partition import NO_COUNT, NO_EPOCH, SharePartitionId
-from ottla.wire.message import Request
+from ottla.wire.message import Request, Response
 from ottla.wire.messages.shares.delete_share_group_state import DeleteShareGroupStateRequest
 from ottla.wire.messages.shares.initialize_share_group_state import InitializeShareGroupStateRequest
 from ottla.wire.messages.shares.read_share_group_state import ReadShareGroupStateRequest
@@ -50,7 +50,7 @@ _AGAIN = (
 class StateRequestForm(NamedTuple):
     """How one kind of command is sent: the request, its parts, and how to read the answer for one partition."""
 
-    request: type[Request]
+    request: type[Request[Response]]
     topic: type[Any]
     partition: Callable[[Any], Any]
     reply: Callable[[Any], Any]
@@ -98,7 +98,7 @@ def _passes(reply: Any) -> bool:
     return isinstance(reply, ApiError) and reply.code in _AGAIN
 
 
-class _StateRequests(PeerQuestions[StateRequestKey, StateCommand, Any]):
+class _StateRequests(PeerQuestions[StateRequestKey, StateCommand, Response, Any]):
     """Commands to share coordinators of other nodes; those of one kind for one group are sent together."""
 
     purpose = "shares"
@@ -109,7 +109,7 @@ class _StateRequests(PeerQuestions[StateRequestKey, StateCommand, Any]):
     def identity(self, question: StateCommand) -> tuple[bytes, int]:
         return question.topic_id, question.partition
 
-    def request(self, key: StateRequestKey, questions: list[StateCommand]) -> Request:
+    def request(self, key: StateRequestKey, questions: list[StateCommand]) -> Request[Response]:
         form = _FORMS[key.kind]
         topics: dict[bytes, list[Any]] = {}
         for command in questions:

@@ -32,7 +32,7 @@ class Question(NamedTuple):
     verify_only: bool
 
 
-class AddPartitionsRequests(PeerQuestions[int, Question, Codes]):
+class AddPartitionsRequests(PeerQuestions[int, Question, AddPartitionsToTxnResponse, Codes]):
     purpose = "transactions"
 
     def node_of(self, key: int) -> int:

@@ -60,7 +60,7 @@ class SentMarker(NamedTuple):
     coordinator_epoch: int
 
 
-class WriteMarkersRequests(PeerQuestions[int, SentMarker, ApiError | None]):
+class WriteMarkersRequests(PeerQuestions[int, SentMarker, WriteTxnMarkersResponse, ApiError | None]):
     """WriteTxnMarkers requests to other brokers."""
 
     purpose = "markers"

@@ -21,10 +21,10 @@ from ottla.records.batch import headers
 from ottla.records.record import records
 from ottla.sim.shares.check import ACCEPT, REJECT, RELEASE, Acknowledging, SentRequest, ShareBook
 from ottla.sim.workload import Surroundings
-from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeRequest
 from ottla.wire.messages.shares.share_fetch import ShareFetchRequest, ShareFetchResponse
-from ottla.wire.messages.shares.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from ottla.wire.messages.shares.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 BEAT_SECONDS = 1.0
 WAIT_MS = 400
@@ -111,9 +111,7 @@ class SimShareMember:
     async def _join(self) -> None:
         self._member_epoch = 0
         self._assigned: dict[bytes, list[int]] = {}
-        found = await self._connection.request(
-            FindCoordinatorRequest(key_type=0, coordinator_keys=[self._book.group]), FindCoordinatorResponse
-        )
+        found = await self._connection.request(FindCoordinatorRequest(key_type=0, coordinator_keys=[self._book.group]))
         _check(found.coordinators[0].error_code)
         while not self._assigned:
             await self._beat()
@@ -129,7 +127,7 @@ class SimShareMember:
             member_epoch=self._member_epoch,
             subscribed_topic_names=[self._topic] if self._member_epoch == 0 else None,
         )
-        answer = await self._connection.request(request, ShareGroupHeartbeatResponse)
+        answer = await self._connection.request(request)
         _check(answer.error_code)
         self._beaten_at = asyncio.get_running_loop().time()
         self._member_epoch = answer.member_epoch
@@ -150,8 +148,8 @@ class SimShareMember:
             group_id=self._book.group, member_id=self._member, share_session_epoch=FINAL_EPOCH, topics=[]
         )
         try:
-            await self._connection.request(closing, ShareAcknowledgeResponse)
-            await self._connection.request(goodbye, ShareGroupHeartbeatResponse)
+            await self._connection.request(closing)
+            await self._connection.request(goodbye)
         except ClientError as error:
             self._around.tell(f"share member {self._member} could not leave: {error}")
 
@@ -219,7 +217,7 @@ class SimShareMember:
             forgotten_topics_data=[],
         )
         sent, asked = self._sending(acks), self._book.asking(self._member)
-        answer = await self._connection.request(request, ShareFetchResponse)
+        answer = await self._connection.request(request)
         self._book.answered(asked)
         _check(answer.error_code)
         self._session_epoch += 1
@@ -271,7 +269,7 @@ class SimShareMember:
             ],
         )
         sent = self._sending(acks)
-        answer = await self._connection.request(request, ShareAcknowledgeResponse)
+        answer = await self._connection.request(request)
         _check(answer.error_code)
         self._session_epoch += 1
         for data in (data for topic in answer.responses for data in topic.partitions):

@@ -73,7 +73,7 @@ async def _crowded(
 
 
 def _served(
-    route: dispatch.Route, asked: Request, inner: Context, correlation_id: int
+    route: dispatch.Route, asked: Request[Response], inner: Context, correlation_id: int
 ) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
     try:
         answer: Any = route.endpoint.decide(asked, inner)

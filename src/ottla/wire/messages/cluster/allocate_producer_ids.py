@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response
 from ottla.wire.types import NO_BROKER_EPOCH, BrokerEpoch, Int16, Int32, Int64
 
 
-class AllocateProducerIdsRequest(Request, key=67, versions="0", flexible="0+"):
+class AllocateProducerIdsRequest(Request["AllocateProducerIdsResponse"], key=67, versions="0", flexible="0+"):
     broker_id: Int32
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
 

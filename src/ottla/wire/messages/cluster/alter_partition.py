@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import NO_BROKER_EPOCH, BrokerEpoch, Int8, Int16, Int32, PartitionEpoch, Uuid
 
 
-class AlterPartitionRequest(Request, key=56, versions="2-3", flexible="0+"):
+class AlterPartitionRequest(Request["AlterPartitionResponse"], key=56, versions="2-3", flexible="0+"):
     broker_id: Int32
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
 

@@ -13,7 +13,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bool, Int16, Int32, Int64, String
 
 
-class ApiVersionsRequest(Request, key=18, versions="0-4", flexible="3+"):
+class ApiVersionsRequest(Request["ApiVersionsResponse"], key=18, versions="0-4", flexible="3+"):
     client_software_name: String = on("3+", "")
     client_software_version: String = on("3+", "")
 

@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import NO_BROKER_EPOCH, BrokerEpoch, Int16, Int32, Uuid
 
 
-class AssignReplicasToDirsRequest(Request, key=73, versions="0", flexible="0+"):
+class AssignReplicasToDirsRequest(Request["AssignReplicasToDirsResponse"], key=73, versions="0", flexible="0+"):
     broker_id: Int32
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
 

@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, on
 from ottla.wire.types import NO_BROKER_EPOCH, Bool, BrokerEpoch, Int16, Int32, Int64, Uuid
 
 
-class BrokerHeartbeatRequest(Request, key=63, versions="0-2", flexible="0+"):
+class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"], key=63, versions="0-2", flexible="0+"):
     broker_id: Int32
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
     current_metadata_offset: Int64

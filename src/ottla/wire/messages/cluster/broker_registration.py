@@ -12,7 +12,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import NO_BROKER_EPOCH, Bool, BrokerEpoch, Int16, Int32, String, UInt16, Uuid
 
 
-class BrokerRegistrationRequest(Request, key=62, versions="0-4", flexible="0+"):
+class BrokerRegistrationRequest(Request["BrokerRegistrationResponse"], key=62, versions="0-4", flexible="0+"):
     broker_id: Int32
     cluster_id: String
     incarnation_id: Uuid

@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Bool, Int16, Int32, String, UInt16, Uuid
 
 
-class ControllerRegistrationRequest(Request, key=70, versions="0", flexible="0+"):
+class ControllerRegistrationRequest(Request["ControllerRegistrationResponse"], key=70, versions="0", flexible="0+"):
     controller_id: Int32
     incarnation_id: Uuid
     zk_migration_ready: Bool

@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bool, Int8, Int16, Int32, String
 
 
-class DescribeClusterRequest(Request, key=60, versions="0-2", flexible="0+"):
+class DescribeClusterRequest(Request["DescribeClusterResponse"], key=60, versions="0-2", flexible="0+"):
     include_cluster_authorized_operations: Bool
     endpoint_type: Int8 = on("1+", 1)
     include_fenced_brokers: Bool = on("2+", False)

@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response
 from ottla.wire.types import Bytes, Int16
 
 
-class EnvelopeRequest(Request, key=58, versions="0", flexible="0+"):
+class EnvelopeRequest(Request["EnvelopeResponse"], key=58, versions="0", flexible="0+"):
     request_data: Bytes
     request_principal: Bytes | None
     client_host_address: Bytes

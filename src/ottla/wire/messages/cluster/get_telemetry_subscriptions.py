@@ -6,7 +6,9 @@ from ottla.wire.message import Request, Response
 from ottla.wire.types import Bool, Int8, Int16, Int32, String, Uuid
 
 
-class GetTelemetrySubscriptionsRequest(Request, key=71, versions="0", flexible="0+"):
+class GetTelemetrySubscriptionsRequest(
+    Request["GetTelemetrySubscriptionsResponse"], key=71, versions="0", flexible="0+"
+):
     client_instance_id: Uuid
 
 

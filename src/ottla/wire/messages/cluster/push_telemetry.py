@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response
 from ottla.wire.types import Bool, Bytes, Int8, Int16, Int32, Uuid
 
 
-class PushTelemetryRequest(Request, key=72, versions="0", flexible="0+"):
+class PushTelemetryRequest(Request["PushTelemetryResponse"], key=72, versions="0", flexible="0+"):
     client_instance_id: Uuid
     subscription_id: Int32
     terminating: Bool

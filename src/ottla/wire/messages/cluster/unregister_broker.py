@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response
 from ottla.wire.types import Int16, Int32, String
 
 
-class UnregisterBrokerRequest(Request, key=64, versions="0", flexible="0+"):
+class UnregisterBrokerRequest(Request["UnregisterBrokerResponse"], key=64, versions="0", flexible="0+"):
     broker_id: Int32
 
 

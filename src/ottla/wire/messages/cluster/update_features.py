@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bool, Int8, Int16, Int32, String
 
 
-class UpdateFeaturesRequest(Request, key=57, versions="0-2", flexible="0+"):
+class UpdateFeaturesRequest(Request["UpdateFeaturesResponse"], key=57, versions="0-2", flexible="0+"):
     timeout_ms: Int32 = 60000
 
     class FeatureUpdateKey(Struct):

@@ -19,7 +19,7 @@ class Assignment(Struct):
     topic_partitions: list[TopicPartitions]
 
 
-class ConsumerGroupDescribeRequest(Request, key=69, versions="0-1", flexible="0+"):
+class ConsumerGroupDescribeRequest(Request["ConsumerGroupDescribeResponse"], key=69, versions="0-1", flexible="0+"):
     group_ids: list[String]
     include_authorized_operations: Bool
 

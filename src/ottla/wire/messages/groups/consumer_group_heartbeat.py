@@ -14,7 +14,7 @@ class TopicPartitions(Struct):
     partitions: list[Int32]
 
 
-class ConsumerGroupHeartbeatRequest(Request, key=68, versions="0-1", flexible="0+"):
+class ConsumerGroupHeartbeatRequest(Request["ConsumerGroupHeartbeatResponse"], key=68, versions="0-1", flexible="0+"):
     group_id: String
     member_id: String
     member_epoch: Int32

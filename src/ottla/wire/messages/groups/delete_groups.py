@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int16, Int32, String
 
 
-class DeleteGroupsRequest(Request, key=42, versions="0-2", flexible="2+"):
+class DeleteGroupsRequest(Request["DeleteGroupsResponse"], key=42, versions="0-2", flexible="2+"):
     groups_names: list[String]
 
 

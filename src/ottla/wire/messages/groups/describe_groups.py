@@ -14,7 +14,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bool, Bytes, Int16, Int32, String
 
 
-class DescribeGroupsRequest(Request, key=15, versions="0-6", flexible="5+"):
+class DescribeGroupsRequest(Request["DescribeGroupsResponse"], key=15, versions="0-6", flexible="5+"):
     groups: list[String]
     include_authorized_operations: Bool = on("3+", False)
 

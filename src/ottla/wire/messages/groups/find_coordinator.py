@@ -15,7 +15,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int8, Int16, Int32, String
 
 
-class FindCoordinatorRequest(Request, key=10, versions="0-6", flexible="3+"):
+class FindCoordinatorRequest(Request["FindCoordinatorResponse"], key=10, versions="0-6", flexible="3+"):
     key: String = on("0-3", "")
     key_type: Int8 = on("1+", 0)
     coordinator_keys: list[String] = on("4+", [])

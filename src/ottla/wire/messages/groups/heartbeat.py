@@ -12,7 +12,7 @@ from ottla.wire.message import Request, Response, on
 from ottla.wire.types import Int16, Int32, String
 
 
-class HeartbeatRequest(Request, key=12, versions="0-4", flexible="4+"):
+class HeartbeatRequest(Request["HeartbeatResponse"], key=12, versions="0-4", flexible="4+"):
     group_id: String
     generation_id: Int32
     member_id: String

@@ -17,7 +17,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bool, Bytes, Int16, Int32, String
 
 
-class JoinGroupRequest(Request, key=11, versions="0-9", flexible="6+"):
+class JoinGroupRequest(Request["JoinGroupResponse"], key=11, versions="0-9", flexible="6+"):
     group_id: String
     session_timeout_ms: Int32
     rebalance_timeout_ms: Int32 = on("1+", -1)

@@ -13,7 +13,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int16, Int32, String
 
 
-class LeaveGroupRequest(Request, key=13, versions="0-5", flexible="4+"):
+class LeaveGroupRequest(Request["LeaveGroupResponse"], key=13, versions="0-5", flexible="4+"):
     group_id: String
     member_id: String = on("0-2", "")
 

@@ -13,7 +13,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int16, Int32, String
 
 
-class ListGroupsRequest(Request, key=16, versions="0-5", flexible="3+"):
+class ListGroupsRequest(Request["ListGroupsResponse"], key=16, versions="0-5", flexible="3+"):
     states_filter: list[String] = on("4+", [])
     types_filter: list[String] = on("5+", [])
 

@@ -16,7 +16,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import NO_ID, Int16, Int32, Int64, String, Uuid
 
 
-class OffsetCommitRequest(Request, key=8, versions="2-10", flexible="8+"):
+class OffsetCommitRequest(Request["OffsetCommitResponse"], key=8, versions="2-10", flexible="8+"):
     group_id: String
     generation_id_or_member_epoch: Int32 = -1
     member_id: String

@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int16, Int32, String
 
 
-class OffsetDeleteRequest(Request, key=47, versions="0"):
+class OffsetDeleteRequest(Request["OffsetDeleteResponse"], key=47, versions="0"):
     group_id: String
 
     class Topic(Struct):

@@ -18,7 +18,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import NO_ID, Bool, Int16, Int32, Int64, String, Uuid
 
 
-class OffsetFetchRequest(Request, key=9, versions="1-10", flexible="6+"):
+class OffsetFetchRequest(Request["OffsetFetchResponse"], key=9, versions="1-10", flexible="6+"):
     group_id: String = on("0-7", "")
 
     class Topic(Struct):

@@ -40,7 +40,7 @@ class TopicInfo(Struct):
     topic_configs: list[KeyValue]
 
 
-class StreamsGroupDescribeRequest(Request, key=89, versions="0", flexible="0+"):
+class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"], key=89, versions="0", flexible="0+"):
     group_ids: list[String]
     include_authorized_operations: Bool
 

@@ -28,7 +28,7 @@ class Endpoint(Struct):
     port: UInt16
 
 
-class StreamsGroupHeartbeatRequest(Request, key=88, versions="0", flexible="0+"):
+class StreamsGroupHeartbeatRequest(Request["StreamsGroupHeartbeatResponse"], key=88, versions="0", flexible="0+"):
     group_id: String
     member_id: String
     member_epoch: Int32

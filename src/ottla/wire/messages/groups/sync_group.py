@@ -13,7 +13,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bytes, Int16, Int32, String
 
 
-class SyncGroupRequest(Request, key=14, versions="0-5", flexible="4+"):
+class SyncGroupRequest(Request["SyncGroupResponse"], key=14, versions="0-5", flexible="4+"):
     group_id: String
     generation_id: Int32
     member_id: String

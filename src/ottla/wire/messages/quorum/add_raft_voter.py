@@ -9,7 +9,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bool, Int16, Int32, String, UInt16, Uuid
 
 
-class AddRaftVoterRequest(Request, key=80, versions="0-1", flexible="0+"):
+class AddRaftVoterRequest(Request["AddRaftVoterResponse"], key=80, versions="0-1", flexible="0+"):
     cluster_id: String | None
     timeout_ms: Int32
     voter_id: Int32

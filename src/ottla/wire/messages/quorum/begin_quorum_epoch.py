@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import NO_ID, Int16, Int32, String, UInt16, Uuid
 
 
-class BeginQuorumEpochRequest(Request, key=53, versions="0-1", flexible="1+"):
+class BeginQuorumEpochRequest(Request["BeginQuorumEpochResponse"], key=53, versions="0-1", flexible="1+"):
     cluster_id: String | None = None
     voter_id: Int32 = on("1+", -1)
 

@@ -20,7 +20,7 @@ class ReplicaState(Struct):
     last_caught_up_timestamp: Int64 = on("1+", -1)
 
 
-class DescribeQuorumRequest(Request, key=55, versions="0-2", flexible="0+"):
+class DescribeQuorumRequest(Request["DescribeQuorumResponse"], key=55, versions="0-2", flexible="0+"):
     class TopicData(Struct):
         topic_name: String
 

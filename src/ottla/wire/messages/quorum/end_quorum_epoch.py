@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int16, Int32, String, UInt16, Uuid
 
 
-class EndQuorumEpochRequest(Request, key=54, versions="0-1", flexible="1+"):
+class EndQuorumEpochRequest(Request["EndQuorumEpochResponse"], key=54, versions="0-1", flexible="1+"):
     cluster_id: String | None = None
 
     class TopicData(Struct):

@@ -9,7 +9,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import NO_ID, Int16, Int32, Int64, Records, String, UInt16, Uuid
 
 
-class FetchSnapshotRequest(Request, key=59, versions="0-1", flexible="0+"):
+class FetchSnapshotRequest(Request["FetchSnapshotResponse"], key=59, versions="0-1", flexible="0+"):
     cluster_id: String | None = on("0+", None, tag=0)
     replica_id: Int32 = -1
     max_bytes: Int32 = 0x7FFFFFFF

@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response
 from ottla.wire.types import Int16, Int32, String, Uuid
 
 
-class RemoveRaftVoterRequest(Request, key=81, versions="0", flexible="0+"):
+class RemoveRaftVoterRequest(Request["RemoveRaftVoterResponse"], key=81, versions="0", flexible="0+"):
     cluster_id: String | None
     voter_id: Int32
     voter_directory_id: Uuid

@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int16, Int32, String, UInt16, Uuid
 
 
-class UpdateRaftVoterRequest(Request, key=82, versions="0", flexible="0+"):
+class UpdateRaftVoterRequest(Request["UpdateRaftVoterResponse"], key=82, versions="0", flexible="0+"):
     cluster_id: String | None
     current_leader_epoch: Int32
     voter_id: Int32

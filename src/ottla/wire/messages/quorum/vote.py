@@ -11,7 +11,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import NO_ID, Bool, Int16, Int32, Int64, String, UInt16, Uuid
 
 
-class VoteRequest(Request, key=52, versions="0-2", flexible="0+"):
+class VoteRequest(Request["VoteResponse"], key=52, versions="0-2", flexible="0+"):
     cluster_id: String | None = None
     voter_id: Int32 = on("1+", -1)
 

@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int16, Int32, Int64, String
 
 
-class DeleteRecordsRequest(Request, key=21, versions="0-2", flexible="2+"):
+class DeleteRecordsRequest(Request["DeleteRecordsResponse"], key=21, versions="0-2", flexible="2+"):
     class Topic(Struct):
         name: String
 

@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int16, Int32, Int64, ProducerId, String
 
 
-class DescribeProducersRequest(Request, key=61, versions="0", flexible="0+"):
+class DescribeProducersRequest(Request["DescribeProducersResponse"], key=61, versions="0", flexible="0+"):
     class TopicRequest(Struct):
         name: String
         partition_indexes: list[Int32]

@@ -37,7 +37,7 @@ from ottla.wire.types import (
 )
 
 
-class FetchRequest(Request, key=1, versions="4-18", flexible="12+"):
+class FetchRequest(Request["FetchResponse"], key=1, versions="4-18", flexible="12+"):
     cluster_id: String | None = on("12+", None, tag=0)
     replica_id: Int32 = on("0-14", -1)
 

@@ -19,7 +19,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int8, Int16, Int32, Int64, String
 
 
-class ListOffsetsRequest(Request, key=2, versions="1-11", flexible="6+"):
+class ListOffsetsRequest(Request["ListOffsetsResponse"], key=2, versions="1-11", flexible="6+"):
     replica_id: Int32
     isolation_level: Int8 = on("2+", 0)
 

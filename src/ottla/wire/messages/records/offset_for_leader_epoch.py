@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int16, Int32, Int64, String
 
 
-class OffsetForLeaderEpochRequest(Request, key=23, versions="2-4", flexible="4+"):
+class OffsetForLeaderEpochRequest(Request["OffsetForLeaderEpochResponse"], key=23, versions="2-4", flexible="4+"):
     replica_id: Int32 = on("3+", -2)
 
     class OffsetForLeaderTopic(Struct):

@@ -21,7 +21,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import NO_ID, Int16, Int32, Int64, Records, String, Uuid
 
 
-class ProduceRequest(Request, key=0, versions="3-13", flexible="9+"):
+class ProduceRequest(Request["ProduceResponse"], key=0, versions="3-13", flexible="9+"):
     transactional_id: String | None = None
     acks: Int16
     timeout_ms: Int32

@@ -9,7 +9,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Bool, Float64, Int16, Int32, String
 
 
-class AlterClientQuotasRequest(Request, key=49, versions="0-1", flexible="1+"):
+class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"], key=49, versions="0-1", flexible="1+"):
     class EntryData(Struct):
         class EntityData(Struct):
             entity_type: String

@@ -6,7 +6,9 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Bytes, Int8, Int16, Int32, String
 
 
-class AlterUserScramCredentialsRequest(Request, key=51, versions="0", flexible="0+"):
+class AlterUserScramCredentialsRequest(
+    Request["AlterUserScramCredentialsResponse"], key=51, versions="0", flexible="0+"
+):
     class ScramCredentialDeletion(Struct):
         name: String
         mechanism: Int8

@@ -11,7 +11,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int8, Int16, Int32, String
 
 
-class CreateAclsRequest(Request, key=30, versions="1-3", flexible="2+"):
+class CreateAclsRequest(Request["CreateAclsResponse"], key=30, versions="1-3", flexible="2+"):
     class AclCreation(Struct):
         resource_type: Int8
         resource_name: String

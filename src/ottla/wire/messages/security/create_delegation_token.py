@@ -12,7 +12,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bytes, Int16, Int32, Int64, String
 
 
-class CreateDelegationTokenRequest(Request, key=38, versions="1-3", flexible="2+"):
+class CreateDelegationTokenRequest(Request["CreateDelegationTokenResponse"], key=38, versions="1-3", flexible="2+"):
     owner_principal_type: String | None = on("3+", "")
     owner_principal_name: String | None = on("3+", "")
 

@@ -11,7 +11,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int8, Int16, Int32, String
 
 
-class DeleteAclsRequest(Request, key=31, versions="1-3", flexible="2+"):
+class DeleteAclsRequest(Request["DeleteAclsResponse"], key=31, versions="1-3", flexible="2+"):
     class Filter(Struct):
         resource_type_filter: Int8
         resource_name_filter: String | None

@@ -11,7 +11,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int8, Int16, Int32, String
 
 
-class DescribeAclsRequest(Request, key=29, versions="1-3", flexible="2+"):
+class DescribeAclsRequest(Request["DescribeAclsResponse"], key=29, versions="1-3", flexible="2+"):
     resource_type_filter: Int8
     resource_name_filter: String | None
     pattern_type_filter: Int8 = 3

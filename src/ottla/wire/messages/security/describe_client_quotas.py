@@ -9,7 +9,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Bool, Float64, Int8, Int16, Int32, String
 
 
-class DescribeClientQuotasRequest(Request, key=48, versions="0-1", flexible="1+"):
+class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"], key=48, versions="0-1", flexible="1+"):
     class ComponentData(Struct):
         entity_type: String
         match_type: Int8

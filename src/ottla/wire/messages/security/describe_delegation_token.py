@@ -11,7 +11,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bytes, Int16, Int32, Int64, String
 
 
-class DescribeDelegationTokenRequest(Request, key=41, versions="1-3", flexible="2+"):
+class DescribeDelegationTokenRequest(Request["DescribeDelegationTokenResponse"], key=41, versions="1-3", flexible="2+"):
     class Owner(Struct):
         principal_type: String
         principal_name: String

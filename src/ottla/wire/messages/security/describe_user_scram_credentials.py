@@ -6,7 +6,9 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int8, Int16, Int32, String
 
 
-class DescribeUserScramCredentialsRequest(Request, key=50, versions="0", flexible="0+"):
+class DescribeUserScramCredentialsRequest(
+    Request["DescribeUserScramCredentialsResponse"], key=50, versions="0", flexible="0+"
+):
     class UserName(Struct):
         name: String
 

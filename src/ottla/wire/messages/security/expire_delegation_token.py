@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response
 from ottla.wire.types import Bytes, Int16, Int32, Int64
 
 
-class ExpireDelegationTokenRequest(Request, key=40, versions="1-2", flexible="2+"):
+class ExpireDelegationTokenRequest(Request["ExpireDelegationTokenResponse"], key=40, versions="1-2", flexible="2+"):
     hmac: Bytes
     expiry_time_period_ms: Int64
 

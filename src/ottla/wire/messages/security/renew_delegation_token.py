@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response
 from ottla.wire.types import Bytes, Int16, Int32, Int64
 
 
-class RenewDelegationTokenRequest(Request, key=39, versions="1-2", flexible="2+"):
+class RenewDelegationTokenRequest(Request["RenewDelegationTokenResponse"], key=39, versions="1-2", flexible="2+"):
     hmac: Bytes
     renew_period_ms: Int64
 

@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, on
 from ottla.wire.types import Bytes, Int16, Int64, String
 
 
-class SaslAuthenticateRequest(Request, key=36, versions="0-2", flexible="2+"):
+class SaslAuthenticateRequest(Request["SaslAuthenticateResponse"], key=36, versions="0-2", flexible="2+"):
     auth_bytes: Bytes
 
 

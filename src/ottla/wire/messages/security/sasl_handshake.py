@@ -9,7 +9,7 @@ from ottla.wire.message import Request, Response
 from ottla.wire.types import Int16, String
 
 
-class SaslHandshakeRequest(Request, key=17, versions="0-1"):
+class SaslHandshakeRequest(Request["SaslHandshakeResponse"], key=17, versions="0-1"):
     mechanism: String
 
 

@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int16, Int32, Int64, String, Uuid
 
 
-class AlterShareGroupOffsetsRequest(Request, key=91, versions="0", flexible="0+"):
+class AlterShareGroupOffsetsRequest(Request["AlterShareGroupOffsetsResponse"], key=91, versions="0", flexible="0+"):
     group_id: String
 
     class Topic(Struct):

@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int16, Int32, String, Uuid
 
 
-class DeleteShareGroupOffsetsRequest(Request, key=92, versions="0", flexible="0+"):
+class DeleteShareGroupOffsetsRequest(Request["DeleteShareGroupOffsetsResponse"], key=92, versions="0", flexible="0+"):
     group_id: String
 
     class Topic(Struct):

@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int16, Int32, String, Uuid
 
 
-class DeleteShareGroupStateRequest(Request, key=86, versions="0", flexible="0+"):
+class DeleteShareGroupStateRequest(Request["DeleteShareGroupStateResponse"], key=86, versions="0", flexible="0+"):
     group_id: String
 
     class DeleteStateData(Struct):

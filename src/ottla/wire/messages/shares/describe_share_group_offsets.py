@@ -9,7 +9,9 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int16, Int32, Int64, String, Uuid
 
 
-class DescribeShareGroupOffsetsRequest(Request, key=90, versions="0-1", flexible="0+"):
+class DescribeShareGroupOffsetsRequest(
+    Request["DescribeShareGroupOffsetsResponse"], key=90, versions="0-1", flexible="0+"
+):
     class Group(Struct):
         group_id: String
 

@@ -6,7 +6,9 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int16, Int32, Int64, String, Uuid
 
 
-class InitializeShareGroupStateRequest(Request, key=83, versions="0", flexible="0+"):
+class InitializeShareGroupStateRequest(
+    Request["InitializeShareGroupStateResponse"], key=83, versions="0", flexible="0+"
+):
     group_id: String
 
     class InitializeStateData(Struct):

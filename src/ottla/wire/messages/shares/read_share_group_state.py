@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int8, Int16, Int32, Int64, String, Uuid
 
 
-class ReadShareGroupStateRequest(Request, key=84, versions="0", flexible="0+"):
+class ReadShareGroupStateRequest(Request["ReadShareGroupStateResponse"], key=84, versions="0", flexible="0+"):
     group_id: String
 
     class ReadStateData(Struct):

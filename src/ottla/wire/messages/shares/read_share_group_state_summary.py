@@ -9,7 +9,9 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int16, Int32, Int64, String, Uuid
 
 
-class ReadShareGroupStateSummaryRequest(Request, key=87, versions="0-1", flexible="0+"):
+class ReadShareGroupStateSummaryRequest(
+    Request["ReadShareGroupStateSummaryResponse"], key=87, versions="0-1", flexible="0+"
+):
     group_id: String
 
     class ReadStateSummaryData(Struct):

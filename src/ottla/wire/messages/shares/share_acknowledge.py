@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bool, Int8, Int16, Int32, Int64, String, Uuid
 
 
-class ShareAcknowledgeRequest(Request, key=79, versions="1-2", flexible="0+"):
+class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"], key=79, versions="1-2", flexible="0+"):
     group_id: String | None = None
     member_id: String | None
     share_session_epoch: Int32

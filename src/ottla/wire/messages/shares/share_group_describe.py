@@ -19,7 +19,7 @@ class Assignment(Struct):
     topic_partitions: list[TopicPartitions]
 
 
-class ShareGroupDescribeRequest(Request, key=77, versions="1", flexible="0+"):
+class ShareGroupDescribeRequest(Request["ShareGroupDescribeResponse"], key=77, versions="1", flexible="0+"):
     group_ids: list[String]
     include_authorized_operations: Bool
 

@@ -14,7 +14,7 @@ class TopicPartitions(Struct):
     partitions: list[Int32]
 
 
-class ShareGroupHeartbeatRequest(Request, key=76, versions="1", flexible="0+"):
+class ShareGroupHeartbeatRequest(Request["ShareGroupHeartbeatResponse"], key=76, versions="1", flexible="0+"):
     group_id: String
     member_id: String
     member_epoch: Int32

@@ -9,7 +9,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int8, Int16, Int32, Int64, String, Uuid
 
 
-class WriteShareGroupStateRequest(Request, key=85, versions="0-1", flexible="0+"):
+class WriteShareGroupStateRequest(Request["WriteShareGroupStateResponse"], key=85, versions="0-1", flexible="0+"):
     group_id: String
 
     class WriteStateData(Struct):

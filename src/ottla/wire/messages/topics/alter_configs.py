@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Bool, Int8, Int16, Int32, String
 
 
-class AlterConfigsRequest(Request, key=33, versions="0-2", flexible="2+"):
+class AlterConfigsRequest(Request["AlterConfigsResponse"], key=33, versions="0-2", flexible="2+"):
     class Resource(Struct):
         resource_type: Int8
         resource_name: String

@@ -10,7 +10,9 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bool, Int16, Int32, String
 
 
-class AlterPartitionReassignmentsRequest(Request, key=45, versions="0-1", flexible="0+"):
+class AlterPartitionReassignmentsRequest(
+    Request["AlterPartitionReassignmentsResponse"], key=45, versions="0-1", flexible="0+"
+):
     timeout_ms: Int32 = 60000
     allow_replication_factor_change: Bool = on("1+", True)
 

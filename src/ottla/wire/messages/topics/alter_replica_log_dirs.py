@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int16, Int32, String
 
 
-class AlterReplicaLogDirsRequest(Request, key=34, versions="1-2", flexible="2+"):
+class AlterReplicaLogDirsRequest(Request["AlterReplicaLogDirsResponse"], key=34, versions="1-2", flexible="2+"):
     class AlterReplicaLogDir(Struct):
         path: String
 

@@ -11,7 +11,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Bool, Int16, Int32, String
 
 
-class CreatePartitionsRequest(Request, key=37, versions="0-3", flexible="2+"):
+class CreatePartitionsRequest(Request["CreatePartitionsResponse"], key=37, versions="0-3", flexible="2+"):
     class Topic(Struct):
         name: String
         count: Int32

@@ -13,7 +13,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import NO_ID, Bool, Int8, Int16, Int32, String, Uuid
 
 
-class CreateTopicsRequest(Request, key=19, versions="2-7", flexible="5+"):
+class CreateTopicsRequest(Request["CreateTopicsResponse"], key=19, versions="2-7", flexible="5+"):
     class CreatableTopic(Struct):
         name: String
         num_partitions: Int32

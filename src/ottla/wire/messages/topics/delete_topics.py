@@ -13,7 +13,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import NO_ID, Int16, Int32, String, Uuid
 
 
-class DeleteTopicsRequest(Request, key=20, versions="1-6", flexible="4+"):
+class DeleteTopicsRequest(Request["DeleteTopicsResponse"], key=20, versions="1-6", flexible="4+"):
     class DeleteTopicState(Struct):
         name: String | None = None
         topic_id: Uuid

@@ -11,7 +11,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bool, Int8, Int16, Int32, String
 
 
-class DescribeConfigsRequest(Request, key=32, versions="1-4", flexible="4+"):
+class DescribeConfigsRequest(Request["DescribeConfigsResponse"], key=32, versions="1-4", flexible="4+"):
     class Resource(Struct):
         resource_type: Int8
         resource_name: String

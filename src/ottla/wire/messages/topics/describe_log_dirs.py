@@ -15,7 +15,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bool, Int16, Int32, Int64, String
 
 
-class DescribeLogDirsRequest(Request, key=35, versions="1-5", flexible="2+"):
+class DescribeLogDirsRequest(Request["DescribeLogDirsResponse"], key=35, versions="1-5", flexible="2+"):
     class DescribableLogDirTopic(Struct):
         topic: String
         partitions: list[Int32]

@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Bool, Int16, Int32, String, Uuid
 
 
-class DescribeTopicPartitionsRequest(Request, key=75, versions="0", flexible="0+"):
+class DescribeTopicPartitionsRequest(Request["DescribeTopicPartitionsResponse"], key=75, versions="0", flexible="0+"):
     class TopicRequest(Struct):
         name: String
 

@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int8, Int16, Int32, String
 
 
-class ElectLeadersRequest(Request, key=43, versions="0-2", flexible="2+"):
+class ElectLeadersRequest(Request["ElectLeadersResponse"], key=43, versions="0-2", flexible="2+"):
     election_type: Int8 = on("1+", 0)
 
     class TopicPartitions(Struct):

@@ -9,7 +9,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Bool, Int8, Int16, Int32, String
 
 
-class IncrementalAlterConfigsRequest(Request, key=44, versions="0-1", flexible="1+"):
+class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"], key=44, versions="0-1", flexible="1+"):
     class AlterConfigsResource(Struct):
         resource_type: Int8
         resource_name: String

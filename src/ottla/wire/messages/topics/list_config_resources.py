@@ -9,7 +9,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int8, Int16, Int32, String
 
 
-class ListConfigResourcesRequest(Request, key=74, versions="0-1", flexible="0+"):
+class ListConfigResourcesRequest(Request["ListConfigResourcesResponse"], key=74, versions="0-1", flexible="0+"):
     resource_types: list[Int8] = on("1+", [])
 
 

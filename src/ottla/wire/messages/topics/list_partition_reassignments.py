@@ -6,7 +6,9 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int16, Int32, String
 
 
-class ListPartitionReassignmentsRequest(Request, key=46, versions="0", flexible="0+"):
+class ListPartitionReassignmentsRequest(
+    Request["ListPartitionReassignmentsResponse"], key=46, versions="0", flexible="0+"
+):
     timeout_ms: Int32 = 60000
 
     class Topics(Struct):

@@ -23,7 +23,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import NO_ID, Bool, Int16, Int32, String, Uuid
 
 
-class MetadataRequest(Request, key=3, versions="0-13", flexible="9+"):
+class MetadataRequest(Request["MetadataResponse"], key=3, versions="0-13", flexible="9+"):
     class Topic(Struct):
         topic_id: Uuid = on("10+", NO_ID)
         name: String | None = on("0+", "", nullable="10+")

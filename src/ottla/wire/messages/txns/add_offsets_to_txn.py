@@ -12,7 +12,7 @@ from ottla.wire.message import Request, Response
 from ottla.wire.types import Int16, Int32, ProducerEpoch, ProducerId, String
 
 
-class AddOffsetsToTxnRequest(Request, key=25, versions="0-4", flexible="3+"):
+class AddOffsetsToTxnRequest(Request["AddOffsetsToTxnResponse"], key=25, versions="0-4", flexible="3+"):
     transactional_id: String
     producer_id: ProducerId
     producer_epoch: ProducerEpoch

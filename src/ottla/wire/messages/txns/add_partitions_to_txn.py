@@ -30,7 +30,7 @@ class TopicResult(Struct):
     results_by_partition: list[PartitionResult]
 
 
-class AddPartitionsToTxnRequest(Request, key=24, versions="0-5", flexible="3+"):
+class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"], key=24, versions="0-5", flexible="3+"):
     class Transaction(Struct):
         transactional_id: String
         producer_id: ProducerId

@@ -6,7 +6,7 @@ from ottla.wire.message import Request, Response, Struct
 from ottla.wire.types import Int16, Int32, Int64, ProducerEpoch, ProducerId, String
 
 
-class DescribeTransactionsRequest(Request, key=65, versions="0", flexible="0+"):
+class DescribeTransactionsRequest(Request["DescribeTransactionsResponse"], key=65, versions="0", flexible="0+"):
     transactional_ids: list[String]
 
 

@@ -22,7 +22,7 @@ from ottla.wire.types import (
 )
 
 
-class EndTxnRequest(Request, key=26, versions="0-5", flexible="3+"):
+class EndTxnRequest(Request["EndTxnResponse"], key=26, versions="0-5", flexible="3+"):
     transactional_id: String
     producer_id: ProducerId
     producer_epoch: ProducerEpoch

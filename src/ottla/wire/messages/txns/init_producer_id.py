@@ -24,7 +24,9 @@ from ottla.wire.types import (
 )
 
 
-class InitProducerIdRequest(Request, key=22, versions="0-6", flexible="2+", latest_unstable=True):
+class InitProducerIdRequest(
+    Request["InitProducerIdResponse"], key=22, versions="0-6", flexible="2+", latest_unstable=True
+):
     transactional_id: String | None
     transaction_timeout_ms: Int32
     producer_id: ProducerId = on("3+", NO_PRODUCER_ID)

@@ -10,7 +10,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int16, Int32, Int64, ProducerId, String
 
 
-class ListTransactionsRequest(Request, key=66, versions="0-2", flexible="0+"):
+class ListTransactionsRequest(Request["ListTransactionsResponse"], key=66, versions="0-2", flexible="0+"):
     state_filters: list[String]
     producer_id_filters: list[Int64]
     duration_filter: Int64 = on("1+", -1)

@@ -13,7 +13,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Int16, Int32, Int64, ProducerEpoch, ProducerId, String
 
 
-class TxnOffsetCommitRequest(Request, key=28, versions="0-5", flexible="3+"):
+class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"], key=28, versions="0-5", flexible="3+"):
     transactional_id: String
     group_id: String
     producer_id: ProducerId

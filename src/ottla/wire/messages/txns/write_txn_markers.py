@@ -9,7 +9,7 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import Bool, Int8, Int16, Int32, ProducerEpoch, ProducerId, String
 
 
-class WriteTxnMarkersRequest(Request, key=27, versions="1-2", flexible="1+"):
+class WriteTxnMarkersRequest(Request["WriteTxnMarkersResponse"], key=27, versions="1-2", flexible="1+"):
     class WritableTxnMarker(Struct):
         producer_id: ProducerId
         producer_epoch: ProducerEpoch
