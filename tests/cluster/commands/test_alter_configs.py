@@ -214,7 +214,7 @@ def test_the_number_of_resources_is_bounded(cluster: Cluster) -> None:
 
 def test_the_older_form_replaces_everything(cluster: Cluster) -> None:
     alter(cluster, TOPIC, put("retention.ms", "5"), put("flush.ms", "6"))
-    (outcome,) = cluster.submit(AlterConfigs(((TOPIC, (("flush.ms", "6"), ("segment.ms", "9"))),)))
+    (outcome,) = cluster.submit(AlterConfigs(((TOPIC, (put("flush.ms", "6"), put("segment.ms", "9"))),)))
     assert outcome == Altered(TOPIC, None)
     assert cluster.state.configs[TOPIC] == {"flush.ms": "6", "segment.ms": "9"}
 
@@ -222,8 +222,8 @@ def test_the_older_form_replaces_everything(cluster: Cluster) -> None:
 def test_the_older_form_knows_the_same_refusals(cluster: Cluster) -> None:
     alter(cluster, TOPIC, put("retention.ms", "5"))
     cases = [
-        ((TOPIC, (("nope", "1"),)), ("INVALID_CONFIG", "Unknown topic config name: nope")),
-        ((TOPIC, (("segment.ms", None),)), ("INVALID_REQUEST", "Null value not supported for : segment.ms")),
+        ((TOPIC, (put("nope", "1"),)), ("INVALID_CONFIG", "Unknown topic config name: nope")),
+        ((TOPIC, (put("segment.ms", None),)), ("INVALID_REQUEST", "Null value not supported for : segment.ms")),
         ((Resource(8, "1"), ()), ("INVALID_REQUEST", "Unknown resource type 8")),
     ]
     for asked, expected in cases:

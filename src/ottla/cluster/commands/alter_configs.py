@@ -84,19 +84,15 @@ class IncrementalAlterConfigs:
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigs:
-    """The older form: settings that are not listed go back to their defaults. Replies as IncrementalAlterConfigs
-    does.
+    """The older form: every alteration sets a value, and settings that are not listed go back to their defaults.
+    Replies as IncrementalAlterConfigs does.
     """
 
-    resources: tuple[tuple[Resource, tuple[tuple[str, str | None], ...]], ...]
+    resources: tuple[tuple[Resource, tuple[ConfigAlteration, ...]], ...]
     validate_only: bool = False
 
     def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
-        asked = [
-            (resource, tuple(ConfigAlteration(name, Op.SET, text) for name, text in values))
-            for resource, values in self.resources
-        ]
-        return _decide(view, asked, self.validate_only, now_ms, replace=True)
+        return _decide(view, self.resources, self.validate_only, now_ms, replace=True)
 
 
 def _decide(

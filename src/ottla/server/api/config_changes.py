@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 from ottla.client.errors import ClientError, error_code
 from ottla.cluster.commands.alter_configs import Altered, ConfigAlteration, check_form
@@ -54,7 +55,8 @@ class ChangesRequest(Protocol[ConfigT_co]):
     def validate_only(self) -> bool: ...
 
 
-class ChangesForm(NamedTuple, Generic[ConfigT, ResponseT]):
+@dataclass(frozen=True, slots=True)
+class ChangesForm(Generic[ConfigT, ResponseT]):
     """The classes of one kind of request for changes, and what such a request may do."""
 
     request: Callable[..., Request[ResponseT]]  # takes `resources` and `validate_only`
