@@ -73,7 +73,15 @@ class _Pending:
 class Connection(asyncio.Protocol):
     """A connection with negotiated API versions; make one with `Connection.open`."""
 
-    def __init__(self, address: Address, *, client_id: str, request_timeout_ms: int, max_response_bytes: int) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        client_id: str,
+        request_timeout_ms: int,
+        max_response_bytes: int,
+        on_lost: Callable[[], None] | None,
+    ) -> None:
         self.address = address
         self.client_id = client_id
         self.request_timeout_ms = request_timeout_ms
@@ -85,6 +93,7 @@ class Connection(asyncio.Protocol):
         self._pending: dict[int, _Pending] = {}
         self._next_correlation_id = 0
         self._failure: ClientError | None = None
+        self._on_lost = on_lost
         self._write_paused = False
         self._room: deque[asyncio.Future[None]] = deque()  # requests that wait for room on the write side
         self._tail = b""  # the start of a frame whose length is not complete yet
@@ -102,14 +111,19 @@ class Connection(asyncio.Protocol):
         connect_timeout_ms: int = 10_000,
         request_timeout_ms: int = 30_000,
         max_response_bytes: int = limits.RESPONSE_FRAME_BYTES_MAX,
+        on_lost: Callable[[], None] | None = None,
     ) -> "Connection":
-        """Connect and negotiate versions; a `ClientError` says in one line why that was not possible."""
+        """Connect and negotiate versions; a `ClientError` says in one line why that was not possible.
+
+        `on_lost` is called if the open connection ends in any other way than by `close`.
+        """
         loop = asyncio.get_running_loop()
         connection = cls(
             address,
             client_id=client_id,
             request_timeout_ms=request_timeout_ms,
             max_response_bytes=max_response_bytes,
+            on_lost=on_lost,
         )
         try:
             async with asyncio.timeout(connect_timeout_ms / 1000):
@@ -138,6 +152,7 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close the socket; requests in flight fail with `ConnectionLost`."""
+        self._on_lost = None
         self._fail(ConnectionLost(f"the connection to {self.address} was closed"))
 
     # --- requests -----------------------------------------------------------------------------------------------
@@ -267,6 +282,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         why = f": {exc}" if exc is not None else ""
         self._fail(ConnectionLost(f"{self.address} closed the connection{why}"))
+        if self._on_lost is not None and self.versions:  # without versions it was not open yet
+            self._on_lost()
 
     def pause_writing(self) -> None:
         self._write_paused = True

@@ -23,7 +23,6 @@ from ottla.wire.message import Request, Response
 
 if TYPE_CHECKING:
     from ottla.client.connection import Connection
-    from ottla.server.peers.connection import PeerConnection
 
 R = TypeVar("R", bound=Response)
 OnLost = Callable[[], None]
@@ -169,8 +168,8 @@ class _Link:
         self._connect_timeout_ms = connect_timeout_ms
         self._on_lost = on_lost
         self._names = names
-        self._connection: PeerConnection | None = None
-        self._connecting: asyncio.Task[PeerConnection] | None = None
+        self._connection: Connection | None = None
+        self._connecting: asyncio.Task[Connection] | None = None
         self._failures = 0
         self._not_before_s = 0.0
 
@@ -203,21 +202,22 @@ class _Link:
                 raise  # the caller itself was cancelled, perhaps along with the connection
             raise NotConnected(f"the connection to {self._address} was closed") from None
 
-    async def _connect(self) -> PeerConnection:
+    async def _connect(self) -> Connection:
         loop = asyncio.get_running_loop()
         pause_s = self._not_before_s - loop.time()
         if pause_s > 0:
             await asyncio.sleep(pause_s)
         await self._names.look_up(self._address.host, self._connect_timeout_ms)
-        from ottla.server.peers.connection import PeerConnection  # not needed by a single node
+        from ottla.client.connection import Connection  # not needed by a single node
 
-        connection = await PeerConnection.open(
-            self._address, client_id=self._client_id, connect_timeout_ms=self._connect_timeout_ms
+        return await Connection.open(
+            self._address,
+            client_id=self._client_id,
+            connect_timeout_ms=self._connect_timeout_ms,
+            on_lost=lambda: self._on_lost(self._address),
         )
-        assert isinstance(connection, PeerConnection), "open makes one of its own class"
-        return connection
 
-    def _connected(self, task: asyncio.Task[PeerConnection]) -> None:
+    def _connected(self, task: asyncio.Task[Connection]) -> None:
         if task.cancelled():
             return
         self._connecting = None
@@ -228,15 +228,11 @@ class _Link:
             return
         self._failures = 0
         self._connection = task.result()
-        self._connection.on_lost = lambda: self._on_lost(self._address)
-        if not self._connection.is_open:  # lost just after it was opened
-            self._on_lost(self._address)
 
     def close(self) -> None:
         if self._connecting is not None:
             self._connecting.cancel()
         if self._connection is not None:
-            self._connection.on_lost = None
             self._connection.close()
 
     async def closed(self) -> None:
