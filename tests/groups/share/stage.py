@@ -23,7 +23,7 @@ from ottla.groups.share.state_partitions import (
     BeginDeletingGroup,
     ForgetShares,
     InitializeShares,
-    ReadBook,
+    ReadInitializedPartitions,
     SharesInitialized,
     SharesNotInitialized,
 )
@@ -99,10 +99,10 @@ def _entry(entry: Entry) -> str | None:
             return f"{key.member_id} has: {_listed(value.assigned_partitions)} ({epochs})"
         case share_group.ShareGroupStatePartitionMetadataKey():
             if not value:
-                return "deleted book"
+                return "deleted state partitions"
             deleting = ", ".join(each.topic_name for each in value.deleting_topics) or "nothing"
             begins, begun = _listed(value.initializing_topics), _listed(value.initialized_topics)
-            return f"book: initializing {begins}; initialized {begun}; deleting {deleting}"
+            return f"state partitions: initializing {begins}; initialized {begun}; deleting {deleting}"
     return None
 
 
@@ -183,7 +183,7 @@ def verbs(stage: Stage[GroupsMachine], topics: SomeTopics) -> dict[str, Verb]:
         "forget": lambda *names: stage.submit("forget", DeleteShareOffsets(GROUP, names)),
         "forgotten": lambda *names: stage.submit("", OffsetsDeleted(GROUP, frozenset(map(id_of, names)))),
         "describe": lambda: stage.submit("group", DescribeShareGroup(GROUP)),
-        "book": lambda: stage.submit("initialized", ReadBook(GROUP)),
+        "initialized": lambda: stage.submit("initialized", ReadInitializedPartitions(GROUP)),
         "delete": lambda: stage.submit("delete", DeleteGroup(GROUP)),
         "prepare": lambda: stage.submit("to delete", BeginDeletingGroup(GROUP)),
     }

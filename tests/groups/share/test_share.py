@@ -32,7 +32,7 @@ def test_an_empty_group_keeps_what_it_has_accomplished() -> None:
     verbs["beat"]("anna", epoch="-1")
     stage.told()
     stage.submit("", ExpireOffsets())
-    verbs["book"]()
+    verbs["initialized"]()
     assert stage.told() == ["initialized: orders:0,1"]
 
 
@@ -129,13 +129,13 @@ class Shares(RuleBasedStateMachine):
     def everybody_has_work_when_all_is_settled(self) -> None:
         """With the targets of the newest epoch, every initialised partition of a topic that is read has a reader."""
         group = self.group()
-        if group is None or group.book is None or not group.members or group.assignment_epoch < group.epoch:
+        if group is None or group.state_partitions is None or not group.members or group.assignment_epoch < group.epoch:
             return
         if group.metadata_stale:
             return
         given = {(topic, each) for target in group.targets.values() for topic, some in target.items() for each in some}
         for name in group.subscribed_names() & self.topics.sizes.keys():
-            shares = group.book.initialized.get(id_of(name))
+            shares = group.state_partitions.initialized.get(id_of(name))
             missing = {(id_of(name), each) for each in shares.partitions} - given if shares else set()
             if missing:  # the next heartbeat sees to what was initialised a moment ago
                 member = next(iter(group.members))
@@ -156,7 +156,15 @@ class Shares(RuleBasedStateMachine):
         assert (live is None) == (again is None)
         if live is not None:
             assert isinstance(again, ShareGroup)
-            for name in ("epoch", "metadata_hash", "assignment_epoch", "assigned_ms", "members", "targets", "book"):
+            for name in (
+                "epoch",
+                "metadata_hash",
+                "assignment_epoch",
+                "assigned_ms",
+                "members",
+                "targets",
+                "state_partitions",
+            ):
                 assert getattr(again, name) == getattr(live, name), name
 
 

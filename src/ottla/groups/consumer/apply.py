@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ottla.groups.consumer import entries
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.member import NO_EPOCH, NO_OWNED, ConsumerMember
-from ottla.groups.modern.apply import apply_target_epoch, apply_to_group
-from ottla.groups.modern.group import MemberState
+from ottla.groups.consumer.member import NO_OWNED, ConsumerMember
+from ottla.groups.modern.apply import apply_current, apply_member, apply_target, apply_target_epoch, apply_to_group
+from ottla.groups.modern.group import NO_EPOCH, MemberState
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.wire.journal import consumer_group as journal
@@ -37,59 +38,38 @@ def _partition_metadata(group: ConsumerGroup, entry: Entry) -> None:
     group.has_partition_metadata = entry.value is not None
 
 
-def _member(group: ConsumerGroup, entry: Entry) -> None:
-    member_id, value = entry.key.member_id, entry.value
-    if value is None:
-        group.drop_member(member_id)
-        return
-    group.put_member(
-        replace(
-            group.members.get(member_id) or ConsumerMember(member_id),
-            instance_id=value.instance_id,
-            rack_id=value.rack_id,
-            client_id=value.client_id,
-            client_host=value.client_host,
-            subscribed_topics=frozenset(value.subscribed_topic_names),
-            subscribed_regex=value.subscribed_topic_regex or "",
-            rebalance_timeout_ms=value.rebalance_timeout_ms,
-            server_assignor=value.server_assignor,
-            classic=entries.classic_of(value.classic_member_metadata),
-        )
+def _described(member: ConsumerMember, value: Any) -> ConsumerMember:
+    return replace(
+        member,
+        instance_id=value.instance_id,
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        subscribed_topics=frozenset(value.subscribed_topic_names),
+        subscribed_regex=value.subscribed_topic_regex or "",
+        rebalance_timeout_ms=value.rebalance_timeout_ms,
+        server_assignor=value.server_assignor,
+        classic=entries.classic_of(value.classic_member_metadata),
     )
 
 
-def _target(group: ConsumerGroup, entry: Entry) -> None:
-    if entry.value is None:
-        group.targets.pop(entry.key.member_id, None)
-    else:
-        group.targets[entry.key.member_id] = entries.target_of(entry.value.topic_partitions)
-
-
-def _current(group: ConsumerGroup, entry: Entry) -> None:
-    member_id, value = entry.key.member_id, entry.value
-    old = group.members.get(member_id)
+def _reconciled(member: ConsumerMember, value: Any) -> ConsumerMember:
     if value is None:
-        if old is not None:
-            group.put_member(
-                replace(
-                    old,
-                    epoch=NO_EPOCH,
-                    previous_epoch=NO_EPOCH,
-                    state=MemberState.STABLE,
-                    assigned=NO_OWNED,
-                    pending_revocation=NO_OWNED,
-                )
-            )
-        return
-    group.put_member(
-        replace(
-            old or ConsumerMember(member_id),
-            epoch=value.member_epoch,
-            previous_epoch=value.previous_member_epoch,
-            state=MemberState(value.state) if value.state in _STATES else MemberState.UNKNOWN,
-            assigned=entries.owned_of(value.assigned_partitions, value.member_epoch),
-            pending_revocation=entries.owned_of(value.partitions_pending_revocation, value.member_epoch),
+        return replace(
+            member,
+            epoch=NO_EPOCH,
+            previous_epoch=NO_EPOCH,
+            state=MemberState.STABLE,
+            assigned=NO_OWNED,
+            pending_revocation=NO_OWNED,
         )
+    return replace(
+        member,
+        epoch=value.member_epoch,
+        previous_epoch=value.previous_member_epoch,
+        state=MemberState(value.state) if value.state in _STATES else MemberState.UNKNOWN,
+        assigned=entries.owned_of(value.assigned_partitions, value.member_epoch),
+        pending_revocation=entries.owned_of(value.partitions_pending_revocation, value.member_epoch),
     )
 
 
@@ -104,10 +84,10 @@ def _regex(group: ConsumerGroup, entry: Entry) -> None:
 _APPLIERS: dict[type, Callable[[ConsumerGroup, Entry], None]] = {
     journal.ConsumerGroupMetadataKey: _epoch,
     journal.ConsumerGroupPartitionMetadataKey: _partition_metadata,
-    journal.ConsumerGroupMemberMetadataKey: _member,
+    journal.ConsumerGroupMemberMetadataKey: partial(apply_member, new=ConsumerMember, described=_described),
     journal.ConsumerGroupTargetAssignmentMetadataKey: apply_target_epoch,
-    journal.ConsumerGroupTargetAssignmentMemberKey: _target,
-    journal.ConsumerGroupCurrentMemberAssignmentKey: _current,
+    journal.ConsumerGroupTargetAssignmentMemberKey: partial(apply_target, read=entries.target_of),
+    journal.ConsumerGroupCurrentMemberAssignmentKey: partial(apply_current, new=ConsumerMember, reconciled=_reconciled),
     journal.ConsumerGroupRegularExpressionKey: _regex,
 }
 KEYS = tuple(_APPLIERS)

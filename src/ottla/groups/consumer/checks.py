@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.groups.consumer.heartbeat import ConsumerHeartbeat
-from ottla.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from ottla.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from ottla.model.errors import ApiError, ErrorCode
 
 # From this version of ConsumerGroupHeartbeat on, members choose their ids (KIP-1082).

@@ -14,12 +14,12 @@ from ottla.groups.assign.spec import Assignor, Partitions
 from ottla.groups.assign.uniform import uniform
 from ottla.groups.consumer.apply import apply_to
 from ottla.groups.consumer.entries import (
+    RECORDS,
     current_entry,
     epoch_entry,
     member_entry,
     partition_metadata_tombstone,
     target_entry,
-    target_epoch_entry,
 )
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember
@@ -66,7 +66,7 @@ class ConsumerDraft(GroupDraft[ConsumerGroup]):
         """Write a member's own description if it changed; return whether it subscribes to other topics."""
         if new is old or (old.member_id in self.group.members and new.describes_itself_as(old)):
             return False
-        self.records.append(member_entry(self.group.group_id, new.member_id, new))
+        self.records.append(member_entry(self.group.group_id, new))
         return new.subscribed_topics != old.subscribed_topics
 
     def refresh(self, members: Mapping[str, ConsumerMember], *, bump: bool) -> None:
@@ -101,7 +101,7 @@ class ConsumerDraft(GroupDraft[ConsumerGroup]):
         targets = new_targets(readers, self.view.topics, self._assignor(members))
         for change in changes(group.targets, targets):
             self.records.append(target_entry(group.group_id, change.member_id, change.target))
-        self.records.append(target_epoch_entry(group.group_id, self.epoch, self.now_ms))
+        self.records.append(RECORDS.target_epoch(group.group_id, self.epoch, self.now_ms))
         return self.epoch, targets[member.member_id]
 
     def _is_time(self) -> bool:
@@ -129,5 +129,5 @@ class ConsumerDraft(GroupDraft[ConsumerGroup]):
 
         new = reconcile(member, ConsumerGoal(target_epoch, target, subscribed, changed, is_free), reported)
         if new != member:
-            self.records.append(current_entry(group.group_id, new.member_id, new))
+            self.records.append(current_entry(group.group_id, new))
         return new

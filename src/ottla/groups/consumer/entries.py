@@ -1,4 +1,4 @@
-"""The records of a consumer group, as Kafka writes them; None in place of the content makes a tombstone."""
+"""The records of a consumer group, as Kafka writes them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ from typing import NamedTuple
 
 from ottla.groups.assign.spec import Partitions
 from ottla.groups.consumer.member import ClassicProtocol, ClassicSide, ConsumerMember, Owned
+from ottla.groups.modern.entries import GroupRecords
 from ottla.machine.keyed import Entry
 from ottla.wire.journal import consumer_group as journal
 
 _Classic = journal.ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
 _Assigned = journal.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
 _Target = journal.ConsumerGroupTargetAssignmentMemberValue.TopicPartition
+
+RECORDS = GroupRecords(
+    member_key=journal.ConsumerGroupMemberMetadataKey,
+    target_key=journal.ConsumerGroupTargetAssignmentMemberKey,
+    current_key=journal.ConsumerGroupCurrentMemberAssignmentKey,
+    target_epoch_key=journal.ConsumerGroupTargetAssignmentMetadataKey,
+    target_epoch_value=journal.ConsumerGroupTargetAssignmentMetadataValue,
+)
 
 
 class ResolvedRegex(NamedTuple):
@@ -23,21 +32,20 @@ class ResolvedRegex(NamedTuple):
     version: int = 0  # of Kafka's metadata; here a flag marks what is out of date
 
 
-def epoch_entry(group_id: str, epoch: int | None, metadata_hash: int) -> Entry:
-    key = journal.ConsumerGroupMetadataKey(group_id=group_id)
-    if epoch is None:
-        return Entry(key, None)
-    return Entry(key, journal.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash))
+def epoch_entry(group_id: str, epoch: int, metadata_hash: int) -> Entry:
+    value = journal.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    return Entry(journal.ConsumerGroupMetadataKey(group_id=group_id), value)
+
+
+def group_tombstone(group_id: str) -> Entry:
+    return Entry(journal.ConsumerGroupMetadataKey(group_id=group_id), None)
 
 
 def partition_metadata_tombstone(group_id: str) -> Entry:
     return Entry(journal.ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
-def member_entry(group_id: str, member_id: str, member: ConsumerMember | None) -> Entry:
-    key = journal.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
-    if member is None:
-        return Entry(key, None)
+def member_entry(group_id: str, member: ConsumerMember) -> Entry:
     value = journal.ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -49,29 +57,16 @@ def member_entry(group_id: str, member_id: str, member: ConsumerMember | None) -
         server_assignor=member.server_assignor,
         classic_member_metadata=_classic_value(member.classic),
     )
-    return Entry(key, value)
+    return Entry(journal.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id), value)
 
 
-def target_epoch_entry(group_id: str, epoch: int | None, assigned_ms: int) -> Entry:
-    key = journal.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)
-    if epoch is None:
-        return Entry(key, None)
-    value = journal.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=assigned_ms)
-    return Entry(key, value)
-
-
-def target_entry(group_id: str, member_id: str, target: Partitions | None) -> Entry:
-    key = journal.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    if target is None:
-        return Entry(key, None)
+def target_entry(group_id: str, member_id: str, target: Partitions) -> Entry:
     listed = [_Target(topic_id=topic_id, partitions=sorted(target[topic_id])) for topic_id in sorted(target)]
-    return Entry(key, journal.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=listed))
+    value = journal.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=listed)
+    return Entry(journal.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
 
 
-def current_entry(group_id: str, member_id: str, member: ConsumerMember | None) -> Entry:
-    key = journal.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-    if member is None:
-        return Entry(key, None)
+def current_entry(group_id: str, member: ConsumerMember) -> Entry:
     value = journal.ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
@@ -79,26 +74,18 @@ def current_entry(group_id: str, member_id: str, member: ConsumerMember | None) 
         assigned_partitions=_owned_value(member.assigned),
         partitions_pending_revocation=_owned_value(member.pending_revocation),
     )
-    return Entry(key, value)
+    return Entry(journal.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id), value)
 
 
-def regex_entry(group_id: str, regex: str, resolved: ResolvedRegex | None) -> Entry:
-    key = journal.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
-    if resolved is None:
-        return Entry(key, None)
+def regex_entry(group_id: str, regex: str, resolved: ResolvedRegex) -> Entry:
     value = journal.ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.resolved_ms
     )
-    return Entry(key, value)
+    return Entry(journal.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), value)
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[Entry]:
-    """Return a member's tombstones in the order in which a coordinator expects to read them."""
-    return [
-        current_entry(group_id, member_id, None),
-        target_entry(group_id, member_id, None),
-        member_entry(group_id, member_id, None),
-    ]
+def regex_tombstone(group_id: str, regex: str) -> Entry:
+    return Entry(journal.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), None)
 
 
 # --- from records
@@ -125,8 +112,8 @@ def owned_of(listed: Iterable[_Assigned], epoch: int) -> Owned:
     return found
 
 
-def target_of(listed: Iterable[_Target]) -> Partitions:
-    return {each.topic_id: frozenset(each.partitions) for each in listed}
+def target_of(value: journal.ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
+    return {each.topic_id: frozenset(each.partitions) for each in value.topic_partitions}
 
 
 def _classic_value(classic: ClassicSide | None) -> _Classic | None:

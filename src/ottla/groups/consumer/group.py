@@ -9,27 +9,23 @@ from dataclasses import dataclass, field
 
 from ottla.groups.assign.spec import NO_PARTITIONS, Partitions
 from ottla.groups.consumer.entries import (
+    RECORDS,
     ResolvedRegex,
-    current_entry,
-    epoch_entry,
-    member_entry,
+    group_tombstone,
     partition_metadata_tombstone,
-    regex_entry,
-    target_entry,
-    target_epoch_entry,
+    regex_tombstone,
 )
 from ottla.groups.consumer.member import ConsumerMember, Owned
-from ottla.groups.group import SINCE_COMMIT, Committer, GroupKind
-from ottla.groups.modern.group import ModernGroup, commits_from_outside, reconciliation_state
+from ottla.groups.group import Committer, GroupKind
+from ottla.groups.modern.group import ModernGroup
+from ottla.groups.modern.reconciled import ReconciledGroup
 from ottla.machine.keyed import Entry
-from ottla.model.errors import ApiError, ErrorCode
 
 PROTOCOL_TYPE = "consumer"
-_OFFSET_COMMIT_BY_EPOCH = 9  # the first version of OffsetCommit whose clients know STALE_MEMBER_EPOCH
 
 
 @dataclass(slots=True)
-class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
+class ConsumerGroup(ReconciledGroup[ConsumerMember, Partitions]):
     """One group. In `owners` a partition stays owned until its owner has confirmed the revocation."""
 
     instances: dict[str, str] = field(default_factory=dict)  # instance id → member id
@@ -52,67 +48,20 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
     def protocol_type(self) -> str:
         return PROTOCOL_TYPE
 
-    @property
-    def state_name(self) -> str:
-        return reconciliation_state(self)
-
-    def check_commit(self, by: Committer) -> None:
-        """Accept a commit with an older epoch for partitions that the member has owned since that epoch."""
-        if commits_from_outside(self, by):
-            return
-        member = self.member(by.member_id)
-        if not by.transactional and member.classic is None and by.request_version < _OFFSET_COMMIT_BY_EPOCH:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-        if by.epoch == member.epoch:
-            return
-        refusal = ApiError(ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION)
-        if by.epoch > member.epoch:
-            raise refusal
+    def owned_since(self, member: ConsumerMember, by: Committer) -> Iterator[int | None]:
         for topic_id, partition in by.partitions():
             since = member.assigned.get(topic_id, {}).get(partition)
-            if since is None:
-                since = member.pending_revocation.get(topic_id, {}).get(partition)
-            if since is None or by.epoch < since:
-                raise refusal
-
-    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        if member_id is None and member_epoch < 0:
-            return
-        member = self.members.get(member_id or "")
-        if member is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if member_epoch != member.epoch:
-            raise ApiError(ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION)
-
-    def check_delete(self) -> None:
-        if self.members:
-            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
-
-    def check_delete_offsets(self) -> None:
-        """Always allowed: the group knows which topics its members read."""
-
-    def offsets_expire_since(self) -> int | None:
-        return SINCE_COMMIT
+            yield member.pending_revocation.get(topic_id, {}).get(partition) if since is None else since
 
     def tombstones(self) -> Sequence[Entry]:
         return [
-            *(current_entry(self.group_id, member_id, None) for member_id in self.members),
-            *(target_entry(self.group_id, member_id, None) for member_id in self.members),
-            target_epoch_entry(self.group_id, None, 0),
-            *(member_entry(self.group_id, member_id, None) for member_id in self.members),
-            *(regex_entry(self.group_id, regex, None) for regex in self.regexes),
+            *RECORDS.tombstones(self.group_id, self.members),
+            *(regex_tombstone(self.group_id, regex) for regex in self.regexes),
             partition_metadata_tombstone(self.group_id),
-            epoch_entry(self.group_id, None, 0),
+            group_tombstone(self.group_id),
         ]
 
     # --- members
-
-    def member(self, member_id: str) -> ConsumerMember:
-        """Return the member; raises UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id)
-        if member is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
-        return member
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         member_id = self.instances.get(instance_id) if instance_id is not None else None

@@ -12,18 +12,14 @@ from typing import NamedTuple
 from ottla.groups.assign.spec import Partitions
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer.draft import ConsumerDraft
-from ottla.groups.consumer.entries import current_entry, member_entry, member_tombstones, target_entry
+from ottla.groups.consumer.entries import RECORDS, current_entry, member_entry, target_entry
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.leave import TIMEOUTS, check_instance, watch_revocation
-from ottla.groups.consumer.member import (
-    JOIN_EPOCH,
-    STATIC_LEAVE_EPOCH,
-    ConsumerMember,
-    without_epochs,
-)
+from ottla.groups.consumer.member import ConsumerMember, without_epochs
 from ottla.groups.consumer.reconcile import Reported
 from ottla.groups.consumer.regexes import update_regexes
 from ottla.groups.consumer.upgrade import upgrade
+from ottla.groups.modern.group import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
@@ -167,12 +163,8 @@ def draft_to_join(view: GroupsView, group_id: str, now_ms: int, *, create: bool)
 
 
 def check_full(draft: ConsumerDraft, member_id: str) -> None:
-    members_max = draft.view.setting(GROUP_CONSUMER_MAX_SIZE)
-    if len(draft.group.members) >= members_max and member_id not in draft.group.members:
-        raise ApiError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The consumer group has reached its maximum capacity of {members_max} members.",
-        )
+    if member_id not in draft.group.members:
+        draft.group.check_size(draft.view.setting(GROUP_CONSUMER_MAX_SIZE))
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: Reported) -> None:
@@ -197,10 +189,10 @@ def replace_static(draft: ConsumerDraft, existing: ConsumerMember, member_id: st
     member = replace(existing, member_id=member_id, epoch=0, previous_epoch=0)
     draft.anticipate(
         [
-            *member_tombstones(group_id, existing.member_id),
-            member_entry(group_id, member_id, member),
+            *RECORDS.member_tombstones(group_id, existing.member_id),
+            member_entry(group_id, member),
             target_entry(group_id, member_id, draft.group.target_of(existing.member_id)),
-            current_entry(group_id, member_id, member),
+            current_entry(group_id, member),
         ]
     )
     return draft.group.members[member_id]

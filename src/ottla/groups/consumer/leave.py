@@ -8,17 +8,12 @@ from typing import Any
 
 from ottla.groups.consumer.downgrade import downgrade, may_downgrade
 from ottla.groups.consumer.draft import ConsumerDraft
-from ottla.groups.consumer.entries import current_entry, member_tombstones, regex_entry
+from ottla.groups.consumer.entries import RECORDS, current_entry, regex_tombstone
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.member import (
-    NO_OWNED,
-    STATIC_LEAVE_EPOCH,
-    ConsumerMember,
-    with_epoch,
-    without_epochs,
-)
+from ottla.groups.consumer.member import NO_OWNED, ConsumerMember, with_epoch, without_epochs
 from ottla.groups.find import find_group
 from ottla.groups.group import GroupKind
+from ottla.groups.modern.group import STATIC_LEAVE_EPOCH
 from ottla.groups.modern.metadata import metadata_hash
 from ottla.groups.modern.timeouts import MemberTimeouts
 from ottla.groups.view import GroupsView
@@ -39,11 +34,11 @@ def remove(draft: ConsumerDraft, members: Sequence[ConsumerMember], reply: Any =
     if may_downgrade(draft, gone):
         return downgrade(draft, gone, reply)
     for member_id in gone:
-        draft.records += member_tombstones(group.group_id, member_id)
+        draft.records += RECORDS.member_tombstones(group.group_id, member_id)
     left = {member_id: member for member_id, member in group.members.items() if member_id not in gone}
     stay = {member.subscribed_regex for member in left.values()}
     leave = dict.fromkeys(member.subscribed_regex for member in members if member.subscribed_regex)
-    draft.records += [regex_entry(group.group_id, regex, None) for regex in leave if regex not in stay]
+    draft.records += [regex_tombstone(group.group_id, regex) for regex in leave if regex not in stay]
     draft.bump(metadata_hash(group.names_with(left), draft.view.topics))
     return draft.result(reply)
 
@@ -68,7 +63,7 @@ class ConsumerLeave:
         # The instance that returns in its place starts with low epochs and must be able to commit.
         assigned = with_epoch(without_epochs(member.assigned), 0)
         away = replace(member, epoch=STATIC_LEAVE_EPOCH, assigned=assigned, pending_revocation=NO_OWNED)
-        draft.records.append(current_entry(group.group_id, member.member_id, away))
+        draft.records.append(current_entry(group.group_id, away))
         return draft.result(member.member_id)
 
 

@@ -8,16 +8,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ottla.groups.assign.spec import Partitions
-from ottla.groups.modern.group import MemberState
+from ottla.groups.modern.group import JOIN_EPOCH, NO_EPOCH, MemberState
 
 # Topic id → partition → the epoch in which the member got it. Topics without partitions have no entry.
 Owned = Mapping[bytes, Mapping[int, int]]
 NO_OWNED: Owned = MappingProxyType({})
-
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
-STATIC_LEAVE_EPOCH = -2  # a static member has left, but is expected back within the session timeout
-NO_EPOCH = -1
 
 
 class ClassicProtocol(NamedTuple):
@@ -49,11 +44,15 @@ class ConsumerMember:
     server_assignor: str | None = None
     classic: ClassicSide | None = None  # None: it uses the new protocol
 
-    epoch: int = 0
+    epoch: int = JOIN_EPOCH
     previous_epoch: int = NO_EPOCH
     state: MemberState = MemberState.STABLE
     assigned: Owned = field(default_factory=lambda: NO_OWNED)
     pending_revocation: Owned = field(default_factory=lambda: NO_OWNED)
+
+    @property
+    def uses_classic_protocol(self) -> bool:
+        return self.classic is not None
 
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == epoch

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.groups.consumer.draft import ConsumerDraft
-from ottla.groups.consumer.entries import ResolvedRegex, regex_entry
+from ottla.groups.consumer.entries import ResolvedRegex, regex_entry, regex_tombstone
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.modern.metadata import metadata_hash
@@ -54,7 +54,7 @@ def update_regexes(draft: ConsumerDraft, old: ConsumerMember, new: ConsumerMembe
     change, is_new = _NO_CHANGE, False
     if new.subscribed_regex != old.subscribed_regex:
         if old.subscribed_regex and counts.get(old.subscribed_regex) == 1:
-            draft.records.append(regex_entry(group.group_id, old.subscribed_regex, None))
+            draft.records.append(regex_tombstone(group.group_id, old.subscribed_regex))
         is_new = bool(new.subscribed_regex) and new.subscribed_regex not in counts
         if is_new:
             check_regex(new.subscribed_regex)

@@ -13,7 +13,7 @@ from ottla.groups.classic.turn import JOIN, SYNC, JoinReply, SyncReply, Turn
 from ottla.groups.consumer.apply import apply_to
 from ottla.groups.consumer.downgrade import migration_policy
 from ottla.groups.consumer.draft import ConsumerDraft
-from ottla.groups.consumer.entries import current_entry, epoch_entry, member_entry, target_entry, target_epoch_entry
+from ottla.groups.consumer.entries import RECORDS, current_entry, epoch_entry, member_entry, target_entry
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.leave import TIMEOUTS
 from ottla.groups.consumer.member import ClassicProtocol, ClassicSide, ConsumerMember, with_epoch, without_epochs
@@ -96,11 +96,11 @@ def _entries(view: GroupsView, classic: ClassicGroup, members: Sequence[Consumer
     group_id = classic.group_id
     names = frozenset().union(*(member.subscribed_topics for member in members))
     return [
-        *(member_entry(group_id, member.member_id, member) for member in members),
+        *(member_entry(group_id, member) for member in members),
         epoch_entry(group_id, classic.generation, metadata_hash(names, view.topics)),
         *(target_entry(group_id, member.member_id, without_epochs(member.assigned)) for member in members),
-        target_epoch_entry(group_id, classic.generation, 0),
-        *(current_entry(group_id, member.member_id, member) for member in members),
+        RECORDS.target_epoch(group_id, classic.generation, 0),
+        *(current_entry(group_id, member) for member in members),
     ]
 
 

@@ -1,11 +1,14 @@
-"""Finds the group that an entry changes; each kind of group has its own appliers."""
+"""How records change a group: what is the same for consumer, share and streams groups.
+
+Each kind of group has its own appliers, which say how the values of its records are read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ottla.groups.modern.group import ModernGroup
+from ottla.groups.modern.group import MemberT, ModernGroup, TargetT
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 
@@ -37,3 +40,45 @@ def apply_target_epoch(group: ModernGroup[Any, Any], entry: Entry) -> None:
         group.assigned_ms = entry.value.assignment_timestamp
     else:
         group.assignment_epoch, group.assigned_ms = 1, 0
+
+
+def apply_member(
+    group: ModernGroup[MemberT, Any],
+    entry: Entry,
+    new: Callable[[str], MemberT],
+    described: Callable[[MemberT, Any], MemberT],
+) -> None:
+    """Set a member's own description: `described` returns the member with that of the value. A tombstone removes the
+    member.
+    """
+    member_id = entry.key.member_id
+    if entry.value is None:
+        group.drop_member(member_id)
+    else:
+        group.put_member(described(group.members.get(member_id) or new(member_id), entry.value))
+
+
+def apply_target(group: ModernGroup[Any, TargetT], entry: Entry, read: Callable[[Any], TargetT]) -> None:
+    """Set or remove the target of a member."""
+    if entry.value is None:
+        group.targets.pop(entry.key.member_id, None)
+    else:
+        group.targets[entry.key.member_id] = read(entry.value)
+
+
+def apply_current(
+    group: ModernGroup[MemberT, Any],
+    entry: Entry,
+    new: Callable[[str], MemberT],
+    reconciled: Callable[[MemberT, Any], MemberT],
+) -> None:
+    """Set the state of a member's reconciliation: `reconciled` returns the member with that of the value, or, without a
+    value, with none. The tombstone of a member that is gone is ignored.
+    """
+    member_id = entry.key.member_id
+    member = group.members.get(member_id)
+    if member is None:
+        if entry.value is None:
+            return
+        member = new(member_id)
+    group.put_member(reconciled(member, entry.value))

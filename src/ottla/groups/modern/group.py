@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, Protocol, TypeVar
 
-from ottla.groups.group import Committer
+from ottla.groups.group import GroupKind
+from ottla.model.errors import ApiError, ErrorCode
+
+JOIN_EPOCH = 0  # in a heartbeat: the member joins
+LEAVE_EPOCH = -1  # in a heartbeat: the member leaves
+STATIC_LEAVE_EPOCH = -2  # a static member has left, but is expected back within the session timeout
+NO_EPOCH = -1  # a member's epoch that is not known
 
 
 class MemberState(IntEnum):
@@ -40,14 +46,7 @@ class ModernMember(Protocol):
     def subscribed_topics(self) -> frozenset[str]: ...
 
 
-class ReconciledMember(ModernMember, Protocol):
-    """A member of a kind of group in which partitions are revoked from one member before another gets them."""
-
-    def is_reconciled_to(self, assignment_epoch: int) -> bool: ...
-
-
 MemberT = TypeVar("MemberT", bound=ModernMember)
-ReconciledMemberT = TypeVar("ReconciledMemberT", bound=ReconciledMember)
 TargetT = TypeVar("TargetT")
 
 
@@ -65,6 +64,10 @@ class ModernGroup(Generic[MemberT, TargetT]):
     # Soft state: the topics may have changed since `metadata_hash` was computed; also True after loading.
     metadata_stale: bool = True
     _names: frozenset[str] | None = None  # the last result of `subscribed_names`
+
+    @property
+    def kind(self) -> GroupKind:
+        raise NotImplementedError
 
     @property
     def is_empty(self) -> bool:
@@ -88,6 +91,26 @@ class ModernGroup(Generic[MemberT, TargetT]):
         """Whether changes of these topics may affect the group."""
         return not names.isdisjoint(self.subscribed_names())
 
+    def member(self, member_id: str) -> MemberT:
+        """Return the member; raises UNKNOWN_MEMBER_ID."""
+        member = self.members.get(member_id)
+        if member is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
+        return member
+
+    def check_size(self, members_max: int) -> None:
+        """Raise GROUP_MAX_SIZE_REACHED if no member may join."""
+        if len(self.members) >= members_max:
+            raise ApiError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The {self.kind.value} group has reached its maximum capacity of {members_max} members.",
+            )
+
+    def check_delete(self) -> None:
+        """Raise NON_EMPTY_GROUP if the group has members."""
+        if self.members:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+
     # --- for `apply` and `note`
 
     def mark_stale(self) -> None:
@@ -101,21 +124,3 @@ class ModernGroup(Generic[MemberT, TargetT]):
     def drop_member(self, member_id: str) -> None:
         self.members.pop(member_id, None)
         self._names = None
-
-
-def reconciliation_state(group: ModernGroup[ReconciledMemberT, TargetT]) -> str:
-    """Return the name of the state of a consumer or streams group, as in Kafka."""
-    if not group.members:
-        return "Empty"
-    if group.epoch > group.assignment_epoch:
-        return "Assigning"
-    if all(member.is_reconciled_to(group.assignment_epoch) for member in group.members.values()):
-        return "Stable"
-    return "Reconciling"
-
-
-def commits_from_outside(group: ModernGroup[MemberT, TargetT], by: Committer) -> bool:
-    """Whether a commit comes from outside the group: allowed while the group has no members, and in transactions."""
-    if by.epoch < 0 and not group.members:
-        return True
-    return by.transactional and by.epoch == -1 and not by.member_id and by.instance_id is None

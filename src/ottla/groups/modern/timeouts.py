@@ -8,25 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ottla.groups.modern.draft import GroupDraft
-from ottla.groups.modern.group import MemberState, ModernGroup, ModernMember
+from ottla.groups.modern.group import MemberState, ModernGroup
+from ottla.groups.modern.reconciled import ReconciledMember
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 
 GroupT = TypeVar("GroupT", bound=ModernGroup[Any, Any])
-
-
-class ReconcilingMember(ModernMember, Protocol):
-    """A member that has to confirm revocations."""
-
-    @property
-    def state(self) -> MemberState: ...
-
-    @property
-    def rebalance_timeout_ms(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +35,7 @@ class MemberTimeouts(Generic[GroupT]):
         """Restart the session timer of a member that was just heard from."""
         draft.after((self.session, draft.group.group_id, member_id), timeout_ms, self.end_of(draft, member_id))
 
-    def watch_revocation(self, draft: GroupDraft[GroupT], old: ReconcilingMember, new: ReconcilingMember) -> None:
+    def watch_revocation(self, draft: GroupDraft[GroupT], old: ReconciledMember, new: ReconciledMember) -> None:
         """Start the revocation timer (the rebalance timeout) if the member must revoke something; cancel it when it
         has.
         """

@@ -22,7 +22,7 @@ class ShareGroup(ModernGroup[ShareMember, Partitions]):
     requested again.
     """
 
-    book: StatePartitions | None = None
+    state_partitions: StatePartitions | None = None
     initializing_since: dict[bytes, int] = field(default_factory=dict)
 
     @property
@@ -49,10 +49,6 @@ class ShareGroup(ModernGroup[ShareMember, Partitions]):
     def _no_offsets(self) -> ApiError:
         return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
 
-    def check_delete(self) -> None:
-        if self.members:
-            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
-
     def offsets_expire_since(self) -> int | None:
         return None
 
@@ -60,14 +56,10 @@ class ShareGroup(ModernGroup[ShareMember, Partitions]):
         return self.targets.get(member_id, NO_PARTITIONS)
 
     def tombstones(self) -> Sequence[Entry]:
-        members = tuple(self.members)
         return [
-            *(entries.no_current(self.group_id, member_id) for member_id in members),
-            *(entries.no_target(self.group_id, member_id) for member_id in members),
-            entries.no_targets(self.group_id),
-            *(entries.no_member(self.group_id, member_id) for member_id in members),
-            entries.no_book(self.group_id),
-            entries.no_group(self.group_id),
+            *entries.RECORDS.tombstones(self.group_id, self.members),
+            entries.state_partitions_tombstone(self.group_id),
+            entries.group_tombstone(self.group_id),
         ]
 
 

@@ -14,13 +14,13 @@ from functools import partial
 from typing import NamedTuple
 
 from ottla.groups.assign.spec import Partitions
-from ottla.groups.modern.group import MemberState
+from ottla.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH, MemberState
 from ottla.groups.modern.metadata import metadata_hash
 from ottla.groups.modern.target import TargetMember, changes, may_assign, new_targets
 from ottla.groups.modern.topics_changed import MetadataSeen
 from ottla.groups.share import entries
 from ottla.groups.share.group import ShareGroup, find, find_or_begin
-from ottla.groups.share.member import JOINING, LEAVING, ShareMember
+from ottla.groups.share.member import ShareMember
 from ottla.groups.share.simple_assignor import simple
 from ottla.groups.share.state_partitions import initialize_missing
 from ottla.groups.view import GroupsView
@@ -74,26 +74,25 @@ class ShareHeartbeat:
     client_host: str
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
-        if self.epoch == LEAVING:
+        if self.epoch == LEAVE_EPOCH:
             group = find(view, self.group_id)
-            return _removal(
-                view, group, _member(group, self.member_id), ShareHeartbeatReply(self.member_id, LEAVING, 0, None)
-            )
+            reply = ShareHeartbeatReply(self.member_id, LEAVE_EPOCH, 0, None)
+            return _removal(view, group, group.member(self.member_id), reply)
         group = self._group(view)
         before = group.members.get(self.member_id) or self._newcomer(group)
         _check_epoch(before, self.epoch)
         member = self._updated(before)
         records: list[Entry] = []
         if member != before:
-            records.append(entries.member(self.group_id, member))
+            records.append(entries.member_entry(self.group_id, member))
         members = {**group.members, self.member_id: member}
         epoch = _epoch(view, group, members, member.subscribed_topics != before.subscribed_topics, records)
         target = _target(view, group, epoch.number, members, self.member_id, now_ms, records)
         after = _reconciled(view, member, target, epoch.is_new)
         if after != member:
-            records.append(entries.current(self.group_id, after))
+            records.append(entries.current_entry(self.group_id, after))
         asked = initialize_missing(view, group, epoch.number, epoch.names, now_ms)
-        tells = self.epoch == JOINING or self.topics is not None or after.assigned != before.assigned
+        tells = self.epoch == JOIN_EPOCH or self.topics is not None or after.assigned != before.assigned
         interval_ms = view.group(self.group_id)[SHARE_HEARTBEAT_INTERVAL_MS]
         return Result(
             [*records, *(asked.records if asked else ())],
@@ -104,19 +103,15 @@ class ShareHeartbeat:
         )
 
     def _group(self, view: GroupsView) -> ShareGroup:
-        if self.epoch != JOINING and self.group_id not in view.state.groups:
+        if self.epoch != JOIN_EPOCH and self.group_id not in view.state.groups:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {self.group_id} not found.")
         group = find_or_begin(view, self.group_id)
-        most = view.setting(GROUP_SHARE_MAX_SIZE)
-        if len(group.members) >= most and self.member_id not in group.members:
-            raise ApiError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The share group has reached its maximum capacity of {most} members.",
-            )
+        if self.member_id not in group.members:
+            group.check_size(view.setting(GROUP_SHARE_MAX_SIZE))
         return group
 
     def _newcomer(self, group: ShareGroup) -> ShareMember:
-        return ShareMember(self.member_id) if self.epoch == JOINING else _member(group, self.member_id)
+        return ShareMember(self.member_id) if self.epoch == JOIN_EPOCH else group.member(self.member_id)
 
     def _updated(self, member: ShareMember) -> ShareMember:
         return replace(
@@ -151,18 +146,11 @@ def _timer_key(group_id: str, member_id: str) -> tuple[str, str, str]:
     return ("share session", group_id, member_id)
 
 
-def _member(group: ShareGroup, member_id: str) -> ShareMember:
-    member = group.members.get(member_id)
-    if member is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
-    return member
-
-
 def _check_epoch(member: ShareMember, epoch: int) -> None:
     """Check the member's epoch: a member that missed the last answer sends the epoch before; other epochs are
     fenced.
     """
-    if epoch in (JOINING, member.epoch) or (epoch < member.epoch and epoch == member.previous_epoch):
+    if epoch in (JOIN_EPOCH, member.epoch) or (epoch < member.epoch and epoch == member.previous_epoch):
         return
     known = f"({epoch}) than the one known by the group coordinator ({member.epoch})"
     rejoin = "The member must abandon all its partitions and rejoin."
@@ -185,13 +173,13 @@ def _epoch(view: GroupsView, group: ShareGroup, members: Members, subscribed: bo
     hash_ = metadata_hash(names, view.topics)
     if not is_new and hash_ == group.metadata_hash:
         return Epoch(group.epoch, False, names)
-    records.append(entries.group(group.group_id, group.epoch + 1, hash_))
+    records.append(entries.epoch_entry(group.group_id, group.epoch + 1, hash_))
     return Epoch(group.epoch + 1, True, names)
 
 
 def _has_unassigned(group: ShareGroup) -> bool:
     """Whether the assigned partitions of some subscribed topic differ from its initialised ones."""
-    if group.book is None:
+    if group.state_partitions is None:
         return False
     given: dict[bytes, set[int]] = {}
     for target in group.targets.values():
@@ -200,7 +188,7 @@ def _has_unassigned(group: ShareGroup) -> bool:
     names = group.subscribed_names()
     return any(
         each.name in names and given.get(topic_id, set()) != each.partitions
-        for topic_id, each in group.book.initialized.items()
+        for topic_id, each in group.state_partitions.initialized.items()
     )
 
 
@@ -211,7 +199,7 @@ def _target(
     interval_ms = view.group(group.group_id)[SHARE_ASSIGNMENT_INTERVAL_MS]
     if group.assignment_epoch >= epoch or not may_assign(group.assigned_ms, interval_ms, now_ms):
         return ShareTarget(group.assignment_epoch, group.target_of(member_id))
-    initialized = group.book.initialized if group.book is not None else {}
+    initialized = group.state_partitions.initialized if group.state_partitions is not None else {}
     assignable = {topic_id: each.partitions for topic_id, each in initialized.items()}
     readers = {
         each.member_id: TargetMember(each.subscribed_topics, group.target_of(each.member_id), None, each.rack_id)
@@ -219,9 +207,10 @@ def _target(
     }
     found = new_targets(readers, view.topics, partial(simple, assignable=assignable))
     records.extend(
-        entries.target(group.group_id, change.member_id, change.target) for change in changes(group.targets, found)
+        entries.target_entry(group.group_id, change.member_id, change.target)
+        for change in changes(group.targets, found)
     )
-    records.append(entries.targets(group.group_id, epoch, now_ms))
+    records.append(entries.RECORDS.target_epoch(group.group_id, epoch, now_ms))
     return ShareTarget(epoch, found[member_id])
 
 
@@ -243,10 +232,8 @@ def _removal(
     left = {member_id: each for member_id, each in group.members.items() if member_id != member.member_id}
     return Result(
         [
-            entries.no_current(group.group_id, member.member_id),
-            entries.no_target(group.group_id, member.member_id),
-            entries.no_member(group.group_id, member.member_id),
-            entries.group(group.group_id, group.epoch + 1, metadata_hash(group.names_with(left), view.topics)),
+            *entries.RECORDS.member_tombstones(group.group_id, member.member_id),
+            entries.epoch_entry(group.group_id, group.epoch + 1, metadata_hash(group.names_with(left), view.topics)),
         ],
         reply,
         timers=[Timer(_timer_key(group.group_id, member.member_id), None)],

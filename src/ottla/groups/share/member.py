@@ -8,11 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ottla.groups.assign.spec import NO_PARTITIONS, Partitions
-from ottla.groups.modern.group import MemberState
-
-JOINING = 0  # the epoch of a joining member
-LEAVING = -1
-NO_EPOCH = -1
+from ottla.groups.modern.group import JOIN_EPOCH, NO_EPOCH, MemberState
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +20,7 @@ class ShareMember:
     client_id: str = ""
     client_host: str = ""
     subscribed_topics: frozenset[str] = frozenset()
-    epoch: int = JOINING
+    epoch: int = JOIN_EPOCH
     previous_epoch: int = NO_EPOCH
     state: MemberState = MemberState.STABLE
     assigned: Partitions = field(default_factory=lambda: NO_PARTITIONS)

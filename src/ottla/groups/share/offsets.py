@@ -56,7 +56,8 @@ class AlterOffsets:
                 begun[topic.id] = SharedTopic(name, frozenset(there))
                 if there:
                     offsets[topic.id] = there
-        records = [entry(view, self.group_id, initializing(group.book or StatePartitions(), begun))] if begun else []
+        known = group.state_partitions or StatePartitions()
+        records = [entry(view, self.group_id, initializing(known, begun))] if begun else []
         return Result(records, ShareOffsetsAlteration(group.epoch, offsets))
 
 
@@ -70,10 +71,11 @@ class DeleteShareOffsets:
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = find(view, self.group_id)
         group.check_delete()
-        if group.book is None:
+        known = group.state_partitions
+        if known is None:
             return Result(reply=ShareOffsetsDeletion({}, {}))
-        initialized = dict(group.book.initialized)
-        deleting = set(group.book.deleting)
+        initialized = dict(known.initialized)
+        deleting = set(known.deleting)
         partitions: dict[bytes, frozenset[int]] = {}
         errors: dict[str, ApiError] = {}
         for name in self.topics:
@@ -90,8 +92,8 @@ class DeleteShareOffsets:
                 errors[name] = ApiError(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no offset information to delete."
                 )
-        book = replace(group.book, initialized=initialized, deleting=frozenset(deleting))
-        return Result([entry(view, self.group_id, book)], ShareOffsetsDeletion(partitions, errors))
+        changed = replace(known, initialized=initialized, deleting=frozenset(deleting))
+        return Result([entry(view, self.group_id, changed)], ShareOffsetsDeletion(partitions, errors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class OffsetsDeleted:
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
-        if not isinstance(group, ShareGroup) or group.book is None:
+        if not isinstance(group, ShareGroup) or group.state_partitions is None:
             return Result()
-        return Result([entry(view, self.group_id, replace(group.book, deleting=group.book.deleting - self.topic_ids))])
+        known = group.state_partitions
+        return Result([entry(view, self.group_id, replace(known, deleting=known.deleting - self.topic_ids))])

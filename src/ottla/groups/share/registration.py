@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ottla.groups.assign.spec import NO_PARTITIONS, Partitions, frozen
 from ottla.groups.group import Group
-from ottla.groups.modern.apply import apply_to_group
-from ottla.groups.modern.group import MemberState
+from ottla.groups.modern.apply import apply_current, apply_member, apply_target, apply_target_epoch, apply_to_group
+from ottla.groups.modern.group import NO_EPOCH, MemberState
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import session_timer
-from ottla.groups.share.member import NO_EPOCH, SharedTopic, SharedTopics, ShareMember, StatePartitions
+from ottla.groups.share.member import SharedTopic, SharedTopics, ShareMember, StatePartitions
 from ottla.groups.share.state_partitions import InitializationSent, forgetting
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
@@ -30,63 +31,44 @@ def _apply_group(group: ShareGroup, entry: Entry) -> None:
     group.metadata_hash = entry.value.metadata_hash
 
 
-def _apply_member(group: ShareGroup, entry: Entry) -> None:
-    member_id, value = entry.key.member_id, entry.value
-    if value is None:
-        group.drop_member(member_id)
-        return
-    group.put_member(
-        replace(
-            group.members.get(member_id, ShareMember(member_id)),
-            rack_id=value.rack_id,
-            client_id=value.client_id,
-            client_host=value.client_host,
-            subscribed_topics=frozenset(value.subscribed_topic_names),
-        )
+def _described(member: ShareMember, value: Any) -> ShareMember:
+    return replace(
+        member,
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        subscribed_topics=frozenset(value.subscribed_topic_names),
     )
 
 
-def _apply_targets(group: ShareGroup, entry: Entry) -> None:
-    group.assignment_epoch = NO_EPOCH if entry.value is None else entry.value.assignment_epoch
-    group.assigned_ms = 0 if entry.value is None else entry.value.assignment_timestamp
+def _reconciled(member: ShareMember, value: Any) -> ShareMember:
+    if value is None:
+        return replace(member, epoch=NO_EPOCH, previous_epoch=NO_EPOCH, assigned=NO_PARTITIONS)
+    return replace(
+        member,
+        epoch=value.member_epoch,
+        previous_epoch=value.previous_member_epoch,
+        state=MemberState(value.state),
+        assigned=_partitions(value.assigned_partitions),
+    )
 
 
-def _apply_target(group: ShareGroup, entry: Entry) -> None:
-    if entry.value is None:
-        group.targets.pop(entry.key.member_id, None)
-    else:
-        group.targets[entry.key.member_id] = _partitions(entry.value.topic_partitions)
+def _target(value: Any) -> Partitions:
+    return _partitions(value.topic_partitions)
 
 
-def _apply_current(group: ShareGroup, entry: Entry) -> None:
-    member_id, value = entry.key.member_id, entry.value
-    member = group.members.get(member_id)
-    if value is not None:
-        group.put_member(
-            replace(
-                member or ShareMember(member_id),
-                epoch=value.member_epoch,
-                previous_epoch=value.previous_member_epoch,
-                state=MemberState(value.state),
-                assigned=_partitions(value.assigned_partitions),
-            )
-        )
-    elif member is not None:
-        group.put_member(replace(member, epoch=NO_EPOCH, previous_epoch=NO_EPOCH, assigned=NO_PARTITIONS))
-
-
-def _apply_book(group: ShareGroup, entry: Entry) -> None:
+def _apply_state_partitions(group: ShareGroup, entry: Entry) -> None:
     value = entry.value
     if value is None:
-        group.book = None
+        group.state_partitions = None
         return
-    group.book = StatePartitions(
-        _side(value.initializing_topics),
-        _side(value.initialized_topics),
+    group.state_partitions = StatePartitions(
+        _by_id(value.initializing_topics),
+        _by_id(value.initialized_topics),
         frozenset(each.topic_id for each in value.deleting_topics),
     )
     for topic_id in tuple(group.initializing_since):
-        if topic_id not in group.book.initializing:
+        if topic_id not in group.state_partitions.initializing:
             del group.initializing_since[topic_id]
 
 
@@ -100,7 +82,7 @@ def _partitions(topics: Iterable[Any]) -> Partitions:
     return frozen({each.topic_id: set(each.partitions) for each in topics})
 
 
-def _side(topics: Iterable[Any]) -> SharedTopics:
+def _by_id(topics: Iterable[Any]) -> SharedTopics:
     return {each.topic_id: SharedTopic(each.topic_name, frozenset(each.partitions)) for each in topics}
 
 
@@ -117,11 +99,11 @@ def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[En
 
 _APPLIERS: dict[type, Callable[[ShareGroup, Entry], None]] = {
     journal.ShareGroupMetadataKey: _apply_group,
-    journal.ShareGroupMemberMetadataKey: _apply_member,
-    journal.ShareGroupTargetAssignmentMetadataKey: _apply_targets,
-    journal.ShareGroupTargetAssignmentMemberKey: _apply_target,
-    journal.ShareGroupCurrentMemberAssignmentKey: _apply_current,
-    journal.ShareGroupStatePartitionMetadataKey: _apply_book,
+    journal.ShareGroupMemberMetadataKey: partial(apply_member, new=ShareMember, described=_described),
+    journal.ShareGroupTargetAssignmentMetadataKey: apply_target_epoch,
+    journal.ShareGroupTargetAssignmentMemberKey: partial(apply_target, read=_target),
+    journal.ShareGroupCurrentMemberAssignmentKey: partial(apply_current, new=ShareMember, reconciled=_reconciled),
+    journal.ShareGroupStatePartitionMetadataKey: _apply_state_partitions,
 }
 APPLY: dict[type, Any] = dict.fromkeys(_APPLIERS, _apply)
 NOTE: dict[type, Any] = {InitializationSent: _note_asked}

@@ -57,11 +57,11 @@ class SharesInitialized:
         }
         if not isinstance(group, ShareGroup) or not done:
             return Result()
-        book = group.book or StatePartitions()
+        known = group.state_partitions or StatePartitions()
         changed = replace(
-            book,
-            initializing=without(book.initializing, self.partitions),
-            initialized=joined(book.initialized, done),
+            known,
+            initializing=without(known.initializing, self.partitions),
+            initialized=joined(known.initialized, done),
         )
         return Result([entry(view, self.group_id, changed)])
 
@@ -75,10 +75,11 @@ class SharesNotInitialized:
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
-        if not isinstance(group, ShareGroup) or group.book is None or not group.book.initializing:
+        known = group.state_partitions if isinstance(group, ShareGroup) else None
+        if known is None or not known.initializing:
             return Result()
-        left = without(group.book.initializing, self.partitions)
-        return Result([entry(view, self.group_id, replace(group.book, initializing=left))])
+        changed = replace(known, initializing=without(known.initializing, self.partitions))
+        return Result([entry(view, self.group_id, changed)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +93,15 @@ class ForgetShares:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadBook:
+class ReadInitializedPartitions:
     """Replies with the initialised partitions of a group; with none if there is no such group."""
 
     group_id: str
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
-        book = group.book if isinstance(group, ShareGroup) else None
-        return Result(reply=book.initialized if book is not None else NO_TOPICS)
+        known = group.state_partitions if isinstance(group, ShareGroup) else None
+        return Result(reply=known.initialized if known is not None else NO_TOPICS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +117,15 @@ class BeginDeletingGroup:
         if not isinstance(group, ShareGroup):
             return Result(reply={})
         group.check_delete()
-        if group.book is None:
+        known = group.state_partitions
+        if known is None:
             return Result(reply={})
-        book = group.book
         left_over = {
             topic_id: SharedTopic(topic.name, frozenset(range(topic.partitions)))
-            for topic_id in sorted(book.deleting)
+            for topic_id in sorted(known.deleting)
             if (topic := view.topics.by_id(topic_id)) is not None
         }
-        all_ = joined(joined(book.initialized, book.initializing), left_over)
+        all_ = joined(joined(known.initialized, known.initializing), left_over)
         record = entry(view, self.group_id, StatePartitions(deleting=frozenset(all_)))
         return Result([record], {topic_id: each.partitions for topic_id, each in all_.items()})
 
@@ -133,14 +134,14 @@ def forgetting(view: GroupsView, groups: Iterable[Group], is_gone: Callable[[byt
     """Return the changed records of these groups after removing deleted topics."""
     records: list[Entry] = []
     for group in groups:
-        if isinstance(group, ShareGroup) and group.book is not None:
-            book = group.book
+        if isinstance(group, ShareGroup) and group.state_partitions is not None:
+            known = group.state_partitions
             left = StatePartitions(
-                {topic_id: each for topic_id, each in book.initializing.items() if not is_gone(topic_id)},
-                {topic_id: each for topic_id, each in book.initialized.items() if not is_gone(topic_id)},
-                frozenset(topic_id for topic_id in book.deleting if not is_gone(topic_id)),
+                {topic_id: each for topic_id, each in known.initializing.items() if not is_gone(topic_id)},
+                {topic_id: each for topic_id, each in known.initialized.items() if not is_gone(topic_id)},
+                frozenset(topic_id for topic_id in known.deleting if not is_gone(topic_id)),
             )
-            if left != book:
+            if left != known:
                 records.append(entry(view, group.group_id, left))
     return records
 
@@ -150,14 +151,14 @@ def initialize_missing(
 ) -> Result[Entry] | None:
     """Request the state of all partitions of these topics that have none and were not requested recently."""
     retry_ms = view.setting(GROUP_SHARE_INITIALIZE_RETRY_INTERVAL_MS)
-    book = group.book or StatePartitions()
+    known = group.state_partitions or StatePartitions()
     asked = {
         topic_id: each
-        for topic_id, each in book.initializing.items()
+        for topic_id, each in known.initializing.items()
         # Negative if the clock was set back since: then the time of the last request is unknown.
         if 0 <= now_ms - group.initializing_since.get(topic_id, now_ms - retry_ms) < retry_ms
     }
-    there = joined(book.initialized, asked)
+    there = joined(known.initialized, asked)
     missing: dict[bytes, SharedTopic] = {}
     for name in sorted(names):
         topic = view.topics.by_name(name)
@@ -169,16 +170,16 @@ def initialize_missing(
         return None
     wanted = {topic_id: each.partitions for topic_id, each in missing.items()}
     return Result(
-        [entry(view, group.group_id, initializing(book, missing))],
+        [entry(view, group.group_id, initializing(known, missing))],
         notes=[InitializationSent(group.group_id, tuple(missing), now_ms)],
         effects=[InitializeShares(group.group_id, epoch, wanted)],
     )
 
 
-def initializing(book: StatePartitions, more: SharedTopics) -> StatePartitions:
-    """Return the book with these partitions added to `initializing`; this cancels a deletion of their topics."""
-    side = joined(book.initializing, more)
-    return replace(book, initializing=side, deleting=book.deleting - frozenset(side))
+def initializing(known: StatePartitions, more: SharedTopics) -> StatePartitions:
+    """Return `known` with more partitions in `initializing`; this cancels a deletion of their topics."""
+    topics = joined(known.initializing, more)
+    return replace(known, initializing=topics, deleting=known.deleting - frozenset(topics))
 
 
 def joined(one: SharedTopics, other: SharedTopics) -> SharedTopics:
@@ -190,18 +191,20 @@ def joined(one: SharedTopics, other: SharedTopics) -> SharedTopics:
     return result
 
 
-def without(side: SharedTopics, gone: PartitionsById) -> SharedTopics:
-    """Return what is left of `side`; topics without partitions are dropped."""
+def without(topics: SharedTopics, gone: PartitionsById) -> SharedTopics:
+    """Return what is left of `topics`; topics without partitions are dropped."""
     left = {
         topic_id: each._replace(partitions=each.partitions - gone.get(topic_id, frozenset()))
-        for topic_id, each in side.items()
+        for topic_id, each in topics.items()
     }
     return {topic_id: each for topic_id, each in left.items() if each.partitions}
 
 
-def entry(view: GroupsView, group_id: str, book: StatePartitions) -> Entry:
+def entry(view: GroupsView, group_id: str, partitions: StatePartitions) -> Entry:
+    """Return the record of a group's state partitions."""
+
     def name_of(topic_id: bytes) -> str | None:
         topic = view.topics.by_id(topic_id)
         return topic.name if topic is not None else None
 
-    return entries.book(group_id, book, name_of)
+    return entries.state_partitions_entry(group_id, partitions, name_of)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ottla.groups.modern.group import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from ottla.groups.streams.heartbeat import StreamsHeartbeat
-from ottla.groups.streams.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from ottla.groups.streams.topology import ANY_PARTITIONS, Topology
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS, check_topic_name

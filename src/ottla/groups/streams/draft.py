@@ -15,8 +15,14 @@ from ottla.groups.modern.target import may_assign
 from ottla.groups.modern.topics_changed import MetadataSeen
 from ottla.groups.streams.assignor import StreamsMemberSpec, assign
 from ottla.groups.streams.configure import Configured, StreamsStatus, Told, configure
-from ottla.groups.streams.entries import AssignmentConfigs, GroupFacts, current_entry, group_entry, target_entry
-from ottla.groups.streams.entries import target_epoch_entry as targets_entry
+from ottla.groups.streams.entries import (
+    RECORDS,
+    AssignmentConfigs,
+    GroupFacts,
+    current_entry,
+    group_entry,
+    target_entry,
+)
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import StreamsMember
 from ottla.groups.streams.notes import ConfiguredNow
@@ -101,7 +107,7 @@ class StreamsDraft(GroupDraft[StreamsGroup]):
         for name in sorted(targets):
             if group.targets.get(name) != targets[name]:
                 self.records.append(target_entry(group.group_id, name, targets[name]))
-        self.records.append(targets_entry(group.group_id, epoch, self.now_ms))
+        self.records.append(RECORDS.target_epoch(group.group_id, epoch, self.now_ms))
         return StreamsTarget(epoch, targets.get(member_id, NOTHING))
 
     def delayed(self, text: str) -> None:
@@ -120,5 +126,5 @@ class StreamsDraft(GroupDraft[StreamsGroup]):
         )
         new = reconcile(member, goal, reported)
         if new != member:
-            self.records.append(current_entry(group.group_id, new.member_id, new))
+            self.records.append(current_entry(group.group_id, new))
         return new

@@ -1,10 +1,11 @@
-"""The records of a streams group, as Kafka writes them; None in place of the content makes a tombstone."""
+"""The records of a streams group, as Kafka writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ottla.groups.modern.entries import GroupRecords
 from ottla.groups.modern.group import MemberState
 from ottla.groups.streams.member import StreamsMember
 from ottla.groups.streams.tasks import Held, OwnedTasks, Tasks, TaskSet
@@ -17,6 +18,14 @@ _Target = journal.StreamsGroupTargetAssignmentMemberValue
 _Member = journal.StreamsGroupMemberMetadataValue
 _Group = journal.StreamsGroupMetadataValue
 _Subtopology = journal.StreamsGroupTopologyValue.Subtopology
+
+RECORDS = GroupRecords(
+    member_key=journal.StreamsGroupMemberMetadataKey,
+    target_key=journal.StreamsGroupTargetAssignmentMemberKey,
+    current_key=journal.StreamsGroupCurrentMemberAssignmentKey,
+    target_epoch_key=journal.StreamsGroupTargetAssignmentMetadataKey,
+    target_epoch_value=journal.StreamsGroupTargetAssignmentMetadataValue,
+)
 
 AssignmentConfigs = Mapping[str, str]
 # Records of streams groups number the states differently from those of consumer groups.
@@ -38,10 +47,7 @@ class GroupFacts(NamedTuple):
     assignment_configs: AssignmentConfigs
 
 
-def group_entry(group_id: str, facts: GroupFacts | None) -> Entry:
-    key = journal.StreamsGroupMetadataKey(group_id=group_id)
-    if facts is None:
-        return Entry(key, None)
+def group_entry(group_id: str, facts: GroupFacts) -> Entry:
     value = _Group(
         epoch=facts.epoch,
         metadata_hash=facts.metadata_hash,
@@ -51,13 +57,14 @@ def group_entry(group_id: str, facts: GroupFacts | None) -> Entry:
             for name in sorted(facts.assignment_configs)
         ],
     )
-    return Entry(key, value)
+    return Entry(journal.StreamsGroupMetadataKey(group_id=group_id), value)
 
 
-def member_entry(group_id: str, member_id: str, member: StreamsMember | None) -> Entry:
-    key = journal.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
-    if member is None:
-        return Entry(key, None)
+def group_tombstone(group_id: str) -> Entry:
+    return Entry(journal.StreamsGroupMetadataKey(group_id=group_id), None)
+
+
+def member_entry(group_id: str, member: StreamsMember) -> Entry:
     endpoint = member.endpoint
     value = _Member(
         instance_id=member.instance_id,
@@ -70,35 +77,20 @@ def member_entry(group_id: str, member_id: str, member: StreamsMember | None) ->
         user_endpoint=None if endpoint is None else _Member.Endpoint(host=endpoint.host, port=endpoint.port),
         client_tags=[_Member.KeyValue(key=name, value=value) for name, value in member.client_tags],
     )
-    return Entry(key, value)
+    return Entry(journal.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id), value)
 
 
-def target_epoch_entry(group_id: str, epoch: int | None, assigned_ms: int) -> Entry:
-    key = journal.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id)
-    if epoch is None:
-        return Entry(key, None)
-    value = journal.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=assigned_ms)
-    return Entry(key, value)
-
-
-def target_entry(group_id: str, member_id: str, target: TaskSet | None) -> Entry:
-    key = journal.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    if target is None:
-        return Entry(key, None)
-
+def target_entry(group_id: str, member_id: str, target: TaskSet) -> Entry:
     def listed(tasks: Tasks) -> list[_Target.TaskIds]:
         return [_Target.TaskIds(subtopology_id=name, partitions=sorted(tasks[name])) for name in sorted(tasks)]
 
     value = _Target(
         active_tasks=listed(target.active), standby_tasks=listed(target.standby), warmup_tasks=listed(target.warmup)
     )
-    return Entry(key, value)
+    return Entry(journal.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
 
 
-def current_entry(group_id: str, member_id: str, member: StreamsMember | None) -> Entry:
-    key = journal.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-    if member is None:
-        return Entry(key, None)
+def current_entry(group_id: str, member: StreamsMember) -> Entry:
     value = _Current(
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
@@ -110,13 +102,10 @@ def current_entry(group_id: str, member_id: str, member: StreamsMember | None) -
         standby_tasks_pending_revocation=_tasks_value(member.pending_revocation.standby),
         warmup_tasks_pending_revocation=_tasks_value(member.pending_revocation.warmup),
     )
-    return Entry(key, value)
+    return Entry(journal.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id), value)
 
 
-def topology_entry(group_id: str, topology: Topology | None) -> Entry:
-    key = journal.StreamsGroupTopologyKey(group_id=group_id)
-    if topology is None:
-        return Entry(key, None)
+def topology_entry(group_id: str, topology: Topology) -> Entry:
     value = journal.StreamsGroupTopologyValue(
         epoch=topology.epoch,
         subtopologies=[
@@ -139,16 +128,11 @@ def topology_entry(group_id: str, topology: Topology | None) -> Entry:
             for each in topology.subtopologies
         ],
     )
-    return Entry(key, value)
+    return Entry(journal.StreamsGroupTopologyKey(group_id=group_id), value)
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[Entry]:
-    """Return a member's tombstones in the order in which a coordinator expects to read them."""
-    return [
-        current_entry(group_id, member_id, None),
-        target_entry(group_id, member_id, None),
-        member_entry(group_id, member_id, None),
-    ]
+def topology_tombstone(group_id: str) -> Entry:
+    return Entry(journal.StreamsGroupTopologyKey(group_id=group_id), None)
 
 
 # --- from records, and from requests, which have the same shapes

@@ -7,35 +7,29 @@ Deleted topics make it NotReady again; other changes lead back to Assigning.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ottla.groups.find import find_group
-from ottla.groups.group import SINCE_COMMIT, Committer, GroupKind
-from ottla.groups.modern.group import ModernGroup, commits_from_outside, reconciliation_state
+from ottla.groups.group import Committer, GroupKind
+from ottla.groups.modern.reconciled import ReconciledGroup
 from ottla.groups.streams.configure import Configured
 from ottla.groups.streams.entries import (
+    RECORDS,
     AssignmentConfigs,
     GroupFacts,
-    current_entry,
-    group_entry,
-    member_entry,
-    target_entry,
-    target_epoch_entry,
-    topology_entry,
+    group_tombstone,
+    topology_tombstone,
 )
 from ottla.groups.streams.member import StreamsMember
 from ottla.groups.streams.tasks import NOTHING, TaskId, TaskSet, each
 from ottla.groups.streams.topology import Topology
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
-from ottla.model.errors import ApiError, ErrorCode
-
-_OFFSET_COMMIT_BY_EPOCH = 9  # the first version of OffsetCommit whose clients know STALE_MEMBER_EPOCH
 
 
 @dataclass(slots=True)
-class StreamsGroup(ModernGroup[StreamsMember, TaskSet]):
+class StreamsGroup(ReconciledGroup[StreamsMember, TaskSet]):
     """One group. A member counts as owner of the tasks it revokes until it has confirmed the revocation."""
 
     topology: Topology | None = None
@@ -64,65 +58,27 @@ class StreamsGroup(ModernGroup[StreamsMember, TaskSet]):
     @property
     def state_name(self) -> str:
         is_ready = self.topology is not None and self.topology.epoch == self.validated_topology_epoch
-        return reconciliation_state(self) if is_ready or not self.members else "NotReady"
+        return self.reconciliation_state() if is_ready or not self.members else "NotReady"
 
-    def check_commit(self, by: Committer) -> None:
-        """Accept a commit with an older epoch for tasks that the member has owned since that epoch."""
-        if commits_from_outside(self, by):
+    def owned_since(self, member: StreamsMember, by: Committer) -> Iterator[int | None]:
+        if self.topology is None:
+            yield None
             return
-        member = self.member(by.member_id)
-        if not by.transactional and by.request_version < _OFFSET_COMMIT_BY_EPOCH:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-        if by.epoch == member.epoch:
-            return
-        if by.epoch > member.epoch or self.topology is None:
-            raise ApiError(ErrorCode.STALE_MEMBER_EPOCH)
         for place in by.places():
             reader = self.topology.reader_of(place.topic)
-            since = None if reader is None else _held_since(member, reader.id, place.partition)
-            if since is None or by.epoch < since:
-                raise ApiError(ErrorCode.STALE_MEMBER_EPOCH)
-
-    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        if member_id is None and member_epoch < 0:
-            return
-        member = self.members.get(member_id or "")
-        if member is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if member_epoch != member.epoch:
-            raise ApiError(ErrorCode.STALE_MEMBER_EPOCH)
-
-    def check_delete(self) -> None:
-        if self.members:
-            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
-
-    def check_delete_offsets(self) -> None:
-        """Always allowed: the topology says which topics are read."""
+            yield None if reader is None else _held_since(member, reader.id, place.partition)
 
     def is_subscribed(self, topic: str) -> bool:
         return bool(self.members) and self.topology is not None and self.topology.reader_of(topic) is not None
 
-    def offsets_expire_since(self) -> int | None:
-        return SINCE_COMMIT
-
     def tombstones(self) -> Sequence[Entry]:
         return [
-            *(current_entry(self.group_id, member_id, None) for member_id in self.members),
-            *(target_entry(self.group_id, member_id, None) for member_id in self.members),
-            target_epoch_entry(self.group_id, None, 0),
-            *(member_entry(self.group_id, member_id, None) for member_id in self.members),
-            group_entry(self.group_id, None),
-            topology_entry(self.group_id, None),
+            *RECORDS.tombstones(self.group_id, self.members),
+            group_tombstone(self.group_id),
+            topology_tombstone(self.group_id),
         ]
 
     # --- members and tasks
-
-    def member(self, member_id: str) -> StreamsMember:
-        """Return the member; raises UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id)
-        if member is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
-        return member
 
     def target_of(self, member_id: str) -> TaskSet:
         return self.targets.get(member_id, NOTHING)

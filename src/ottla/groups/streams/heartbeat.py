@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.modern.group import JOIN_EPOCH
 from ottla.groups.streams.configure import Configured, StreamsStatus, Told
 from ottla.groups.streams.draft import StreamsDraft
 from ottla.groups.streams.endpoints import EndpointShare, endpoint_shares
@@ -18,7 +19,7 @@ from ottla.groups.streams.entries import member_entry, topology_entry
 from ottla.groups.streams.group import StreamsGroup, streams_group
 from ottla.groups.streams.internal_topics import ask_for_missing
 from ottla.groups.streams.leave import TIMEOUTS, keep_session
-from ottla.groups.streams.member import JOIN_EPOCH, StreamsMember, UserEndpoint
+from ottla.groups.streams.member import StreamsMember, UserEndpoint
 from ottla.groups.streams.notes import EndpointsChanged, ShutdownAsked, Waiting
 from ottla.groups.streams.tasks import Tasks, TaskSet, without_epochs
 from ottla.groups.streams.topology import Topology
@@ -66,7 +67,7 @@ class StreamsHeartbeat:
         old = self._member(draft.group)
         new = self._updated(old)
         if new != old:
-            draft.records.append(member_entry(self.group_id, new.member_id, new))
+            draft.records.append(member_entry(self.group_id, new))
         topology = self._topology(draft, new)
         configured, digest = draft.configure(topology)
         _check_tasks(configured, self.owned)
@@ -92,12 +93,7 @@ class StreamsHeartbeat:
             draft.records += found.tombstones()
             return draft
         group = streams_group(view, self.group_id)
-        most = view.setting(GROUP_STREAMS_MAX_SIZE)
-        if len(group.members) >= most:
-            raise ApiError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The streams group has reached its maximum capacity of {most} members.",
-            )
+        group.check_size(view.setting(GROUP_STREAMS_MAX_SIZE))
         return StreamsDraft(view, group, now_ms)
 
     def _member(self, group: StreamsGroup) -> StreamsMember:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ottla.groups.modern.timeouts import MemberTimeouts
 from ottla.groups.streams.draft import StreamsDraft
-from ottla.groups.streams.entries import group_entry, member_tombstones
+from ottla.groups.streams.entries import RECORDS, group_entry
 from ottla.groups.streams.group import StreamsGroup, streams_group
 from ottla.groups.streams.member import StreamsMember
 from ottla.groups.streams.notes import ShutdownAsked
@@ -21,7 +21,7 @@ def _remove(draft: StreamsDraft, member: StreamsMember, reply: Any = None) -> Re
     group = draft.group
     for name in (TIMEOUTS.session, TIMEOUTS.revocation):
         draft.cancel((name, group.group_id, member.member_id))
-    draft.records += member_tombstones(group.group_id, member.member_id)
+    draft.records += RECORDS.member_tombstones(group.group_id, member.member_id)
     draft.records.append(group_entry(group.group_id, group.facts()._replace(epoch=group.epoch + 1)))
     return draft.result(reply)
 

@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.groups.modern.group import MemberState
+from ottla.groups.modern.group import JOIN_EPOCH, MemberState
 from ottla.groups.streams.tasks import NOTHING_OWNED, OwnedTasks
-
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
-STATIC_LEAVE_EPOCH = -2
-NO_EPOCH = -1
 
 
 class UserEndpoint(NamedTuple):
@@ -36,7 +31,7 @@ class StreamsMember:
     endpoint: UserEndpoint | None = None
     client_tags: tuple[tuple[str, str], ...] = ()  # in order of their keys
 
-    epoch: int = 0
+    epoch: int = JOIN_EPOCH
     previous_epoch: int = 0
     state: MemberState = MemberState.STABLE
     assigned: OwnedTasks = NOTHING_OWNED
@@ -46,6 +41,11 @@ class StreamsMember:
     def subscribed_topics(self) -> frozenset[str]:
         """Always empty: the group's topology says which topics are read."""
         return frozenset()
+
+    @property
+    def uses_classic_protocol(self) -> bool:
+        """Always False: streams groups have no classic protocol."""
+        return False
 
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == epoch

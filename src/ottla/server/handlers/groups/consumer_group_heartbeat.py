@@ -10,7 +10,7 @@ from ottla.groups.consumer.checks import check_heartbeat
 from ottla.groups.consumer.draft import assignor_names
 from ottla.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatReply
 from ottla.groups.consumer.leave import ConsumerLeave
-from ottla.groups.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from ottla.groups.modern.group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from ottla.model.errors import ApiError
 from ottla.model.settings.groups import GROUP_CONSUMER_ASSIGNORS
 from ottla.server.api.context import Context

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ottla.groups.modern.group import LEAVE_EPOCH
 from ottla.groups.streams.checks import check_heartbeat, check_topology_names
 from ottla.groups.streams.endpoints import EndpointShare, TopicShare
 from ottla.groups.streams.entries import tasks_of, topology_of
 from ottla.groups.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatReply
 from ottla.groups.streams.leave import StreamsLeave
-from ottla.groups.streams.member import LEAVE_EPOCH, UserEndpoint
+from ottla.groups.streams.member import UserEndpoint
 from ottla.groups.streams.tasks import Tasks, TaskSet
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context

@@ -6,10 +6,10 @@ v1 lag
 from __future__ import annotations
 
 from ottla.groups.share.member import SharedTopics
-from ottla.groups.share.state_partitions import ReadBook
+from ottla.groups.share.state_partitions import ReadInitializedPartitions
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_ID, TopicPartition
+from ottla.model.ids import FIRST_LEADER_EPOCH, NO_ID, TopicPartition
 from ottla.model.limits import INT64_MAX
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
@@ -29,7 +29,7 @@ GroupAnswer = DescribeShareGroupOffsetsResponse.Group
 TopicAnswer = GroupAnswer.Topic
 PartitionAnswer = TopicAnswer.Partition
 
-_NOTHING = Summary(state_epoch=0, leader_epoch=0, start_offset=NO_OFFSET, delivery_complete_count=NO_COUNT)
+_NOTHING = Summary(0, FIRST_LEADER_EPOCH, start_offset=NO_OFFSET, delivery_complete_count=NO_COUNT)
 _NO_LAG = -1
 
 
@@ -51,10 +51,12 @@ async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context
     unknown: list[TopicAnswer] = []
     wanted: dict[bytes, list[int]] = {}
     if group.topics is None:
-        book: SharedTopics | ApiError = await context.groups.submit(group.group_id, ReadBook(group.group_id))
-        if isinstance(book, ApiError):
-            return _answer(group.group_id, [], book)
-        wanted = {topic_id: sorted(each.partitions) for topic_id, each in book.items()}
+        initialized: SharedTopics | ApiError = await context.groups.submit(
+            group.group_id, ReadInitializedPartitions(group.group_id)
+        )
+        if isinstance(initialized, ApiError):
+            return _answer(group.group_id, [], initialized)
+        wanted = {topic_id: sorted(each.partitions) for topic_id, each in initialized.items()}
     else:
         for topic in group.topics:
             found = context.member.metadata.state.topics.get(topic.topic_name)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ottla.groups.assign.spec import Partitions
+from ottla.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH
 from ottla.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
-from ottla.groups.share.member import JOINING, LEAVING
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
@@ -46,9 +46,9 @@ def _check(request: ShareGroupHeartbeatRequest) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
     if request.rack_id == "":
         raise ApiError(ErrorCode.INVALID_REQUEST, "RackId can't be empty.")
-    if request.member_epoch == JOINING and not request.subscribed_topic_names:
+    if request.member_epoch == JOIN_EPOCH and not request.subscribed_topic_names:
         raise ApiError(ErrorCode.INVALID_REQUEST, "SubscribedTopicNames must be set in first request.")
-    if request.member_epoch < LEAVING:
+    if request.member_epoch < LEAVE_EPOCH:
         raise ApiError(ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")
 
 
