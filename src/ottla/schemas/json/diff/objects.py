@@ -1,19 +1,15 @@
-"""Differences between two schemas of objects.
-
-The effect of adding or removing a property depends on how the other side treats properties that it does not name: its
-content model is open (all are allowed), closed (none), or partially open (a pattern or a schema for them).
-"""
+"""Differences between two schemas of objects; patterns are a part of their content model."""
 
 from __future__ import annotations
 
 from ottla.model.re2.match import Search, pattern_of
 from ottla.model.re2.nodes import RegexError
-from ottla.schemas.json.diff import bounds, unevaluated
+from ottla.schemas.json.diff import bounds, content_model, unevaluated
+from ottla.schemas.json.diff.content_model import ContentModel
 from ottla.schemas.json.diff.context import DiffContext, Steps
-from ottla.schemas.json.diff.covering import is_covered
 from ottla.schemas.json.diff.order import hash_order, map_order
 from ottla.schemas.json.diff.unevaluated import Compare
-from ottla.schemas.json.nodes import Anything, JsonNode, Never, ObjectNode
+from ottla.schemas.json.nodes import Anything, JsonNode, ObjectNode
 
 
 def compare(context: DiffContext, original: ObjectNode, update: ObjectNode, inside: Compare) -> Steps:
@@ -26,7 +22,7 @@ def compare(context: DiffContext, original: ObjectNode, update: ObjectNode, insi
     with context.at("dependencies"):
         yield from _compare_dependencies(context, original, update, inside)
     with context.at("additionalProperties"):
-        yield from _compare_others(context, original, update, inside)
+        yield from content_model.compare(context, "ADDITIONAL_PROPERTIES", original, update, inside)
     with context.at("unevaluatedProperties"):
         yield from unevaluated.compare(
             context, "UNEVALUATED_PROPERTIES", original.unevaluated, update.unevaluated, inside
@@ -54,23 +50,9 @@ def _compare_property(
     if before is not None and after is not None:
         yield from inside(context, before, after)
     elif before is not None:
-        yield from _removed(context, name, before, update, inside)
+        yield from content_model.removed(context, "PROPERTY", before, _content_model(update, name), inside)
     elif after is not None:
         yield from _added(context, name, after, original, update, inside)
-
-
-def _removed(context: DiffContext, name: str, before: JsonNode, update: ObjectNode, inside: Compare) -> Steps:
-    if _is_open(update):
-        context.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL")
-        return
-    partial = _schema_of_others(update, name)
-    if partial is not None:
-        covered = "IS" if (yield from is_covered(context, before, partial, inside)) else "NOT"
-        context.add(f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
-    elif isinstance(before, Never):
-        context.add("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
-    else:
-        context.add("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL")
 
 
 def _added(
@@ -79,33 +61,24 @@ def _added(
     need = "OPTIONAL_PROPERTY"
     if name in update.required:
         need = "REQUIRED_PROPERTY_WITH_DEFAULT" if after.has_default else "REQUIRED_PROPERTY"
-    if _is_open(original):
+    before = _content_model(original, name)
+    if before.is_open:
         what = "PROPERTY_WITH_EMPTY_SCHEMA" if isinstance(after, Anything) else need
         context.add(f"{what}_ADDED_TO_OPEN_CONTENT_MODEL")
         return
-    partial = _schema_of_others(original, name)
-    if partial is not None:
-        covered = "IS" if (yield from is_covered(context, partial, after, inside)) else "NOT"
+    if before.schema is not None:
+        covered = "IS" if (yield from content_model.is_covered(context, before.schema, after, inside)) else "NOT"
         context.add(f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
     context.add(f"{need}_ADDED_TO_UNOPEN_CONTENT_MODEL")
 
 
-def _is_open(record: ObjectNode) -> bool:
-    if not record.open or record.others is not None or record.patterns:
-        return False
-    return record.unevaluated is None or isinstance(record.unevaluated, Anything)
-
-
-def _schema_of_others(record: ObjectNode, name: str) -> JsonNode | None:
-    """Return the schema of a property that `record` does not name; None if there is none, or it is not allowed."""
-    for pattern, node in record.patterns.items():
-        if _matches(pattern, name):
-            return node
-    if record.others is not None:
-        return record.others
-    if record.open and not isinstance(record.unevaluated, Never | Anything):
-        return record.unevaluated
-    return None
+def _content_model(record: ObjectNode, name: str) -> ContentModel:
+    """Return how `record` treats a property that it does not name."""
+    found = content_model.content_model(record)
+    if not record.patterns:
+        return found
+    matching = (node for pattern, node in record.patterns.items() if _matches(pattern, name))
+    return ContentModel(is_open=False, schema=next(matching, found.schema))
 
 
 def _matches(pattern: str, name: str) -> bool:
@@ -139,13 +112,3 @@ def _compare_dependencies(context: DiffContext, original: ObjectNode, update: Ob
         else:
             with context.at(name):
                 yield from inside(context, original.schema_with[name], update.schema_with[name])
-
-
-def _compare_others(context: DiffContext, original: ObjectNode, update: ObjectNode, inside: Compare) -> Steps:
-    if original.open != update.open:
-        context.add("ADDITIONAL_PROPERTIES_ADDED" if update.open else "ADDITIONAL_PROPERTIES_REMOVED")
-    elif (original.others is None) != (update.others is None):
-        narrowed = original.others is None
-        context.add("ADDITIONAL_PROPERTIES_NARROWED" if narrowed else "ADDITIONAL_PROPERTIES_EXTENDED")
-    else:
-        yield from inside(context, original.others, update.others)
