@@ -21,3 +21,11 @@ def test_rows_as_a_table_as_json_and_from_stdin(ottla: Callable[..., Run]) -> No
 def test_errors_are_one_line(ottla: Callable[..., Run]) -> None:
     assert ottla("sql", "select 1 from topic('nope')", code=1).err.splitlines()[0].startswith("error: ")
     assert "syntax error" in ottla("sql", "selec 1", code=1).err
+
+
+def test_errors_while_rows_are_fetched_are_one_line(ottla: Callable[..., Run]) -> None:
+    """DuckDB computes rows when they are fetched, so this fails after the query has begun."""
+    query = "select (case when i = 50000 then 'x' else '1' end)::int from range(100000) numbers(i)"
+    lines = ottla("sql", query, code=1).err.splitlines()
+    assert lines[0] == "error: Conversion Error: Could not convert string 'x' to INT32"
+    assert [line.split(":")[0] for line in lines] == ["error", "hint"]

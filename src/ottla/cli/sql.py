@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ from ottla.cli.registry.calls import DEFAULT_URL
 from ottla.cli.terminal.plain import CommandError, print_warning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _ROWS_AT_ONCE = 1_000
 
@@ -37,11 +38,13 @@ def sql(
     partition, "offset" and timestamp limit what is read from the log.
     """
     try:
-        from ottla.sql import Sql, SqlError
+        from ottla.sql import Sql, SqlError, fetch_rows
     except ImportError as error:
         from ottla.observe.installing import install_command
 
-        raise CommandError(f"SQL needs DuckDB ({error})", install_command("sql")) from None
+        raise CommandError(
+            f"`ottla sql` needs a package that is not installed ({error})", install_command("sql")
+        ) from None
 
     text = sys.stdin.read() if query == "-" else query
     if not text.strip():
@@ -58,16 +61,16 @@ def sql(
         try:
             result = session.query(text)
             names = [each[0] for each in result.description]
-            rows = _rows(result, max_rows)
+            rows = _rows(partial(fetch_rows, result), max_rows)
             _print_json(names, rows) if as_json else _print_table(names, rows)
         except SqlError as error:
             raise CommandError(str(error)) from None
 
 
-def _rows(result: Any, max_rows: int | None) -> Iterator[tuple[Any, ...]]:
+def _rows(fetch: Callable[[int], list[tuple[Any, ...]]], max_rows: int | None) -> Iterator[tuple[Any, ...]]:
     left = max_rows
     while left is None or left > 0:
-        rows = result.fetchmany(_ROWS_AT_ONCE if left is None else min(left, _ROWS_AT_ONCE))
+        rows = fetch(_ROWS_AT_ONCE if left is None else min(left, _ROWS_AT_ONCE))
         if not rows:
             return
         yield from rows

@@ -124,7 +124,19 @@ class Sql:
         return {part: answer.offset for part, answer in found.items()}
 
 
-def _one_line(error: duckdb.Error, text: str) -> str:
+def fetch_rows(result: Any, count: int) -> list[tuple[Any, ...]]:
+    """Return the next rows of a result of `Sql.query`, at most `count`. Raises SqlError.
+
+    DuckDB computes some rows only when they are fetched, so a cast of a bad value may fail here.
+    """
+    try:
+        rows: list[tuple[Any, ...]] = result.fetchmany(count)
+    except duckdb.Error as error:
+        raise SqlError(_one_line(error)) from None
+    return rows
+
+
+def _one_line(error: duckdb.Error, text: str = "") -> str:
     message = str(error).split("\n\n")[0].replace("\n", " ")
     if isinstance(error, duckdb.ParserException) and _RESERVED.search(re.sub(r'"[^"]*"', "", text)):
         message += ' (offset is a word of SQL: as a column it is written "offset")'
