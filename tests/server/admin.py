@@ -10,7 +10,7 @@ import random
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.server.storages import facades_of, storage_of
 
@@ -18,19 +18,22 @@ from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.log.files import checkpoint
 from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ApiError
+from ottla.records.build import build_batch
 from ottla.server.api import dispatch
 from ottla.server.api.context import Context, Peer
 from ottla.server.api.outcomes import handle_as_controller
 from ottla.server.loop.later import Later
 from ottla.server.loop.runtime import Runtime
 from ottla.server.peers.peers import Peers
+from ottla.server.quorum.not_controller import NotController
 from ottla.server.quorum.quorum_member import QuorumMember
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import open_directories
 from ottla.sim.world.disk import SimDisk
 from ottla.wire import api, compile
-from ottla.wire.message import Request
+from ottla.wire.message import Request, Response
 
+ResponseT = TypeVar("ResponseT", bound=Response)
 DIALLED = ("127.0.0.1", 9092)
 
 
@@ -94,7 +97,7 @@ class Admin:
         )
         self.context = Context(facades, Peer("PLAINTEXT", DIALLED, ("127.0.0.1", 50_000)))
 
-    async def _handle_here(self, request: Request) -> Any:
+    async def _handle_here(self, request: Request[ResponseT]) -> ResponseT | NotController:
         return await handle_as_controller(self.context.facades, request)
 
     def _changed(self, changes: list[Any]) -> None:
@@ -131,6 +134,17 @@ class Admin:
         settings = tuple((key.replace("_", "."), value) for key, value in configs.items())
         (outcome,) = self.submit(CreateTopics((NewTopic(name, partitions, 1, configs=settings),)))
         assert outcome.error is None, outcome.error
+
+    def write(self, count: int, producer_id: int = -1) -> None:
+        """Appends one batch of `count` records to t-0."""
+        batch = build_batch(
+            [(b"k", b"v")] * count,
+            timestamp=self.now_ms,
+            producer_id=producer_id,
+            producer_epoch=0 if producer_id >= 0 else -1,
+            base_sequence=0 if producer_id >= 0 else -1,
+        )
+        self.partitions.find("t", 0).append(batch, now_ms=self.now_ms)
 
     def stop(self) -> Mapping[str, SimDisk]:
         """A clean stop; the disks for the next start."""
