@@ -44,8 +44,7 @@ class Run:
 
     def __init__(self, disk: SimDisk, *, clean: bool = False, config: StoreConfig = CONFIG) -> None:
         self.state = ClusterState()
-        self.store = MetadataStore.open(disk, config, now_ms=1_000, clean=clean)
-        self.store.now_ms = lambda: 2_000
+        self.store = MetadataStore.open(disk, config, now_ms=lambda: 2_000, clean=clean)
         self.store.load()
         self.applied = 0
         if self.store.latest_snapshot is not None:
@@ -150,7 +149,7 @@ def test_damage_is_noticed_after_a_clean_stop_too() -> None:
         file.truncate(0)
         file.append(flipped)
         with pytest.raises(JournalError, match="damaged"):
-            MetadataStore.open(disk, CONFIG, now_ms=0, clean=True).load()
+            MetadataStore.open(disk, CONFIG, now_ms=lambda: 0, clean=True).load()
 
 
 def two_snapshots() -> SimDisk:
@@ -188,7 +187,7 @@ def batches(store: MetadataStore) -> dict[int, bytes]:
 def test_no_bit_of_the_log_can_change_unseen(clean: bool) -> None:
     """Wherever it lies: below a snapshot, too, is what followers are given."""
     disk = two_snapshots()
-    whole = MetadataStore.open(disk, CONFIG, now_ms=0, clean=True)
+    whole = MetadataStore.open(disk, CONFIG, now_ms=lambda: 0, clean=True)
     whole.load()
     sound = batches(whole)
     whole.close()
@@ -208,7 +207,7 @@ def test_no_bit_of_the_log_can_change_unseen(clean: bool) -> None:
             file.truncate(0)
             file.append(flipped)
             try:
-                store = MetadataStore.open(struck, CONFIG, now_ms=0, clean=clean)
+                store = MetadataStore.open(struck, CONFIG, now_ms=lambda: 0, clean=clean)
                 store.load()
             except JournalError:
                 outcomes.add("refused")

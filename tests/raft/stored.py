@@ -33,7 +33,7 @@ class StoredJournal:
         self._open()
 
     def _open(self) -> None:
-        self.store = MetadataStore.open(self._disk, CONFIG, now_ms=0, clean=False)
+        self.store = MetadataStore.open(self._disk, CONFIG, now_ms=lambda: 0, clean=False)
         self.store.load()
 
     def __getattr__(self, name: str) -> Any:

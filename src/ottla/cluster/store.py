@@ -5,9 +5,9 @@ It implements raft's port `raft.journal.Journal`, and the quorum's shell writes 
 Rules:
 - Records below `flushed_offset` are synced. A sole voter syncs before it answers (`sync`); with several voters a worker
   syncs, see `begin_flush`: changes are rare, and a group of any size costs one sync.
-- With `put_off`, writes that must be durable before other nodes hear of them (votes, truncations) are not made durable
-  in the call but wait in `take_work`: the quorum's shell does them in a worker, and holds raft's messages back until
-  they are done.
+- After `work_later`, writes that must be durable before other nodes hear of them (votes, truncations) are not made
+  durable in the call but wait in `take_work`: the quorum's shell does them in a worker, and holds raft's messages back
+  until they are done.
 - A snapshot holds everything below its offset; the log below the oldest kept snapshot is deleted.
 - All other calls of raft are complete when they return; a StorageError leaves the log as it was.
 """
@@ -62,9 +62,16 @@ class JournalWork(NamedTuple):
 class MetadataStore:
     """Make one with `MetadataStore.open`, then call `load`."""
 
-    def __init__(self, log: Log, directory: Directory, config: StoreConfig, snapshots: SnapshotFiles) -> None:
+    def __init__(
+        self,
+        log: Log,
+        directory: Directory,
+        config: StoreConfig,
+        snapshots: SnapshotFiles,
+        now_ms: Callable[[], int],
+    ) -> None:
         self.log = log
-        self.now_ms: Callable[[], int] = lambda: 0  # the time of day, for records and segments
+        self._now_ms = now_ms
         self._directory = directory
         self._config = config
         self._snapshots = snapshots
@@ -73,12 +80,13 @@ class MetadataStore:
         self._bytes_since_snapshot = 0
         self._flushed = log.recovery_point
         self._failure: StorageError | None = None
-        self.put_off = False
+        self.works_at_once = True
         self._work: list[Callable[[], None]] = []
         self._must_flush = False
 
     @classmethod
-    def open(cls, disk: Disk, config: StoreConfig, *, now_ms: int, clean: bool) -> MetadataStore:
+    def open(cls, disk: Disk, config: StoreConfig, *, now_ms: Callable[[], int], clean: bool) -> MetadataStore:
+        """`now_ms` returns the time of day, for records and segments."""
         log_config = LogConfig(
             segment_bytes=config.segment_bytes,
             segment_ms=config.segment_ms,
@@ -96,7 +104,7 @@ class MetadataStore:
                 disk,
                 DIRECTORY,
                 log_config,
-                now_ms=now_ms,
+                now_ms=now_ms(),
                 recovery_point=spare_below,
                 spare_below=spare_below,
                 clean=clean,
@@ -108,7 +116,7 @@ class MetadataStore:
             read_partition_metadata(directory)
         except CheckpointError:  # lost with the power; the topic id of this log is known anyway
             write_partition_metadata(directory, METADATA_TOPIC_ID, sync=True)
-        store = cls(log, directory, config, snapshots)
+        store = cls(log, directory, config, snapshots, now_ms)
         if log.cut_bytes:
             store.losses.append(f"{log.cut_bytes} bytes behind offset {log.next_offset} were no whole batch")
         return store
@@ -142,7 +150,7 @@ class MetadataStore:
             self.losses.append(f"what lies below the snapshot at {offset}: {error}")
             self._snapshots.keep_newest(1)
             self._drop_below(offset, offset)
-            if not split(self.log, offset, self.now_ms()):
+            if not split(self.log, offset, self._now_ms()):
                 raise
             return Walk(self.log, offset)
         return walk
@@ -220,17 +228,17 @@ class MetadataStore:
 
     def write_entries(self, entries: Sequence[MetadataEntry], epoch: int) -> None:
         """Write entries that take effect together, as the leader. StorageError: nothing was written."""
-        now_ms = self.now_ms()
+        now_ms = self._now_ms()
         batches = journal.atomic(entries, base_offset=self.end_offset, epoch=epoch, now_ms=now_ms)
         self._write(batches[0] if len(batches) == 1 else bytearray().join(batches), epoch, now_ms)
 
     def append_controls(self, controls: Sequence[tuple[ControlType, bytes]], epoch: int) -> None:
-        now_ms = self.now_ms()
+        now_ms = self._now_ms()
         batch = control_batch(list(controls), timestamp=now_ms, base_offset=self.end_offset, leader_epoch=epoch)
         self._write(batch, epoch, now_ms)
 
     def append_fetched(self, records: bytes | memoryview) -> None:
-        self.log.append(bytearray(records), -1, self.now_ms(), Origin.REPLICATION)
+        self.log.append(bytearray(records), -1, self._now_ms(), Origin.REPLICATION)
         self._bytes_since_snapshot += len(records)
 
     def _write(self, data: bytearray, epoch: int, now_ms: int) -> None:
@@ -244,13 +252,13 @@ class MetadataStore:
         self._flush_soon()  # what was cut off must not reappear after a crash behind the records that replace it
 
     def _flush_soon(self) -> None:
-        if self.put_off:
-            self._must_flush = True
-        else:
+        if self.works_at_once:
             self.flush()
+        else:
+            self._must_flush = True
 
     def _cut(self, offset: int) -> None:
-        self.log.truncate_to(offset, now_ms=self.now_ms())
+        self.log.truncate_to(offset, now_ms=self._now_ms())
         self._flushed = min(self._flushed, self.end_offset)
 
     def sync(self, start: int) -> None:
@@ -299,10 +307,18 @@ class MetadataStore:
         self._durably(partial(write_election, self._directory, election, voters, kraft_version))
 
     def _durably(self, work: Callable[[], None]) -> None:
-        if self.put_off:
-            self._work.append(work)
-        else:
+        if self.works_at_once:
             work()
+        else:
+            self._work.append(work)
+
+    def work_later(self) -> None:
+        """From now on, put off what must be durable until the caller of `take_work` has done it."""
+        self.works_at_once = False
+
+    def work_at_once(self) -> None:
+        """From now on, make everything that must be durable so in the call, as before `work_later`."""
+        self.works_at_once = True
 
     @property
     def has_work(self) -> bool:
@@ -352,11 +368,11 @@ class MetadataStore:
         assert self._flushed >= place.offset, "what a snapshot holds is on disk"
         before_bytes = self._bytes_since_snapshot
         pieces = journal.snapshot_batches(
-            entries, epoch=place.epoch, last_timestamp=last_timestamp, now_ms=self.now_ms(), quorum=quorum
+            entries, epoch=place.epoch, last_timestamp=last_timestamp, now_ms=self._now_ms(), quorum=quorum
         )
         yield from self._snapshots.writing(place, pieces)
         self._bytes_since_snapshot = max(0, self._bytes_since_snapshot - before_bytes)
-        self.log.roll(self.now_ms())
+        self.log.roll(self._now_ms())
         self._drop_old(place.offset)
 
     def _drop_old(self, high_watermark: int) -> None:
@@ -367,8 +383,8 @@ class MetadataStore:
 
     def _drop_below(self, offset: int, high_watermark: int) -> None:
         self.log.advance_log_start(offset)
-        self.log.delete_old_segments(self.now_ms(), high_watermark)
-        self.log.remove_deleted(self.now_ms())
+        self.log.delete_old_segments(self._now_ms(), high_watermark)
+        self.log.remove_deleted(self._now_ms())
 
     def read_snapshot(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[int, bytes] | None:
         return self._snapshots.read(snapshot, position, max_bytes)
@@ -392,7 +408,7 @@ class MetadataStore:
         self._snapshots.keep_newest(1)
 
     def _begin_at(self, offset: int) -> None:
-        self.log.truncate_fully_and_start_at(offset, now_ms=self.now_ms())
+        self.log.truncate_fully_and_start_at(offset, now_ms=self._now_ms())
         self._flushed = min(self._flushed, self.end_offset)
         self._flush_soon()  # so that no record of the old log reappears after a crash
 

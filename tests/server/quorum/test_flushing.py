@@ -45,7 +45,7 @@ class Journal:
     def __init__(self, seed: int) -> None:
         self.faults = DiskFaults()
         self.loop = SimLoop(random.Random(seed))
-        self.store = MetadataStore.open(SimDisk(random.Random(seed), self.faults), CONFIG, now_ms=0, clean=True)
+        self.store = MetadataStore.open(SimDisk(random.Random(seed), self.faults), CONFIG, now_ms=lambda: 0, clean=True)
         self.store.load()
         node = RaftNode(
             ReplicaKey(1, b"\x05" * 16),

@@ -64,7 +64,7 @@ def test_a_first_voter_has_the_voters_before_its_first_record() -> None:
     properties = read_meta_properties(disk)
     assert properties is not None and properties["directory.id"] == uuid_text(DISK_ID)
     assert disk.exists(BOOTSTRAP) and not other.exists(BOOTSTRAP) and not other.exists(DIRECTORY)
-    store = MetadataStore.open(disk, CONFIG, now_ms=5, clean=False)
+    store = MetadataStore.open(disk, CONFIG, now_ms=lambda: 5, clean=False)
     store.load()
     history = VoterHistory(VoterSet())
     history.load(store.quorum_records())
@@ -201,7 +201,7 @@ def test_a_voter_of_several_that_formats_itself_is_in_doubt(voters: list[str], n
     assert disk.exists(DOUBT) is doubted
     disk = disk.crash(Crash.POWER)
     assert disk.exists(DOUBT) is doubted, "the mark is there before the directory counts as formatted"
-    store = MetadataStore.open(disk, CONFIG, now_ms=5, clean=False)
+    store = MetadataStore.open(disk, CONFIG, now_ms=lambda: 5, clean=False)
     assert store.in_doubt is doubted
     store.end_doubt()
     assert not store.in_doubt

@@ -36,17 +36,21 @@ class Flushing:
         self._store = store
         self._executor = executor
         self._step = step
-        self.in_place = True
         self._running = False
         self._is_wanted = False  # whether the next piece of work includes a flush of the log
         self._waiting: list[Then] = []  # callbacks for when the next piece of work is done
         self._retry: asyncio.TimerHandle | None = None
         self._idle: asyncio.Event | None = None
 
+    @property
+    def in_place(self) -> bool:
+        """Whether all work is done in the calling thread: while the node starts or has stopped, or without workers."""
+        return self._store.works_at_once
+
     def begin_to_serve(self) -> None:
-        """Use workers from now on, so that nothing blocks the loop."""
-        self.in_place = self._executor is None
-        self._store.put_off = not self.in_place
+        """Use workers from now on, if there are any, so that nothing blocks the loop."""
+        if self._executor is not None:
+            self._store.work_later()
 
     def request(self) -> None:
         """Flush the log, then step consensus with `Flushed`."""
@@ -119,17 +123,16 @@ class Flushing:
         log.error("the metadata log cannot be put on disk: %s", error)
         self._step(JournalFailed())
 
-    def close(self) -> None:
+    async def stop(self) -> None:
+        """Finish the work that is running and drop what waits; the rest of a stop works in the calling thread."""
         if self._retry is not None:
             self._retry.cancel()
         self._waiting.clear()
         self._is_wanted = False
-
-    async def idle(self) -> None:
-        """Wait until no work is running."""
         if self._running:
             self._idle = asyncio.Event()
             await self._idle.wait()
+        self._store.work_at_once()
 
 
 def _carry_out(steps: Sequence[Then], files: Sequence[Syncable]) -> None:

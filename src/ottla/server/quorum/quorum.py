@@ -28,7 +28,7 @@ from ottla.cluster.store import MetadataStore
 from ottla.log.files.disk import StorageError
 from ottla.model.errors import ApiError
 from ottla.raft import effects, events
-from ottla.raft.describe import ReplicaView, describe
+from ottla.raft.replica_progress import ReplicaView, describe
 from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
 from ottla.raft.node import JOURNAL_PAUSE_MS, RaftNode
 from ottla.raft.voters import VoterSet
@@ -98,7 +98,6 @@ class Quorum:
         listener: QuorumListener,
     ) -> Quorum:
         """Read the journal; nothing is written, sent or reported before `start`."""
-        store.now_ms = runtime.now_ms
         store.load()
         for loss in store.losses:
             log.warning("the metadata had to do without something that was damaged: %s", loss)
@@ -139,9 +138,7 @@ class Quorum:
         for _ in self._delivering or ():
             pass  # finish what has begun, such as the removal of a deleted topic's directories
         self._sending.close()
-        self._flushing.close()
-        await self._flushing.idle()
-        self._flushing.in_place, self.store.put_off = True, False
+        await self._flushing.stop()
 
     # --- the state of the quorum
 

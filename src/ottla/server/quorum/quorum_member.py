@@ -6,7 +6,7 @@ returns; every other node registers with the active controller (see `server/quor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -93,7 +93,7 @@ class QuorumMember:
             cluster_id=settings[OTTLA_CLUSTER_ID],
             of_voters=settings[CONTROLLER_QUORUM_VOTERS],
         )
-        self._store = _open_store(identity.home, settings, runtime.now_ms())
+        self._store = _open_store(identity.home, settings, runtime.now_ms)
         self.metadata = MetadataHost(identity)
         self.quorum = Quorum.open(identity, self._store, configs, runtime, peers, self.metadata)
         self.controller = ActiveController(runtime, self.quorum, self.metadata, configs, _bootstrap(identity.home.disk))
@@ -168,7 +168,7 @@ class QuorumMember:
         self._store.close()
 
 
-def _open_store(home: DataDirectory, settings: Config, now_ms: int) -> MetadataStore:
+def _open_store(home: DataDirectory, settings: Config, now_ms: Callable[[], int]) -> MetadataStore:
     config = StoreConfig(
         segment_bytes=settings[METADATA_LOG_SEGMENT_BYTES],
         segment_ms=settings[METADATA_LOG_SEGMENT_MS],
