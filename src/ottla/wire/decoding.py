@@ -35,7 +35,7 @@ from ottla.wire.source import (
     small_layouts,
     tagged,
 )
-from ottla.wire.types import Fixed, Sized, Versions, WireError
+from ottla.wire.types import Fixed, Sized, Versions
 from ottla.wire.varint import (
     bad_length,
     bad_mark,
@@ -51,17 +51,12 @@ from ottla.wire.varint import (
 def decode_source(cls: type[Struct], version: int, bound: Bound = Bound.NONE) -> tuple[str, dict[str, Any]]:
     """Return the source of `decode` and the names that it needs."""
     writer = _Decoder(cls, version, bound)
-    top = writer.struct(cls, f"v{version} {cls.__name__}")
+    what = f"v{version} {cls.__name__}"
+    top = writer.struct(cls, what)
     writer.flush()
-    head = ["def decode(view, pos=0):", "    size = len(view)", *writer.counters, "    try:"]
-    body = ["    " + line for line in writer.emit.lines]
-    tail = [
-        f"        return {top}, pos",
-        "    except (StructError, IndexError, UnicodeDecodeError) as error:",
-        f"        raise WireError(f'v{version} {cls.__name__}: {{error}}') from None",
-    ]
-    scope = {**writer.emit.scope, "StructError": struct.error, "WireError": WireError}
-    return "\n".join(head + body + tail) + "\n", scope
+    writer.emit(f"return {top}, pos")
+    head = ["def decode(view, pos=0):", "    size = len(view)", *writer.counters]
+    return writer.emit.function(head, what, "StructError, IndexError, UnicodeDecodeError", "None")
 
 
 class _Decoder:

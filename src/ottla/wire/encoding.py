@@ -13,25 +13,20 @@ from typing import Any
 from ottla.model.limits import ELEMENTS_PER_STEP, STRING_BYTES_MAX
 from ottla.wire.message import Field, Struct
 from ottla.wire.source import SMALL, Bound, Source, is_flexible, layout, present, small_layouts, tagged
-from ottla.wire.types import Fixed, Sized, Versions, WireError
+from ottla.wire.types import Fixed, Sized, Versions
 from ottla.wire.varint import bad_length, bad_uuid, spliced_bytes, uvarint_bytes
 
 
 def encode_source(cls: type[Struct], version: int, bound: Bound = Bound.NONE) -> tuple[str, dict[str, Any]]:
     """Return the source of `encode` and the names that it needs."""
     writer = _Encoder(cls, version, bound)
-    writer.struct(cls, "m", f"v{version} {cls.__name__}")
+    what = f"v{version} {cls.__name__}"
+    writer.struct(cls, "m", what)
     writer.flush()
     # A message without any list has no other `yield`, and the function must be a generator.
     counters = ["    work = 0", "    if m is None:", "        yield"] if bound is Bound.STEPS else []
-    head = ["def encode(m, out, splices):", *counters, "    try:"]
-    body = ["    " + line for line in writer.emit.lines] or ["        pass"]
-    tail = [
-        "    except (StructError, TypeError, AttributeError, UnicodeEncodeError) as error:",
-        f"        raise WireError(f'v{version} {cls.__name__}: {{error}}') from error",
-    ]
-    scope = {**writer.emit.scope, "StructError": struct.error, "WireError": WireError}
-    return "\n".join(head + body + tail) + "\n", scope
+    head = ["def encode(m, out, splices):", *counters]
+    return writer.emit.function(head, what, "StructError, TypeError, AttributeError, UnicodeEncodeError", "error")
 
 
 class _Encoder:

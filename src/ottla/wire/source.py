@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from typing import Any
 
 from ottla.wire.message import Field, Struct, fields
-from ottla.wire.types import Fixed, Sized
+from ottla.wire.types import Fixed, Sized, WireError
 
 NUMBERS_PER_ELEMENT_LOG2 = 2  # four numbers in a list count as one element, because they cost less
 SMALL = 17  # lists of fewer numbers use a precompiled struct
@@ -60,6 +60,15 @@ class Source:
     def use(self, name: str, value: Any) -> str:
         self.scope[name] = value
         return name
+
+    def function(self, head: Iterable[str], what: str, errors: str, cause: str) -> tuple[str, dict[str, Any]]:
+        """Return the source of a function with these lines as its body, and the names that it needs. Errors of the
+        types `errors` become a WireError about `what`, raised from `cause`.
+        """
+        body = ["    " + line for line in self.lines] or ["        pass"]
+        tail = [f"    except ({errors}) as error:", f"        raise WireError(f'{what}: {{error}}') from {cause}"]
+        scope = {**self.scope, "StructError": struct.error, "WireError": WireError}
+        return "\n".join([*head, "    try:", *body, *tail]) + "\n", scope
 
 
 def present(cls: type[Struct], version: int) -> list[Field]:
