@@ -12,14 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ottla.sim.check import Guarantee
-from ottla.sim.copying import SETTINGS as TRANSACTION_SETTINGS
 from ottla.sim.copying import CopyCompany, CopyPlan, draw_copying
-from ottla.sim.grouping import SETTINGS as GROUP_SETTINGS
-from ottla.sim.grouping import GroupCompany, GroupPlan, draw_group
+from ottla.sim.grouping import GROUP_SETTINGS, GroupCompany, GroupPlan, draw_group
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Scenario, SimFault, scenario
-from ottla.sim.shares.sharing import SETTINGS as SHARE_SETTINGS
-from ottla.sim.shares.sharing import ShareCompany, SharePlan, draw_sharing
+from ottla.sim.shares.sharing import SHARE_SETTINGS, ShareCompany, SharePlan, draw_sharing
+from ottla.sim.transactional import TRANSACTION_SETTINGS
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ottla.client.admin import Admin
 from ottla.client.consumer.consumer import Consumer
 from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.client.errors import ClientError
-from ottla.client.producer.producer import Producer, ProducerOptions
+from ottla.client.producer.producer import Producer
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import Payload, decode_payload
@@ -26,17 +26,11 @@ from ottla.sim.group_check import GroupBook
 from ottla.sim.grouping import GroupPlan, GroupWatcher, consumer_options, draw_group, identity, partition_bounds
 from ottla.sim.ledger import CommittedReader, Found, Ledger, TransactionName, read_all_committed
 from ottla.sim.process import Lives, Stage
-from ottla.sim.transactional import Changed
+from ottla.sim.transactional import Changed, transactional_producer
 from ottla.sim.workload import PATIENCE_SECONDS, Surroundings
 
 TARGET = "copies"
 TRANSACTION_TIMEOUT_MS = 8_000
-SETTINGS = {
-    "transaction.state.log.num.partitions": "2",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
-}
 
 Batch = Mapping[TopicPartition, list[ConsumedRecord]]
 
@@ -137,15 +131,9 @@ class Copier:
                 await asyncio.sleep(self._rng.uniform(0.1, 1.0))
 
     def _producer(self) -> Producer:
-        options = ProducerOptions(
-            transactional_id=f"copier-{self._number}",
-            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
-            linger_ms=self._rng.choice((0.0, 5.0)),
-            request_timeout_ms=6_000,
-            delivery_timeout_ms=15_000,
-            auto_create_topics=False,
+        return transactional_producer(
+            self._around, self._name, f"copier-{self._number}", TRANSACTION_TIMEOUT_MS, self._rng
         )
-        return Producer(self._around.options(self._name, self._rng), options)
 
     async def _copy_all(self, producer: Producer, consumer: Consumer) -> None:
         while True:

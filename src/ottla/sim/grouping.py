@@ -24,7 +24,7 @@ from ottla.sim.group_check import GroupBook
 from ottla.sim.process import Lives, Stage
 from ottla.sim.workload import PATIENCE_SECONDS
 
-SETTINGS = {
+GROUP_SETTINGS = {
     "offsets.topic.num.partitions": "2",
     "offsets.topic.replication.factor": "1",
     "group.initial.rebalance.delay.ms": "500",

@@ -11,14 +11,14 @@ import random
 from dataclasses import replace
 
 from ottla.client.errors import ClientError
-from ottla.client.producer.producer import Producer, ProducerOptions
+from ottla.client.producer.producer import Producer
 from ottla.model.errors import ApiError
 from ottla.sim.check import Guarantee
 from ottla.sim.faults import Chaos
 from ottla.sim.ledger import CommittedReader, Found, Ledger, TransactionName, read_all_committed
 from ottla.sim.run import WORK_SECONDS_MAX, Simulation
 from ottla.sim.scenario import POWER_FAULTS, Durability, Scenario, SimFault, scenario
-from ottla.sim.transactional import Changed, take_over
+from ottla.sim.transactional import TRANSACTION_SETTINGS, Changed, take_over, transactional_producer
 from ottla.sim.workload import Surroundings, create_topic
 
 TRANSACTION_TIMEOUT_MS = 20_000
@@ -46,15 +46,8 @@ class TransactingClient:
         await take_over(f"producer-{self._number}", self._producer, self._ledger.violations.append)
 
     def _producer(self) -> Producer:
-        options = ProducerOptions(
-            transactional_id=f"producer-{self._number}",
-            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
-            linger_ms=self._rng.choice((0.0, 5.0)),
-            request_timeout_ms=6_000,
-            delivery_timeout_ms=15_000,
-            auto_create_topics=False,
-        )
-        return Producer(self._around.options(f"producer-{self._number}", self._rng), options)
+        name = f"producer-{self._number}"
+        return transactional_producer(self._around, name, name, TRANSACTION_TIMEOUT_MS, self._rng)
 
     async def _transaction(self, producer: Producer) -> None:
         name = TransactionName(self._number, self._left)
@@ -96,13 +89,8 @@ class TransactionSimulation(Simulation):
 
     def _settings(self) -> dict[str, str]:
         durable = self.scenario.durability is not Durability.PAGE_CACHE
-        return super()._settings() | {
-            "ottla.fsync.before.ack": str(durable).lower(),
-            "transaction.state.log.num.partitions": "2",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
-        }
+        fsync = {"ottla.fsync.before.ack": str(durable).lower()}
+        return super()._settings() | fsync | TRANSACTION_SETTINGS
 
     async def _main(self) -> None:
         supervisor = self.loop.create_task(self.machine.supervise())

@@ -1,18 +1,41 @@
-"""Common parts of transactional clients: aborting on a whim, and ending what is left open."""
+"""Common parts of transactional clients: their producer, aborting on a whim, and ending what is left open."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
 
 from ottla.client.errors import ClientError
-from ottla.client.producer.producer import Producer
+from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.model.errors import ApiError
-from ottla.sim.workload import PATIENCE_SECONDS
+from ottla.sim.workload import PATIENCE_SECONDS, Surroundings
+
+# For a transaction coordinator on a single node, which soon aborts what takes too long.
+TRANSACTION_SETTINGS = {
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
+}
 
 
 class Changed(Exception):
     """Raised inside a transaction to abort it."""
+
+
+def transactional_producer(
+    around: Surroundings, client_id: str, transactional_id: str, timeout_ms: int, rng: random.Random
+) -> Producer:
+    options = ProducerOptions(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=timeout_ms,
+        linger_ms=rng.choice((0.0, 5.0)),
+        request_timeout_ms=6_000,
+        delivery_timeout_ms=15_000,
+        auto_create_topics=False,
+    )
+    return Producer(around.options(client_id, rng), options)
 
 
 async def take_over(transactional_id: str, make: Callable[[], Producer], blame: Callable[[str], None]) -> None:

@@ -10,10 +10,10 @@ from ottla.model.ids import random_uuid, uuid_text
 from ottla.raft.voters import QuorumEndpoint, Voter, VoterSet
 from ottla.server.storage.formatting import format_directories
 from ottla.sim.cluster import CONTROLLER_PORT, EPOCH_MS, PORT, SimMachine
-from ottla.sim.copying import SETTINGS as TRANSACTION_SETTINGS
-from ottla.sim.grouping import SETTINGS as GROUP_SETTINGS
+from ottla.sim.grouping import GROUP_SETTINGS
 from ottla.sim.replicated.scenario import BROKER, CONTROLLER, IN_SYNC_MIN, REPLICAS, ClusterScenario, Voting
-from ottla.sim.shares.sharing import SETTINGS as SHARE_SETTINGS
+from ottla.sim.shares.sharing import SHARE_SETTINGS
+from ottla.sim.transactional import TRANSACTION_SETTINGS
 from ottla.sim.world.net import SimNet
 
 LISTENER = "CONTROLLER"

@@ -18,7 +18,7 @@ from ottla.sim.shares.member import THOROUGH, Manners, SimShareMember
 from ottla.sim.workload import PATIENCE_SECONDS
 
 LOCK_SECONDS = 4.0
-SETTINGS = {
+SHARE_SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "2",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ottla.records.compress import Codec
 from ottla.sim.scaled import FEW_ABORTED
+from ottla.sim.transactional import TRANSACTION_SETTINGS
 
 POLICIES = ("delete", "compact", "compact,delete")
 COMPRESSIONS = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
@@ -18,11 +19,9 @@ UPKEEP = {
     "log.retention.check.interval.ms": "500",
     "log.flush.offset.checkpoint.interval.ms": "700",
 }
-SETTINGS = UPKEEP | {
-    "transaction.state.log.num.partitions": "2",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
+SETTINGS = {
+    **UPKEEP,
+    **TRANSACTION_SETTINGS,
     "offsets.topic.num.partitions": "2",
     "offsets.topic.replication.factor": "1",
     "group.initial.rebalance.delay.ms": "500",
