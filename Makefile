@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 SEED   ?=
 WORKERS ?= 3
 # What it runs, and all that this starts, ends with it, also on Ctrl-C.
-SUPERVISED := $(BIN)/python -m tests.support.supervised
+SUPERVISED := $(BIN)/python -m tests.support.runs.supervised
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-quick test-pythons check bench bench-full bench-spark bench-cluster chaos torture sim docs clean
@@ -30,7 +30,7 @@ run: $(VENV)/.spark   ## the demo: node, registry, a shop and its Spark pipeline
 
 test:            ## everything: checks, unit tests, simulator, real clients; WORKERS=3 at a time
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.dev .tools/.ready
-	@$(SUPERVISED) $(BIN)/python -m tests.support.archiving & making=$$!; $(MAKE) --no-print-directory check; checked=$$?; wait $$making; exit $$checked
+	@$(SUPERVISED) $(BIN)/python -m tests.support.java.archiving & making=$$!; $(MAKE) --no-print-directory check; checked=$$?; wait $$making; exit $$checked
 	@$(SUPERVISED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-quick: $(VENV)/.dev  ## the inner loop: all tests that need no JVM, no Spark and no minutes

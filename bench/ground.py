@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.registry import RegistryProcess
+from tests.support.processes.registry import RegistryProcess
 
 from bench import probe
 from bench.subject import Ottla, Subject

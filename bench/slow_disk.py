@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 from tests.server.talk import FETCH_VERSION, PRODUCE_VERSION, create, fetch_request, produce, produce_request
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 from tests.support.slow_disk import SlowDisk
 
 from ottla.testing.broker import Broker

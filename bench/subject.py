@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tests.support.kafka import RealKafka
-from tests.support.node import AS_INSTALLED
 from tests.support.ports import free_ports
+from tests.support.processes.kafka import RealKafka
+from tests.support.processes.node import AS_INSTALLED
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, TopicPartition
-from tests.support.java import CLASSPATH_431, command
+from tests.support.java.programs import CLASSPATH_431, command
 
 from bench import probe
 from bench.subject import Cost, Subject, resident_mib

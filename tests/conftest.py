@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from tests.support import tools
-from tests.support.java import CLASSPATH_392, JavaServer
-from tests.support.kafka import RealKafka
-from tests.support.quick import pytest_collection_modifyitems as pytest_collection_modifyitems
-from tests.support.quick import pytest_ignore_collect as pytest_ignore_collect
-from tests.support.schedule import LongestFirst
-from tests.support.slowest import pytest_terminal_summary as pytest_terminal_summary
+from tests.support.java.programs import CLASSPATH_392, JavaServer
+from tests.support.processes.kafka import RealKafka
+from tests.support.runs.quick import pytest_collection_modifyitems as pytest_collection_modifyitems
+from tests.support.runs.quick import pytest_ignore_collect as pytest_ignore_collect
+from tests.support.runs.schedule import LongestFirst
+from tests.support.runs.slowest import pytest_terminal_summary as pytest_terminal_summary
 
 # A submission is judged by the same examples each time; at a desk Hypothesis looks for new ones. No example has a
 # deadline: a busy machine is no finding.

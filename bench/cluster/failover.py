@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from tests.support.clusters import ProcessCluster
-from tests.support.java import CLASSPATH_431, command
+from tests.support.java.programs import CLASSPATH_431, command
+from tests.support.processes.clusters import ProcessCluster
 
 from bench.cluster.subjects import REPLICATION_FACTOR, Three
 from bench.cluster.whole import create, until_in_sync

@@ -12,7 +12,7 @@ import selectors
 import socket
 from collections.abc import Mapping, Sequence
 
-from tests.support.clusters import METADATA_VERSION, ProcessCluster
+from tests.support.processes.clusters import METADATA_VERSION, ProcessCluster
 
 from ottla.records.build import build_batch
 from ottla.records.record import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster
+from tests.support.processes.clusters import KafkaCluster, OttlaCluster, ProcessCluster
 
 NODES = 3
 REPLICATION_FACTOR = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from tests.support.clusters import METADATA_VERSION, ProcessCluster
+from tests.support.processes.clusters import METADATA_VERSION, ProcessCluster
 
 from ottla.model.errors import ErrorCode
 from ottla.wire.messages.topics.create_topics import CreateTopicsRequest

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support import spark as sparks
+from tests.support.spark import sessions as sparks
 
 from bench.ground import Ground
 

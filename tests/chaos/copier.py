@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.chaos.work import everything, until
 from tests.chaos.writers import TOPIC
-from tests.support.apps import App
+from tests.support.java.apps import App
 
 OUTPUT = "copies"
 CATCH_UP_S = 150.0

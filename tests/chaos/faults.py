@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 from tests.chaos.links import Links
-from tests.support.clusters import ProcessCluster
+from tests.support.processes.clusters import ProcessCluster
 
 BALLAST = "ballast"
 MIB = 1024 * 1024

@@ -9,7 +9,7 @@ from typing import Protocol
 from tests.chaos import network
 from tests.chaos.network import Network
 from tests.chaos.proxy import Proxies
-from tests.support.clusters import Place
+from tests.support.processes.clusters import Place
 
 KINDS = ("namespaces", "proxy", "none")
 

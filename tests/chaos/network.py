@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 
-from tests.support.supervised import RUN
+from tests.support.runs.supervised import RUN
 
 # Link n has the addresses base+1 (hub) and base+2 (the far end). The block is reserved for benchmarks (RFC 2544).
 BLOCK = "198.18"
@@ -104,7 +104,7 @@ def unavailable() -> str | None:
 
 
 def _name(part: str) -> str:
-    """That of a namespace: `tests.support.supervised` removes those of its run, should this process be killed."""
+    """That of a namespace: `tests.support.runs.supervised` removes those of its run, should this process be killed."""
     return f"{os.environ.get(RUN, 'ottla-')}{os.getpid()}-{part}"
 
 

@@ -16,7 +16,7 @@ from tests.chaos.links import links
 from tests.chaos.readers import Readers
 from tests.chaos.work import PARTITIONS, Work, connect
 from tests.chaos.writers import TOPIC, Writers
-from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster
+from tests.support.processes.clusters import KafkaCluster, OttlaCluster, ProcessCluster
 
 from ottla.client.admin import Admin
 from ottla.client.errors import ClientError

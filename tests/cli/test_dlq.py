@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.cli.conftest import Run
 from tests.server.share_talk import REJECT, RELEASE, Queue
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.records.record import NO_OFFSET, Record
 from ottla.testing.broker import Broker

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 from tests.cli.conftest import Run, invoke
-from tests.support.kafka import RealKafka
+from tests.support.processes.kafka import RealKafka
 
 pytestmark = pytest.mark.compat
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.client.consuming import LIVELY
-from tests.support.kafka import RealKafka
+from tests.support.processes.kafka import RealKafka
 
 
 @pytest.fixture(scope="session")

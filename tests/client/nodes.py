@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster, running
+from tests.support.processes.clusters import KafkaCluster, OttlaCluster, ProcessCluster, running
 
 from ottla import Admin
 

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from tests.client import nodes
 from tests.client.nodes import KINDS, three_nodes
-from tests.support.clusters import ProcessCluster
+from tests.support.processes.clusters import ProcessCluster
 from tests.support.waiting import WAIT_S
 
 from ottla import (

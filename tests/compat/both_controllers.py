@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from tests.cluster.bench import Cluster
-from tests.support.java import JavaServer
+from tests.support.java.programs import JavaServer
 from tests.support.lines import HarnessError
 
 from ottla.cluster.entities import PartitionState

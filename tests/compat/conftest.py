@@ -8,18 +8,19 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
-from tests.support import go, nodejs, tools
-from tests.support.brisk import brisk
-from tests.support.clients import Aio, Client, Confluent, Java, KafkaPython
-from tests.support.java import JavaServer
-from tests.support.kafka import RealKafka
+from tests.support import tools
+from tests.support.clients import go, nodejs
+from tests.support.clients.assigned import Aio, Client, Confluent, Java, KafkaPython
+from tests.support.clients.members import GroupClient, JavaGroups, LineClient
+from tests.support.clients.python_members import AioGroups, ConfluentGroups, KafkaPythonGroups
+from tests.support.clients.sharers import ConfluentShares, LineShares, ShareClient
+from tests.support.java.programs import JavaServer
 from tests.support.lines import LineServer
-from tests.support.members import GroupClient, JavaGroups, LineClient
-from tests.support.node import OttlaNode
-from tests.support.python_members import AioGroups, ConfluentGroups, KafkaPythonGroups
-from tests.support.same import Both, Side
-from tests.support.scoreboard import Scoreboard, is_whole_run
-from tests.support.sharers import ConfluentShares, LineShares, ShareClient
+from tests.support.processes.brisk import brisk
+from tests.support.processes.kafka import RealKafka
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.same import Both, Side
+from tests.support.runs.scoreboard import Scoreboard, is_whole_run
 
 from ottla.wire.message import Request
 
@@ -61,7 +62,7 @@ def node(against: str, request: pytest.FixtureRequest) -> Node:
 
 @pytest.fixture(scope="session")
 def brisk_node(against: str, java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """One node for all tests of groups and transactions (see tests.support.brisk)."""
+    """One node for all tests of groups and transactions (see tests.support.processes.brisk)."""
     node = brisk(against, tmp_path_factory.mktemp("brisk"))
     try:
         yield node.start()

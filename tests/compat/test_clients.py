@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.compat.conftest import MakeTopic, Node
-from tests.support.clients import CODECS, Client, Message, Sending
+from tests.support.clients.assigned import CODECS, Client, Message, Sending
 
 START = int(time.time() * 1000) - 3_600_000  # the records' own time; recent, so that retention leaves them
 

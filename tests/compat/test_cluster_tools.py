@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster
-from tests.support.java import CLASSPATH_431, JavaServer, command
-from tests.support.raw import RawConnection
+from tests.support.java.programs import CLASSPATH_431, JavaServer, command
+from tests.support.processes.clusters import KafkaCluster, OttlaCluster, ProcessCluster
+from tests.support.requests.raw import RawConnection
 from tests.support.waiting import until
 
 from ottla.wire.messages.topics.alter_partition_reassignments import AlterPartitionReassignmentsRequest

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.compat.conftest import Names, Node
-from tests.support.clients import Java
-from tests.support.connect import ConnectWorker
-from tests.support.members import until
+from tests.support.clients.assigned import Java
+from tests.support.clients.members import until
+from tests.support.processes.connect import ConnectWorker
 
 FILE = "org.apache.kafka.connect.file.FileStream"
 

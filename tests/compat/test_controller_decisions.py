@@ -12,7 +12,7 @@ import random
 import pytest
 from tests.cluster.bench import broker
 from tests.compat.both_controllers import BROKERS, Both, text_of
-from tests.support.java import JavaServer
+from tests.support.java.programs import JavaServer
 
 from ottla.cluster import features
 from ottla.cluster.commands.alter_configs import ConfigAlteration, IncrementalAlterConfigs, Op

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.clients import Confluent, Java, Message, Sending
-from tests.support.java import JavaServer
-from tests.support.kafka import RealKafka
-from tests.support.node import OttlaNode
+from tests.support.clients.assigned import Confluent, Java, Message, Sending
+from tests.support.java.programs import JavaServer
+from tests.support.processes.kafka import RealKafka
+from tests.support.processes.node import OttlaNode
 
 START = int(time.time() * 1000) - 3_600_000
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.compat.conftest import MakeTopic, Node
-from tests.support.clients import Java, Message, Sending
+from tests.support.clients.assigned import Java, Message, Sending
 from tests.support.lines import HarnessError
 from tests.support.waiting import until
 

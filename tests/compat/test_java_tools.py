@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.compat.conftest import MakeTopic, Node
-from tests.support.clients import Java, Message, Sending
-from tests.support.java import JavaServer, run_tool
+from tests.support.clients.assigned import Java, Message, Sending
+from tests.support.java.programs import JavaServer, run_tool
 from tests.support.waiting import WAIT_MS
 
 TOOLS = "org.apache.kafka.tools."

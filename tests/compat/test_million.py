@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import confluent_kafka
 import pytest
 from tests.compat.conftest import MakeTopic, Node
-from tests.support.clients import Confluent
+from tests.support.clients.assigned import Confluent
 
 COUNT = 1_000_000
 PARTITIONS = 4

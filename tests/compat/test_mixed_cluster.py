@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from bench.cluster.whole import create, until_in_sync
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from tests.support.clusters import Member, MixedCluster, running
-from tests.support.java import run_tool
+from tests.support.java.programs import run_tool
+from tests.support.processes.clusters import Member, MixedCluster, running
 from tests.support.waiting import WAIT_S
 
 TOPIC = "mixed"

@@ -12,7 +12,7 @@ from aiokafka.admin.config_resource import ConfigResource as AioConfigResource
 from aiokafka.admin.config_resource import ConfigResourceType as AioConfigResourceType
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 from tests.compat.conftest import Names, Node
-from tests.support.clients import Aio, Confluent, KafkaPython, kafka
+from tests.support.clients.assigned import Aio, Confluent, KafkaPython, kafka
 from tests.support.waiting import WAIT_S, until, until_async
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.support.kafka import RealKafka
-from tests.support.registry import ask, record
+from tests.support.processes.kafka import RealKafka
+from tests.support.processes.registry import ask, record
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.registry.leader import ElectionOptions

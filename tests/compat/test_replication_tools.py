@@ -14,8 +14,8 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from tests.support.clusters import METADATA_VERSION, OttlaCluster
-from tests.support.java import JavaServer
+from tests.support.java.programs import JavaServer
+from tests.support.processes.clusters import METADATA_VERSION, OttlaCluster
 from tests.support.waiting import WAIT_S, until
 
 from ottla.log.files.names import LOG

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests.compat.conftest import Names, Node
-from tests.support.apps import App
-from tests.support.clients import Java, Message
-from tests.support.java import CLASSPATH_STREAMS
-from tests.support.members import until
+from tests.support.clients.assigned import Java, Message
+from tests.support.clients.members import until
+from tests.support.java.apps import App
+from tests.support.java.programs import CLASSPATH_STREAMS
 
 PROTOCOLS = ("classic", "streams")
 PARTITIONS = 2

@@ -19,7 +19,7 @@ import pytest
 from tests.faults.test_absurd_requests import LONG, Absurd, is_alarming
 from tests.faults.test_fuzzed_frames import damaged, valid_frames
 from tests.server.nodes import ask, run, running, settings, until
-from tests.support.raw import Closed, RawConnection
+from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.model.errors import ErrorCode

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from tests.server.talk import PRODUCE_VERSION, create, produce, produce_request
-from tests.support.node import OttlaNode
-from tests.support.raw import RawConnection
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.raw import RawConnection
 
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import KIB, MIB

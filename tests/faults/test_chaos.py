@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from tests.chaos import network
 from tests.chaos.faults import AT_LEAST, fill
 from tests.chaos.runner import run, small_disk
-from tests.support.clusters import OttlaCluster, running
+from tests.support.processes.clusters import OttlaCluster, running
 
 SECONDS = 10
 CUTS = ("cut off", "cut one link", "deafen")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
-from tests.support.kafka import SINGLE_NODE
-from tests.support.node import OttlaNode
-from tests.support.raw import RawConnection
+from tests.support.processes.kafka import SINGLE_NODE
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.raw import RawConnection
 from tests.support.waiting import until
 
 from ottla.client.blocking.blocking import Blocking

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.faults.test_disk_full import small_disk
 from tests.faults.test_group_soak import join
-from tests.support.raw import RawConnection
-from tests.support.same import Side
-from tests.support.transactional import Transactional
+from tests.support.requests.raw import RawConnection
+from tests.support.requests.same import Side
+from tests.support.requests.transactional import Transactional
 
 from ottla.model.errors import ErrorCode
 from ottla.testing.broker import Broker

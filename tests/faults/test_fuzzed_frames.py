@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from tests.support.raw import Closed, RawConnection
+from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S, until
 from tests.wire.strategies import values
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.testing.broker import Broker
 from ottla.wire.frame import request_frame

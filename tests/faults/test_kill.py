@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster

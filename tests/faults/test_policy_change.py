@@ -6,8 +6,8 @@ from pathlib import Path
 
 import confluent_kafka
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
-from tests.support.kafka import SINGLE_NODE
-from tests.support.node import OttlaNode
+from tests.support.processes.kafka import SINGLE_NODE
+from tests.support.processes.node import OttlaNode
 from tests.support.waiting import WAIT_S, until
 
 TOPIC = "changes"

@@ -8,9 +8,9 @@ from pathlib import Path
 from bench.cluster.whole import create, until_in_sync
 from tests.chaos.work import PARTITIONS
 from tests.chaos.writers import TOPIC, Writers
-from tests.support.clusters import OttlaCluster, ProcessCluster
-from tests.support.java import run_tool
-from tests.support.kafka import CLUSTER_ID
+from tests.support.java.programs import run_tool
+from tests.support.processes.clusters import OttlaCluster, ProcessCluster
+from tests.support.processes.kafka import CLUSTER_ID
 from tests.support.waiting import WAIT_S
 
 REPLICAS = 3

@@ -10,8 +10,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
 from confluent_kafka import TopicPartition as Assigned
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.log.logs import aborted, batch, check_indexes, offset_for_time, read_batches, read_records
-from tests.support.java import JavaServer
-from tests.support.kafka import RealKafka
+from tests.support.java.programs import JavaServer
+from tests.support.processes.kafka import RealKafka
 from tests.support.waiting import WAIT_S
 
 from ottla.log.config import LogConfig

@@ -12,7 +12,8 @@ from confluent_kafka import Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from tests.support import go, nodejs, tools
+from tests.support import tools
+from tests.support.clients import go, nodejs
 from tests.support.lines import HarnessError, LineServer
 from tests.support.waiting import WAIT_S
 

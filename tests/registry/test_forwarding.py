@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.support.registry import ask, record, until
+from tests.support.processes.registry import ask, record, until
 from tests.support.waiting import WAIT_S
 
 from ottla.model import limits

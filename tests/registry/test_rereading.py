@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
-from tests.support.registry import ask, record, until
+from tests.support.processes.registry import ask, record, until
 
 from ottla.client.admin import Admin
 from ottla.client.blocking.blocking import Blocking

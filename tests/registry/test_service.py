@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.support.ports import free_ports
-from tests.support.registry import ask, record, until
+from tests.support.processes.registry import ask, record, until
 
 from ottla.client.admin import Admin
 from ottla.client.blocking.blocking import Blocking

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.support.brisk import brisk
-from tests.support.node import OttlaNode
-from tests.support.registry import Answer, RegistryProcess, ask, record, until
+from tests.support.processes.brisk import brisk
+from tests.support.processes.node import OttlaNode
+from tests.support.processes.registry import Answer, RegistryProcess, ask, record, until
 
 from ottla.client.admin import Admin
 from ottla.client.coordinator import CoordinatorKind, call_once

@@ -5,8 +5,8 @@ import logging
 
 import pytest
 from tests.server.talk import produce
-from tests.support.raw import RawConnection
-from tests.support.unreadable import no_gzip
+from tests.support.requests.raw import RawConnection
+from tests.support.requests.unreadable import no_gzip
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.fetching import ConsumedRecord

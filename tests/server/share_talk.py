@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from tests.server.talk import create, eventually, produce
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.model.errors import ErrorCode
 from ottla.records.batch import headers

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.records.batch import headers

@@ -19,8 +19,8 @@ from tests.server.talk import (
     produce_request,
     values_of,
 )
-from tests.support.node import OttlaNode
-from tests.support.raw import Closed, RawConnection
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.raw import Closed, RawConnection
 
 from ottla.log.files.checkpoint import CLEAN_SHUTDOWN
 from ottla.log.files.disk import StorageError

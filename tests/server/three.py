@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from tests.client.consuming import LIVELY
-from tests.support.clusters import OttlaCluster
-from tests.support.raw import Closed, RawConnection
+from tests.support.processes.clusters import OttlaCluster
+from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.client.admin.topics import NewTopic

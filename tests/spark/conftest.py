@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.support import archives, tools
-from tests.support import spark as sparks
-from tests.support.node import OttlaNode
+from tests.support import tools
+from tests.support.java import archives
+from tests.support.processes.node import OttlaNode
+from tests.support.spark import sessions as sparks
 
 
 @pytest.fixture(scope="session")

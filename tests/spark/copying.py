@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from tests.support import spark as sparks
-from tests.support.steps import Steps
+from tests.support.spark import sessions as sparks
+from tests.support.spark.steps import Steps
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.ranges import ReadOptions

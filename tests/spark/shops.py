@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.node import OttlaNode
-from tests.support.spark import Process, environment
+from tests.support.processes.node import OttlaNode
+from tests.support.spark.sessions import Process, environment
 from tests.support.waiting import COMMAND_S
 
 from ottla.client.blocking.blocking import Blocking

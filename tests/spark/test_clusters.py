@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from tests.spark.copying import Job
-from tests.support import spark as sparks
-from tests.support.node import OttlaNode
-from tests.support.steps import ancestors, command_of, environment_of
+from tests.support.processes.node import OttlaNode
+from tests.support.spark import sessions as sparks
+from tests.support.spark.steps import ancestors, command_of, environment_of
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.spark.sink.faults import FaultPoint

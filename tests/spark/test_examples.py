@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 from ottla import ProducerOptions
 from ottla.client.blocking.blocking import Blocking

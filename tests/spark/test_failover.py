@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.spark.reading import write
-from tests.support.clusters import OttlaCluster
+from tests.support.processes.clusters import OttlaCluster
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.ranges import ReadOptions

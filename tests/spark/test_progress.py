@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking.blocking import Blocking

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.server.node import Node
 from ottla.server.ports.ports import system_ports

@@ -11,7 +11,7 @@ import pytest
 from tests.stalls.crowds import TOPIC, Crowd, paths
 from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
 from tests.support.ports import free_ports
-from tests.support.raw import Closed, RawConnection
+from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.server.api.api_table import SERVED, SERVED_TO_CONTROLLERS

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
-from tests.support.raw import request_frame
+from tests.support.requests.raw import request_frame
 
 from ottla.model import limits
 from ottla.wire.messages.topics.describe_configs import DescribeConfigsRequest

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.server.talk import create, produce_request
 from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
-from tests.support.raw import Closed
+from tests.support.requests.raw import Closed
 
 from ottla.log.look import Look
 from ottla.model import limits

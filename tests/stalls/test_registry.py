@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.stalls.measure import BUDGET_MS, Recording, best_of, recorded
-from tests.support.registry import Answer, ask
+from tests.support.processes.registry import Answer, ask
 
 from ottla.model import limits
 from ottla.schemas.registry import lookups

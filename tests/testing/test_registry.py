@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.registry import ask, record
+from tests.support.processes.registry import ask, record
 
 from ottla.testing.broker import Broker
 from ottla.testing.registry import Registry

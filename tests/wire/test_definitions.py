@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from tests.support import tools
-from tests.support.declared import RETIRED, declared, snake
-from tests.support.definitions import NEVER, STRUCT_DEFAULT, Definition, Field, definitions
+from tests.support.messages.declared import RETIRED, declared, snake
+from tests.support.messages.definitions import NEVER, STRUCT_DEFAULT, Definition, Field, definitions
 
 from ottla.wire import types
 from ottla.wire.message import REQUIRED, MessageType, Struct, fields

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support import tools
-from tests.support.declared import RETIRED, class_of
-from tests.support.definitions import Definition, definitions
-from tests.support.java import JavaServer
-from tests.support.json_form import blank_records, json_values, message_of
+from tests.support.java.programs import JavaServer
+from tests.support.messages.declared import RETIRED, class_of
+from tests.support.messages.definitions import Definition, definitions
+from tests.support.messages.json_form import blank_records, json_values, message_of
 
 from ottla.wire.compile import decode, encode
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.cli.conftest import Run, invoke, started
-from tests.support.clusters import KafkaCluster, ProcessCluster, running
+from tests.support.processes.clusters import KafkaCluster, ProcessCluster, running
 from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking.blocking import Blocking

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from tests.cli.conftest import Run, invoke
-from tests.support.local_cluster import LocalCluster
+from tests.support.processes.local_cluster import LocalCluster
 from tests.support.waiting import WAIT_S, until
 
 from ottla import Admin, Producer

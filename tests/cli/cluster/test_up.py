@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run, invoke, started
-from tests.support.local_cluster import LocalCluster, is_alive
-from tests.support.node import OttlaNode
+from tests.support.processes.local_cluster import LocalCluster, is_alive
+from tests.support.processes.node import OttlaNode
 from tests.support.waiting import WAIT_S, until, until_async
 
 from ottla.cli.cluster.throttle import NOTHING, Throttles, find, hand_over, slow_down

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run, invoke, started
-from tests.support.clusters import ottla_node
-from tests.support.node import OttlaNode
 from tests.support.ports import free_ports
+from tests.support.processes.clusters import ottla_node
+from tests.support.processes.node import OttlaNode
 from tests.support.waiting import WAIT_S, until
 
 from ottla.model.ids import random_uuid, uuid_text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run, invoke
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 from ottla.testing.broker import Broker
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.ports import free_ports
-from tests.support.registry import ask, record, until
+from tests.support.processes.registry import ask, record, until
 from tests.support.waiting import WAIT_S
 
 from ottla.client.admin import Admin

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import pytest
 from tests.client.nodes import KINDS, run, three_nodes
-from tests.support.clusters import ProcessCluster
 from tests.support.outcomes import codes
+from tests.support.processes.clusters import ProcessCluster
 
 from ottla import Admin, ApiError, Outcomes, Producer, ProducerOptions
 from ottla.client.admin.nodes import Upgrade

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 from tests.client.consuming import LIVELY, Reader, fill, options_of, partitions_of, run, topic_with, until
-from tests.support import members
-from tests.support.members import GroupClient, JavaGroups, Joining
-from tests.support.python_members import AioGroups, ConfluentGroups, KafkaPythonGroups
+from tests.support.clients import members
+from tests.support.clients.members import GroupClient, JavaGroups, Joining
+from tests.support.clients.python_members import AioGroups, ConfluentGroups, KafkaPythonGroups
 
 from ottla import Cluster, TopicPartition
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.columns.avro.cases import cases, encoded, record_cases, source
-from tests.support.spark_avro import SparkAvro
+from tests.support.spark.avro import SparkAvro
 
 from ottla.columns.avro.decoder import decoder
 from ottla.columns.codec import UnsupportedSchema

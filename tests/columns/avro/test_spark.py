@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.columns.avro.matrix import AVRO, COLUMNS
-from tests.support.spark_avro import Read, SparkAvro, Wrote
+from tests.support.spark.avro import Read, SparkAvro, Wrote
 from tests.support.tools import ROOT
 
 from ottla.columns.avro.decoder import decoder

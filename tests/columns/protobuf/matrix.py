@@ -220,7 +220,7 @@ def plain(value: Any) -> Any:
 def main(jars: list[str]) -> None:
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
     from pyspark.sql.protobuf.functions import from_protobuf, to_protobuf
-    from tests.support import spark as sparks
+    from tests.support.spark import sessions as sparks
 
     session = sparks.start_session(**{"spark.jars": ",".join([sparks.jars(), *jars])})
     sets = {}

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
-from tests.support.brisk import QUICK
-from tests.support.kafka import SINGLE_NODE
-from tests.support.members import Joining, Member, shared_out, until
-from tests.support.node import OttlaNode
-from tests.support.python_members import ConfluentGroups
-from tests.support.raw import RawConnection
+from tests.support.clients.members import Joining, Member, shared_out, until
+from tests.support.clients.python_members import ConfluentGroups
+from tests.support.processes.brisk import QUICK
+from tests.support.processes.kafka import SINGLE_NODE
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.raw import RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.wire.messages.groups.consumer_group_describe import ConsumerGroupDescribeRequest

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.beats import Flock
-from tests.support.kafka import RealKafka
-from tests.support.node import OttlaNode
-from tests.support.same import Plain, Side
+from tests.support.processes.kafka import RealKafka
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.beats import Flock
+from tests.support.requests.same import Plain, Side
 from tests.support.waiting import until
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from tests.compat.conftest import Names, Node
-from tests.support.clients import Java, Message
-from tests.support.members import GroupClient, Joining, Member, shared_out, until
+from tests.support.clients.assigned import Java, Message
+from tests.support.clients.members import GroupClient, Joining, Member, shared_out, until
 
 PARTITIONS = 4
 PAIRS = [

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 from tests.compat.conftest import Names, Node
-from tests.support.clients import Java, Message
-from tests.support.members import JavaGroups, Joining, Member, shared_out, until
+from tests.support.clients.assigned import Java, Message
+from tests.support.clients.members import JavaGroups, Joining, Member, shared_out, until
 
 PARTITIONS = 4
 MakeTopic = Callable[[str], str]

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 from tests.compat.conftest import Names, Node
-from tests.support.brisk import brisk
-from tests.support.clients import Java, Message
-from tests.support.members import GroupClient, Joining, Member, shared_out, until
-from tests.support.python_members import AioGroups, ConfluentGroups, KafkaPythonGroups
+from tests.support.clients.assigned import Java, Message
+from tests.support.clients.members import GroupClient, Joining, Member, shared_out, until
+from tests.support.clients.python_members import AioGroups, ConfluentGroups, KafkaPythonGroups
+from tests.support.processes.brisk import brisk
 
 PARTITIONS = 4
 CLIENTS: dict[str, GroupClient] = {

@@ -2,9 +2,9 @@
 
 import pytest
 from tests.compat.conftest import Names, Node
-from tests.support.clients import Java, Message
-from tests.support.members import GroupClient, JavaGroups, Joining, shared_out, until
-from tests.support.sharers import ShareClient, polled
+from tests.support.clients.assigned import Java, Message
+from tests.support.clients.members import GroupClient, JavaGroups, Joining, shared_out, until
+from tests.support.clients.sharers import ShareClient, polled
 
 PARTITIONS = 2
 # Not the classic consumer of Java 4.x: when it can reach no broker it starts over with its bootstrap addresses, forgets

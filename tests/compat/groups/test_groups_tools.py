@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from tests.compat.conftest import Names, Node
-from tests.support.clients import Java, Message
-from tests.support.java import JavaServer, run_tool
-from tests.support.journals import journal_words
-from tests.support.members import JavaGroups, Joining, Member, until
+from tests.support.clients.assigned import Java, Message
+from tests.support.clients.members import JavaGroups, Joining, Member, until
+from tests.support.java.journals import journal_words
+from tests.support.java.programs import JavaServer, run_tool
 from tests.support.waiting import WAIT_MS
 
 TOOLS = "org.apache.kafka.tools."

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from tests.compat.conftest import Names, Node
-from tests.support.clients import Java, Message
-from tests.support.members import JavaGroups
-from tests.support.sharers import Acquired, LineShares, ShareClient, Sharer, polled
+from tests.support.clients.assigned import Java, Message
+from tests.support.clients.members import JavaGroups
+from tests.support.clients.sharers import Acquired, LineShares, ShareClient, Sharer, polled
 from tests.support.waiting import until
 
 EACH = pytest.mark.parametrize("share_client", ["java-4.3.1", "confluent-kafka", "franz-go"], indirect=True)

@@ -8,12 +8,12 @@ import pytest
 from tests.compat.conftest import Names
 from tests.server.share_talk import configure
 from tests.server.talk import create
-from tests.support.brisk import QUICK
-from tests.support.clients import Confluent, Message
-from tests.support.kafka import SINGLE_NODE
-from tests.support.node import OttlaNode
-from tests.support.raw import RawConnection
-from tests.support.sharers import Acquired, ShareClient, Sharer, polled
+from tests.support.clients.assigned import Confluent, Message
+from tests.support.clients.sharers import Acquired, ShareClient, Sharer, polled
+from tests.support.processes.brisk import QUICK
+from tests.support.processes.kafka import SINGLE_NODE
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.raw import RawConnection
 from tests.support.waiting import WAIT_S, until
 
 EACH = pytest.mark.parametrize("share_client", ["java-4.3.1", "confluent-kafka"], indirect=True)

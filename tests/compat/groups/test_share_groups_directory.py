@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.kafka import RealKafka
-from tests.support.node import OttlaNode
-from tests.support.same import Plain, Side
-from tests.support.share_state import StateTalk
-from tests.support.shares import LEAVE, ShareTalk
+from tests.support.processes.kafka import RealKafka
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.same import Plain, Side
+from tests.support.requests.share_state import StateTalk
+from tests.support.requests.shares import LEAVE, ShareTalk
 from tests.support.waiting import until
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.compat.conftest import Names
-from tests.support.clients import Java, Message
-from tests.support.java import JavaServer
-from tests.support.journals import journal_words
-from tests.support.same import Both, Plain, Side
-from tests.support.shares import LEAVE, ShareTalk
+from tests.support.clients.assigned import Java, Message
+from tests.support.java.journals import journal_words
+from tests.support.java.programs import JavaServer
+from tests.support.requests.same import Both, Plain, Side
+from tests.support.requests.shares import LEAVE, ShareTalk
 
 from ottla.model.ids import uuid_text
 

@@ -7,11 +7,11 @@ import pytest
 from tests.compat.conftest import Names, Node
 from tests.compat.groups.test_groups_tools import rows
 from tests.compat.test_streams import HALF, Application
-from tests.support.apps import App
-from tests.support.clients import Java
-from tests.support.java import CLASSPATH_STREAMS, JavaServer
-from tests.support.members import until
-from tests.support.raw import RawConnection
+from tests.support.clients.assigned import Java
+from tests.support.clients.members import until
+from tests.support.java.apps import App
+from tests.support.java.programs import CLASSPATH_STREAMS, JavaServer
+from tests.support.requests.raw import RawConnection
 
 from ottla.wire.messages.groups.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.kafka import RealKafka
-from tests.support.node import OttlaNode
-from tests.support.same import Plain, Side
-from tests.support.streamers import Player, Troupe, internal, subtopology, topology
+from tests.support.processes.kafka import RealKafka
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.same import Plain, Side
+from tests.support.requests.streamers import Player, Troupe, internal, subtopology, topology
 from tests.support.waiting import until
 
 INPUT, STATE = "lines", "app-state"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.compat.conftest import versions_of
-from tests.support.same import Both, Plain, Side
+from tests.support.requests.same import Both, Plain, Side
 
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest
 from ottla.wire.messages.quorum.describe_quorum import DescribeQuorumRequest

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from tests.compat.conftest import Names
-from tests.support.beats import Flock, KnownTopics
-from tests.support.same import Both, Plain, Side
+from tests.support.requests.beats import Flock, KnownTopics
+from tests.support.requests.same import Both, Plain, Side
 
 from ottla.groups.modern.metadata import metadata_hash
 from ottla.groups.view import GroupTopic

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.compat.conftest import Names, versions_of
-from tests.support.same import Both, Plain, Side
+from tests.support.requests.same import Both, Plain, Side
 
 from ottla.records.build import build_batch
 from ottla.records.record import Record

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.compat.conftest import Names
-from tests.support.beats import Flock
-from tests.support.classic import Actor, Crowd
-from tests.support.same import Both, Plain, Side
+from tests.support.requests.beats import Flock
+from tests.support.requests.classic import Actor, Crowd
+from tests.support.requests.same import Both, Plain, Side
 
 from ottla.wire import compile
 from ottla.wire.journal.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from tests.compat.conftest import Names, versions_of
-from tests.support.classic import UUID, Crowd
-from tests.support.same import Both, Plain, Side
+from tests.support.requests.classic import UUID, Crowd
+from tests.support.requests.same import Both, Plain, Side
 
 from ottla.machine.keyed import Entry, entries_of, types_of
 from ottla.model.java import java_abs, java_hash

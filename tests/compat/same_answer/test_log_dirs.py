@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from tests.server.talk import BROKER, alter, create, eventually, produce
-from tests.support.kafka import RealKafka
-from tests.support.node import OttlaNode
 from tests.support.ports import free_ports
-from tests.support.raw import RawConnection
+from tests.support.processes.kafka import RealKafka
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.raw import RawConnection
 
 from ottla.model.errors import ErrorCode
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest

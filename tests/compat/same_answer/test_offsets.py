@@ -5,7 +5,7 @@ from itertools import count, islice
 
 import pytest
 from tests.compat.conftest import Names, versions_of
-from tests.support.same import Both, Plain, Side
+from tests.support.requests.same import Both, Plain, Side
 from tests.support.waiting import until
 
 from ottla.model.java import java_abs, java_hash

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tests.compat.conftest import Names
 from tests.compat.same_answer.test_offsets import commit, fetch, wait_for_coordinator
-from tests.support.classic import Actor, Crowd
-from tests.support.same import Both, Plain, Side
+from tests.support.requests.classic import Actor, Crowd
+from tests.support.requests.same import Both, Plain, Side
 from tests.support.waiting import until
 
 from ottla.model.errors import ErrorCode

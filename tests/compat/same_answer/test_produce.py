@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from crc32c import crc32c
 from tests.compat.conftest import Names, versions_of
-from tests.support.same import Both, Plain, Side
+from tests.support.requests.same import Both, Plain, Side
 from tests.support.waiting import until
 
 from ottla.model.errors import ErrorCode

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.compat.conftest import versions_of
-from tests.support.raw import Closed, RawConnection
-from tests.support.same import Both, Plain, Side
+from tests.support.requests.raw import Closed, RawConnection
+from tests.support.requests.same import Both, Plain, Side
 
 from ottla.wire.api import API_NAMES
 from ottla.wire.frame import request_frame

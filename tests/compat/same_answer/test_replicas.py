@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster
-from tests.support.raw import RawConnection
+from tests.support.processes.clusters import KafkaCluster, OttlaCluster, ProcessCluster
+from tests.support.requests.raw import RawConnection
 from tests.support.waiting import until
 
 from ottla.records.build import build_batch

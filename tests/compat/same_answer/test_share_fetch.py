@@ -6,8 +6,8 @@ from typing import Any
 from tests.compat.conftest import Names
 from tests.server.share_talk import ACCEPT, REJECT, RELEASE, RENEW, Member, configure
 from tests.server.talk import produce
-from tests.support.raw import RawConnection
-from tests.support.same import Both, Plain, Side
+from tests.support.requests.raw import RawConnection
+from tests.support.requests.same import Both, Plain, Side
 from tests.support.waiting import WAIT_S, until
 
 from ottla.records.build import build_batch

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.compat.conftest import Names, versions_of
-from tests.support.same import Both, Plain, Side
-from tests.support.shares import GROUP_CONFIG, LEAVE, ShareTalk
+from tests.support.requests.same import Both, Plain, Side
+from tests.support.requests.shares import GROUP_CONFIG, LEAVE, ShareTalk
 
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest
 from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest

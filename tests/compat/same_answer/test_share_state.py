@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from tests.compat.conftest import Names, versions_of
-from tests.support.same import Both, Plain, Side
-from tests.support.share_state import SHARE, StateTalk
+from tests.support.requests.same import Both, Plain, Side
+from tests.support.requests.share_state import SHARE, StateTalk
 from tests.support.waiting import until
 
 from ottla.model.ids import uuid_text

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.compat.conftest import Names
-from tests.support.same import Both, Plain, Side
-from tests.support.streamers import Troupe, subtopology, topology
+from tests.support.requests.same import Both, Plain, Side
+from tests.support.requests.streamers import Troupe, subtopology, topology
 
 from ottla.wire.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.compat.conftest import Names
-from tests.support.same import Both, Plain, Side
-from tests.support.streamers import TaskIds, Topology, Troupe, internal, subtopology, topology
+from tests.support.requests.same import Both, Plain, Side
+from tests.support.requests.streamers import TaskIds, Topology, Troupe, internal, subtopology, topology
 
 from ottla.wire.messages.groups import streams_group_heartbeat as messages
 from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.compat.conftest import Names, versions_of
-from tests.support.same import Both, Plain, Side
+from tests.support.requests.same import Both, Plain, Side
 
 from ottla.model.ids import NO_ID
 from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.compat.conftest import Names, versions_of
-from tests.support.same import Both, Plain, Side
-from tests.support.transactional import Transactional
+from tests.support.requests.same import Both, Plain, Side
+from tests.support.requests.transactional import Transactional
 
 from ottla.machine.keyed import Entry, entries_of, types_of
 from ottla.model.java import java_abs, java_hash

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.compat.conftest import Node
-from tests.support.apps import App
-from tests.support.clients import Drained, Java, Message
-from tests.support.members import until
+from tests.support.clients.assigned import Drained, Java, Message
+from tests.support.clients.members import until
+from tests.support.java.apps import App
 
 PARTITIONS = 2
 ROUNDS = {"classic": 6, "consumer": 4}  # a killed member of the newer protocol is waited for, so fewer

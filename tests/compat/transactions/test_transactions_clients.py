@@ -2,8 +2,8 @@
 
 import pytest
 from tests.compat.conftest import Names, Node
-from tests.support.clients import Java, Message
-from tests.support.members import GroupClient, Joining
+from tests.support.clients.assigned import Java, Message
+from tests.support.clients.members import GroupClient, Joining
 
 CLIENTS = ("java-4.3.1", "java-3.9.2", "confluent-kafka", "aiokafka", "kafka-python", "franz-go", "kafkajs")
 EACH = pytest.mark.parametrize("group_client", CLIENTS, indirect=True)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.kafka import RealKafka
-from tests.support.node import OttlaNode
-from tests.support.same import Side
-from tests.support.transactional import Transactional
+from tests.support.processes.kafka import RealKafka
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.same import Side
+from tests.support.requests.transactional import Transactional
 
 from ottla.records.batch import headers
 from ottla.records.record import records

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from tests.support.java import run_tool
-from tests.support.kafka import SINGLE_NODE
-from tests.support.node import OttlaNode
-from tests.support.same import Side
-from tests.support.transactional import Transactional
+from tests.support.java.programs import run_tool
+from tests.support.processes.kafka import SINGLE_NODE
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.same import Side
+from tests.support.requests.transactional import Transactional
 
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 

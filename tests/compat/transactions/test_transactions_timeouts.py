@@ -8,9 +8,9 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import ProducerFenced
 from confluent_kafka import KafkaException, Producer
 from tests.compat.conftest import Names, Node
-from tests.support.clients import Java
-from tests.support.same import Side
-from tests.support.transactional import Transactional
+from tests.support.clients.assigned import Java
+from tests.support.requests.same import Side
+from tests.support.requests.transactional import Transactional
 from tests.support.waiting import WAIT_S, until
 
 TIMEOUT_MS = 3000  # enough for the first record, also on a busy machine

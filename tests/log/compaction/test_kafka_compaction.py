@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
-from tests.support.java import JavaServer
-from tests.support.kafka import RealKafka
+from tests.support.java.programs import JavaServer
+from tests.support.processes.kafka import RealKafka
 from tests.support.waiting import until
 
 from ottla.log.compaction.compact import Compaction, compact_now

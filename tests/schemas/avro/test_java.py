@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.schemas.avro.cases import INVALID, TEXTS
 from tests.schemas.avro.generated import Json, schemas
-from tests.support.java import QUICK
+from tests.support.java.programs import QUICK
 from tests.support.lines import LineServer
 from tests.support.tools import ROOT, missing, require
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 from tests.server.talk import eventually
-from tests.support.raw import Closed, RawConnection
+from tests.support.requests.raw import Closed, RawConnection
 
 from ottla.groups.group import Committer
 from ottla.groups.offsets.commit import CommitOffsets, NewOffset

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.client.sharing import share_group, sharer, take
 from tests.server.three import GROUP, PROPERTIES, TRANSACTION, around, ask, coordinator, create, until
-from tests.support.clusters import OttlaCluster, running
-from tests.support.raw import RawConnection
+from tests.support.processes.clusters import OttlaCluster, running
+from tests.support.requests.raw import RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla import Cluster

@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.client.sharing import nothing_left, share_group, sharer
 from tests.server.three import GROUP, PROPERTIES, TRANSACTION, around, ask, coordinator, create, until
-from tests.support.clusters import METADATA_VERSION, OttlaCluster, running
-from tests.support.raw import RawConnection
+from tests.support.processes.clusters import METADATA_VERSION, OttlaCluster, running
+from tests.support.requests.raw import RawConnection
 
 from ottla import Admin, ApiError, ClientError, Cluster, ConsumerOptions, ProducerOptions
 from ottla import Consumer as Consumer_

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.server.talk import TOPIC, alter, eventually
-from tests.support.classic import Actor, Crowd
-from tests.support.raw import RawConnection
-from tests.support.same import Side
+from tests.support.requests.classic import Actor, Crowd
+from tests.support.requests.raw import RawConnection
+from tests.support.requests.same import Side
 
 from ottla.log.files.disk import StorageError
 from ottla.model.errors import ErrorCode

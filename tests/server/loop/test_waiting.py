@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.server.talk import FETCH_VERSION, Pipeline, create, eventually, fetch_request, produce, values_of
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.log.files.disk import StorageError
 from ottla.log.log import Log

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.server.talk import eventually
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.model import limits

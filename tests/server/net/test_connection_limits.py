@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from tests.server.talk import BROKER, alter
-from tests.support.raw import Closed, RawConnection
+from tests.support.requests.raw import Closed, RawConnection
 
 from ottla.model import limits
 from ottla.model.node_config import NodeConfig

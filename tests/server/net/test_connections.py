@@ -21,7 +21,7 @@ from tests.server.talk import (
     produce_request,
     values_of,
 )
-from tests.support.raw import Closed, RawConnection
+from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import until
 
 from ottla.model import limits

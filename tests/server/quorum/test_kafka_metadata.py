@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from tests.server.admin import StillLoop
-from tests.support.java import JavaServer
-from tests.support.kafka import RealKafka
+from tests.support.java.programs import JavaServer
+from tests.support.processes.kafka import RealKafka
 from tests.support.waiting import WAIT_S, until
 
 from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds

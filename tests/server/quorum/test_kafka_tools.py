@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.java import JavaServer
-from tests.support.node import OttlaNode
+from tests.support.java.programs import JavaServer
 from tests.support.ports import free_ports
-from tests.support.raw import RawConnection
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.raw import RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.cluster.journal import snapshot_items

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.server.three import until
-from tests.support.clusters import Member, MixedCluster, running
+from tests.support.processes.clusters import Member, MixedCluster, running
 
 from ottla.cluster.store import DOUBT
 

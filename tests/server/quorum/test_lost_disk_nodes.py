@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Run, invoke
 from tests.server.three import create, until
-from tests.support.clusters import METADATA_VERSION, OttlaCluster, running
+from tests.support.processes.clusters import METADATA_VERSION, OttlaCluster, running
 
 from ottla.cli.cluster import view as cluster_view
 from ottla.cluster.store import DOUBT

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.server.nodes import active, alter, ask, create, run, running, settings, until
 from tests.server.talk import BROKER, TOPIC, eventually
-from tests.support.clusters import OttlaCluster
+from tests.support.processes.clusters import OttlaCluster
 from tests.support.waiting import WAIT_S
 
 from ottla.client.connection import Address

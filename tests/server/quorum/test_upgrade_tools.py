@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.server.quorum.test_kafka_tools import DUMP, FEATURES, QUORUM, line, tool, until
-from tests.support.clusters import OttlaCluster, ottla_node
-from tests.support.java import JavaServer
+from tests.support.java.programs import JavaServer
 from tests.support.ports import free_ports
+from tests.support.processes.clusters import OttlaCluster, ottla_node
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from tests.server.talk import BROKER, TOPIC, alter, delete, eventually, produce
-from tests.support.clusters import METADATA_VERSION, OttlaCluster
-from tests.support.raw import Closed, RawConnection
+from tests.support.processes.clusters import METADATA_VERSION, OttlaCluster
+from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.log.files.names import LOG

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.support.unreadable import no_gzip
+from tests.support.requests.unreadable import no_gzip
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode

@@ -11,7 +11,7 @@ import pytest
 from crc32c import crc32c
 from tests.server.share_talk import ACCEPT, REJECT, RELEASE, SMALL, Member, Queue
 from tests.server.talk import alter, create, eventually, fetch_request, produce
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.log.files.disk import FileSlice
 from ottla.model import limits

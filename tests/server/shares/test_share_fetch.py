@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.server.share_talk import ACCEPT, REJECT, RELEASE, RENEW, SMALL, Queue
 from tests.server.talk import Pipeline, delete, eventually, produce
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 from tests.support.waiting import until
 
 from ottla.model.errors import ApiError, ErrorCode

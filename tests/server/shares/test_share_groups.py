@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from tests.server.talk import eventually
-from tests.support.same import Plain, Side
-from tests.support.share_state import StateTalk
-from tests.support.shares import ShareTalk
+from tests.support.requests.same import Plain, Side
+from tests.support.requests.share_state import StateTalk
+from tests.support.requests.shares import ShareTalk
 
 from ottla.testing.broker import Broker
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest

@@ -22,7 +22,7 @@ from tests.server.talk import (
     produce_request,
     whole,
 )
-from tests.support.raw import Closed, RawConnection
+from tests.support.requests.raw import Closed, RawConnection
 
 from ottla.model import limits
 from ottla.model.errors import ErrorCode

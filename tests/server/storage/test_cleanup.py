@@ -20,7 +20,7 @@ from tests.server.talk import (
     produce,
     whole,
 )
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.log.files import checkpoint
 from ottla.model.errors import ErrorCode

@@ -11,7 +11,7 @@ from tests.server.nodes import create as create_topic
 from tests.server.nodes import run, running, settings, until
 from tests.server.replication.test_disks import write
 from tests.server.talk import FETCH_VERSION, create, delete, fetch_request, produce, values_of
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.log.files.checkpoint import CLEAN_SHUTDOWN
 from ottla.log.files.disk import StorageError

@@ -10,7 +10,7 @@ import pytest
 from tests.server.admin import StillLoop
 from tests.server.storages import storage_of
 from tests.server.talk import create, delete, eventually, produce
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.cluster.entities import Broker
 from ottla.cluster.state import ClusterState

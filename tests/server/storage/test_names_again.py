@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from tests.server.talk import FETCH_VERSION, create, delete, fetch_request, produce, whole
-from tests.support.node import OttlaNode
-from tests.support.raw import RawConnection
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.raw import RawConnection
 
 from ottla.wire.messages.records.delete_records import DeleteRecordsRequest
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.server.talk import create, eventually, produce
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.log.files import checkpoint
 from ottla.log.files.disk import StorageError

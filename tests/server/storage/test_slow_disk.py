@@ -22,7 +22,7 @@ from tests.server.talk import (
     produce_request,
     values_of,
 )
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 from tests.support.slow_disk import SlowDisk
 
 from ottla.model import limits

@@ -22,7 +22,7 @@ from tests.server.talk import (
     produce_request,
     values_of,
 )
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.log.files.disk import StorageError
 from ottla.log.log import Log

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.server.talk import eventually
 from tests.support.ports import free_ports
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 from tests.support.syncs import SyncsOnLoops
 
 from ottla.client.admin.topics import NewTopic

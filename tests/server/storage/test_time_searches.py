@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.server.storage.test_batch_looks import Gate
 from tests.server.talk import Pipeline, create, produce
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec

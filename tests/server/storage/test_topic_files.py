@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.server.talk import FETCH_VERSION, create, delete, eventually, fetch_request, produce, values_of
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.log.files import checkpoint
 from ottla.model.ids import TopicPartition

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.server.talk import BROKER, TOPIC, alter, create, eventually, produce
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 
 from ottla.log.log import Log
 from ottla.model import limits

@@ -20,9 +20,9 @@ from tests.server.talk import (
     produce_request,
     values_of,
 )
-from tests.support.raw import RawConnection
-from tests.support.same import Side
-from tests.support.transactional import Transactional
+from tests.support.requests.raw import RawConnection
+from tests.support.requests.same import Side
+from tests.support.requests.transactional import Transactional
 
 from ottla.log.files.disk import StorageError
 from ottla.log.producers.producers import Origin

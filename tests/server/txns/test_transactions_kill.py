@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.server.talk import FETCH_VERSION, eventually, fetch_request
-from tests.support.node import OttlaNode
-from tests.support.raw import RawConnection
-from tests.support.same import Side
-from tests.support.transactional import Transactional
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.raw import RawConnection
+from tests.support.requests.same import Side
+from tests.support.requests.transactional import Transactional
 
 from ottla.records.batch import headers
 from ottla.wire.frame import request_frame

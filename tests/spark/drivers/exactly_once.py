@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
-from tests.support.spark import start_session, stop_session
+from tests.support.spark.sessions import start_session, stop_session
 
 from ottla.spark.source import OttlaSource
 

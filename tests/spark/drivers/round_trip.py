@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.support.spark import QUIET, executors
+from tests.support.spark.sessions import QUIET, executors
 
 import ottla.spark
 

@@ -1,4 +1,4 @@
-"""What the archive of Spark's classes is made from (tests/support/archiving.py): a session that does something of
+"""What the archive of Spark's classes is made from (tests/support/java/archiving.py): a session that does something of
 everything that tests do, by itself and as a Connect server.
 
     training.py BOOTSTRAP DIRECTORY PORT
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.spark import start_session, stop_session
+from tests.support.spark.sessions import start_session, stop_session
 
 from ottla.client.blocking.blocking import Blocking
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.spark.shops import SHOP, SUMS, Shop, events
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 from ottla.client.blocking.blocking import Blocking
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.node import OttlaNode
-from tests.support.registry import RegistryProcess, ask
+from tests.support.processes.node import OttlaNode
+from tests.support.processes.registry import RegistryProcess, ask
 from typer.testing import CliRunner
 
 from ottla.cli.app import app

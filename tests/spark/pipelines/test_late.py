@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.spark.shops import SHOP, WINDOWS, Shop
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.spark.pipelines import latecomers

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from tests.spark.shops import SHOP, SUMS, WINDOWS, Shop, events
-from tests.support import spark as sparks
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
+from tests.support.spark import sessions as sparks
 
 from ottla.client.blocking.blocking import Blocking
 

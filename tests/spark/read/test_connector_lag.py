@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 from tests.support.waiting import until
 
 from ottla.client.blocking.blocking import Blocking

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.spark.reading import frame, fresh, rows, write, write_mixture, write_transactions
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 from tests.support.waiting import until
 
 pytest.importorskip("pyspark")

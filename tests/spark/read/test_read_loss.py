@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.spark.reading import fresh, write
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 pytest.importorskip("pyspark")
 

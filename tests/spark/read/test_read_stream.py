@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.spark.reading import fresh, offsets, write
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 from ottla.client.blocking.blocking import Blocking
 

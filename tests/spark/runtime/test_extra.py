@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.extras import make_environment
-from tests.support.node import OttlaNode
-from tests.support.spark import Process
+from tests.support.processes.node import OttlaNode
+from tests.support.spark.sessions import Process
 
 from ottla.client.blocking.blocking import Blocking
 

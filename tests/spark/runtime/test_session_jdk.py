@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.java import BRIEF
-from tests.support.node import OttlaNode
-from tests.support.spark import Process, environment
+from tests.support.java.programs import BRIEF
+from tests.support.processes.node import OttlaNode
+from tests.support.spark.sessions import Process, environment
 from tests.support.waiting import COMMAND_S
 
 from ottla.observe.installing import install_command

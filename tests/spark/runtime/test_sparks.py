@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 pytestmark = [pytest.mark.spark]
 

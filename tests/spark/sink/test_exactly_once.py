@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.spark.copying import Job
-from tests.support.kafka import SINGLE_NODE, RealKafka
-from tests.support.node import OttlaNode
+from tests.support.processes.kafka import SINGLE_NODE, RealKafka
+from tests.support.processes.node import OttlaNode
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.spark.sink.faults import FaultPoint

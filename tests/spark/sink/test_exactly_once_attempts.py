@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from tests.spark.sinking import RUN, Sink, lose
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.producer.producer import Producer

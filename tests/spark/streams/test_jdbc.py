@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from tests.support import tools
-from tests.support.node import OttlaNode
-from tests.support.postgres import Postgres
+from tests.support.processes.node import OttlaNode
+from tests.support.processes.postgres import Postgres
 
 from ottla import spark as ottla
 from ottla.client.blocking.blocking import Blocking

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 from ottla import spark as ottla
 from ottla.client.blocking.blocking import Blocking

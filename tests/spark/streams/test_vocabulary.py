@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 from ottla import spark as ottla
 from ottla.client.blocking.blocking import Blocking

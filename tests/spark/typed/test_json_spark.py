@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from tests.columns.json.texts import NUMBERS, OTHERS, STRINGS, source
 from tests.spark.reading import fresh
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.columns.json.decoder import decoder

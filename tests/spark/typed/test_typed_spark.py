@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 from tests.columns.avro.cases import encoded
-from tests.support.node import OttlaNode
+from tests.support.processes.node import OttlaNode
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.registry import RegistryOptions, SchemaRegistry

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.server.replicas import Pair, topic_id
 from tests.server.talk import create, delete, eventually, produce
-from tests.support.raw import RawConnection
+from tests.support.requests.raw import RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.log.files import checkpoint

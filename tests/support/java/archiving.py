@@ -1,4 +1,4 @@
-"""Make the missing archives of `archives`: `python -m tests.support.archiving`, which `make test` runs first.
+"""Make the missing archives of `archives`: `python -m tests.support.java.archiving`, which `make test` runs first.
 
 Each archive is made by a training run, in which a JVM does some of everything that tests do, and is written atomically
 when that JVM ends. A training run that fails prints the reason, and tests run without the archive, only slower.
@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.archives import DIRECTORY, SILENT, formatted, kafka_archive, spark_archive, spark_environment
-from tests.support.java import BRIEF
-from tests.support.kafka import RealKafka
-from tests.support.node import OttlaNode
+from tests.support.java.archives import DIRECTORY, SILENT, formatted, kafka_archive, spark_archive, spark_environment
+from tests.support.java.programs import BRIEF
 from tests.support.ports import free_ports
-from tests.support.spark import Process
+from tests.support.processes.kafka import RealKafka
+from tests.support.processes.node import OttlaNode
+from tests.support.spark.sessions import Process
 from tests.support.tools import ROOT
 
 from ottla.client.blocking.blocking import Blocking

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.support.same import Plain, Side
+from tests.support.requests.same import Plain, Side
 from tests.support.waiting import until
 
 from ottla.model.ids import uuid_text

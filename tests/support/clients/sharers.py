@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 import confluent_kafka
-from tests.support.clients import Confluent
+from tests.support.clients.assigned import Confluent
 from tests.support.lines import LineServer
 from tests.support.waiting import WAIT_S
 

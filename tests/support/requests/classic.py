@@ -8,8 +8,8 @@ import re
 from types import TracebackType
 from typing import Any
 
-from tests.support.raw import Closed, RawConnection
-from tests.support.same import Plain, Side
+from tests.support.requests.raw import Closed, RawConnection
+from tests.support.requests.same import Plain, Side
 from tests.support.waiting import until
 
 from ottla.wire.frame import request_frame

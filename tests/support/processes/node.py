@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.support.kafka import RealKafka
 from tests.support.ports import free_ports
+from tests.support.processes.kafka import RealKafka
 from tests.support.waiting import WAIT_S
 
 # An installed package is compiled. A start that compiles every module itself takes more than twice the CPU, so byte

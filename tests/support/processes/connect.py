@@ -6,9 +6,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.support.apps import App
-from tests.support.java import CLASSPATH_CONNECT
-from tests.support.members import until
+from tests.support.clients.members import until
+from tests.support.java.apps import App
+from tests.support.java.programs import CLASSPATH_CONNECT
 from tests.support.ports import free_ports
 from tests.support.waiting import WAIT_S
 

@@ -6,8 +6,8 @@ waits for a rebalance or for the end of a killed member's session.
 
 from pathlib import Path
 
-from tests.support.kafka import SINGLE_NODE, RealKafka
-from tests.support.node import OttlaNode
+from tests.support.processes.kafka import SINGLE_NODE, RealKafka
+from tests.support.processes.node import OttlaNode
 
 KINDS = ("consumer", "share", "streams")
 QUICK = {

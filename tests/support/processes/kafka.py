@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.support.archives import formatted, kafka_archive, options
-from tests.support.java import BRIEF, QUICK
+from tests.support.java.archives import formatted, kafka_archive, options
+from tests.support.java.programs import BRIEF, QUICK
 from tests.support.ports import free_ports
 from tests.support.tools import KAFKA_LIBS
 from tests.support.waiting import WAIT_S

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from types import ModuleType
 
-from tests.support.definitions import Definition
+from tests.support.messages.definitions import Definition
 
 import ottla.wire.header
 import ottla.wire.journal

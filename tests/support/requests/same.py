@@ -8,7 +8,7 @@ time) are replaced.
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from tests.support.raw import Closed, RawConnection
+from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S, until
 
 from ottla.model.ids import NO_ID

@@ -1,4 +1,4 @@
-"""Run a command and end everything that it started: `python -m tests.support.supervised COMMAND...`.
+"""Run a command and end everything that it started: `python -m tests.support.runs.supervised COMMAND...`.
 
 `make test` runs the tests this way. They start brokers, JVMs and daemons, some in process sessions of their own.
 Processes that outlive the tests, after Ctrl-C or because a worker died, become children of this process (on Linux it is

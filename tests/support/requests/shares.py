@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.support.same import Plain, Side
+from tests.support.requests.same import Plain, Side
 from tests.support.waiting import until
 
 from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest

@@ -8,8 +8,8 @@ import base64
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.support.declared import snake
-from tests.support.definitions import STRUCT_DEFAULT, Field, within
+from tests.support.messages.declared import snake
+from tests.support.messages.definitions import STRUCT_DEFAULT, Field, within
 
 from ottla.model.ids import uuid_bytes, uuid_text
 from ottla.wire.message import Struct, fields

@@ -15,7 +15,7 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from tests.support.java import BRIEF
+from tests.support.java.programs import BRIEF
 from tests.support.tools import KAFKA_LIBS, TOOLS
 
 DIRECTORY = TOOLS / "archives"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.schedule import SECONDS
+from tests.support.runs.schedule import SECONDS
 
 _FOLDERS = ("tests/compat/", "tests/spark/", "tests/faults/", "tests/registry/test_clients_")
 _MARKS = ("compat", "spark", "slow")

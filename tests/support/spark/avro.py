@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-from tests.support.java import QUICK
+from tests.support.java.programs import QUICK
 from tests.support.lines import LineServer
 from tests.support.tools import ROOT, SPARK_LIBS, missing, require
 

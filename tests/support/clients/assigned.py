@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import aiokafka
 import confluent_kafka
-from tests.support.java import JavaServer
+from tests.support.java.programs import JavaServer
 from tests.support.waiting import WAIT_S
 
 with warnings.catch_warnings():

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from tests.support.same import Plain, Side
+from tests.support.requests.same import Plain, Side
 from tests.support.waiting import until
 
 from ottla.records.build import build_batch

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.support.beats import Flock
-from tests.support.classic import wait_for_coordinator
-from tests.support.same import Plain, Side
+from tests.support.requests.beats import Flock
+from tests.support.requests.classic import wait_for_coordinator
+from tests.support.requests.same import Plain, Side
 from tests.support.waiting import until
 
 from ottla.wire.messages.groups import streams_group_heartbeat as messages

@@ -18,8 +18,8 @@ import confluent_kafka
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AioRange
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as AioRoundRobin
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as AioSticky
-from tests.support.clients import Aio, Confluent, KafkaPython
-from tests.support.members import WAIT_S, Joining, Received, State
+from tests.support.clients.assigned import Aio, Confluent, KafkaPython
+from tests.support.clients.members import WAIT_S, Joining, Received, State
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # importing it uses a deprecated function of Python

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.waiting import until
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 # Starts a process in its own session that ignores signals such as SIGTERM, and prints its id; a test appends more code.
 PARENT = """
@@ -29,7 +29,7 @@ print(stubborn.pid, os.environ["TMPDIR"], flush=True)
 
 def started(what_then: str) -> tuple[subprocess.Popen[str], int, Path]:
     """The supervisor, the process that must not outlive it, and the directory of the run."""
-    command = [sys.executable, "-m", "tests.support.supervised", sys.executable, "-c", PARENT + what_then]
+    command = [sys.executable, "-m", "tests.support.runs.supervised", sys.executable, "-c", PARENT + what_then]
     supervisor = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert supervisor.stdout is not None
     pid, directory = supervisor.stdout.readline().split()

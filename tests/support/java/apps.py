@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.java import CLASSPATH_431, command
+from tests.support.java.programs import CLASSPATH_431, command
 
 
 class App:

@@ -6,8 +6,8 @@ Members choose their own ids, so that both sides give the same answers.
 from itertools import groupby
 from typing import Any
 
-from tests.support.classic import wait_for_coordinator
-from tests.support.same import Plain, Side
+from tests.support.requests.classic import wait_for_coordinator
+from tests.support.requests.same import Plain, Side
 from tests.support.waiting import until
 
 from ottla.groups.view import GroupTopic

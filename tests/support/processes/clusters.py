@@ -13,10 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
-from tests.support.kafka import BROKER, CLUSTER_ID, RealKafka
-from tests.support.node import OttlaNode
 from tests.support.ports import free_ports
-from tests.support.raw import Closed, RawConnection
+from tests.support.processes.kafka import BROKER, CLUSTER_ID, RealKafka
+from tests.support.processes.node import OttlaNode
+from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S, until
 
 from ottla.cluster.store import DOUBT

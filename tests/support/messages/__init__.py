@@ -1,0 +1,1 @@
+"""Kafka's message definitions, our classes for them, and the JSON form that Kafka's converters read."""

@@ -1,0 +1,1 @@
+"""Servers as processes: our node, a real Kafka, clusters of either, registries, a Connect worker, a PostgreSQL."""

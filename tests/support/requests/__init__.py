@@ -1,0 +1,1 @@
+"""Requests made by hand, over a bare connection, so that a test decides every byte."""
