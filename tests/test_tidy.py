@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "ottla"
+TESTS = ROOT / "tests"
 LIMITS = SOURCE / "model" / "limits"
 MODULES = sorted(SOURCE.rglob("*.py"))
 PYTHON = sorted([*MODULES, *(path for part in ("tests", "bench", "scripts") for path in (ROOT / part).rglob("*.py"))])
@@ -23,6 +24,8 @@ PYTHON = sorted([*MODULES, *(path for part in ("tests", "bench", "scripts") for 
 MODULE_LINES_MAX = 500
 FOLDER_MODULES_MAX = 25
 FUNCTION_LINES_MAX = 60
+# Folders of tests that test no folder of the source: whole nodes and clusters, and what tests themselves rely on.
+ACROSS = ("compat", "faults", "stalls", "support")
 BANNED_NAMES = re.compile(r"(Manager|Helper|Utils?|Impl|Base)$|^Abstract")
 BANNED_MODULES = {"utils", "util", "helpers", "common", "misc", "base"}
 
@@ -42,8 +45,16 @@ def test_no_module_is_too_long() -> None:
 
 
 def test_no_folder_has_too_many_modules() -> None:
-    modules = Counter(path.parent for path in MODULES if path.name != "__init__.py")
+    modules = Counter(path.parent for path in PYTHON if path.name != "__init__.py")
     assert not {name_of(folder): count for folder, count in modules.items() if count > FOLDER_MODULES_MAX}
+
+
+def test_tests_have_the_folders_of_the_source() -> None:
+    """A folder of tests is named after the folder that it tests, unless it tests several at once."""
+    folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("test_*.py")} - {Path()}
+    mirrored = [folder for folder in folders if folder.parts[0] not in ACROSS]
+    assert len(mirrored) > 50
+    assert not sorted(str(folder) for folder in mirrored if not (SOURCE / folder).is_dir())
 
 
 def test_no_import_cycle() -> None:
@@ -220,10 +231,17 @@ def test_few_results_do_not_empty_the_page_of_compatibility(tmp_path: Path, monk
         assert "| topics | ✓ |" in page.read_text()
 
 
-def test_the_map_names_files_that_exist() -> None:
-    """Paths in ARCHITECTURE.md and CONTRIBUTING.md may begin anywhere, but they must be the end of a real one."""
+def test_the_schedule_names_files_that_exist() -> None:
+    from tests.support.runs.schedule import SECONDS, SPARK
+
+    assert not [name for name in SECONDS if name != SPARK and not (ROOT / name).is_file()]
+
+
+def test_pages_name_files_that_exist() -> None:
+    """A path may begin anywhere, but it must be the end of a real one."""
     files = [f"/{name_of(path)}" for path in tracked_files()]
-    for page in ("ARCHITECTURE.md", "CONTRIBUTING.md"):
-        named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_0-9]+\.(?:py|toml|md))`", (ROOT / page).read_text()))
-        assert len(named) > 2
-        assert not [path for path in sorted(named) if not any(file.endswith(f"/{path}") for file in files)], page
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    paths = re.compile(r"`((?:[a-z_]+/)+[a-z_0-9]+\.(?:py|toml|md)|test_[a-z_0-9]+\.py)`")
+    named = {(name_of(page), path) for page in pages for path in paths.findall(page.read_text())}
+    assert len(named) > 100
+    assert not sorted((page, path) for page, path in named if not any(file.endswith(f"/{path}") for file in files))
