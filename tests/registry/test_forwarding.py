@@ -18,7 +18,7 @@ from tests.support.waiting import WAIT_S
 
 from ottla.model import limits
 from ottla.registry.identity import RegistryIdentity, read_elected, read_identity
-from ottla.registry.leader import ElectionOptions, Verdict
+from ottla.registry.leader import ElectionOptions, ElectionResult
 from ottla.registry.store import StoreOptions
 from ottla.testing.broker import Broker
 from ottla.testing.registry import Registry
@@ -95,7 +95,7 @@ def follow(registry: Registry, leader: RegistryIdentity) -> None:
     service: Any = registry.service
     election = service._running.election
     until(lambda: election.verdict.number >= 2)  # looked, and elected
-    election.verdict = Verdict(99, leader, is_self=False)
+    election.verdict = ElectionResult(99, leader, is_self=False)
 
 
 def change(registry: Registry) -> Any:

@@ -19,7 +19,7 @@ from ottla.client.producer.options import ProducerOptions
 from ottla.client.producer.producer import Producer
 from ottla.model.resources import Resource
 from ottla.registry.identity import RegistryIdentity
-from ottla.registry.leader import ElectionOptions, ElectionRefused, Verdict
+from ottla.registry.leader import ElectionOptions, ElectionRefused, ElectionResult
 from ottla.registry.service import Service, ServiceOptions
 from ottla.registry.store import StoreOptions
 from ottla.registry.topic import WrongTopic
@@ -229,10 +229,10 @@ def test_no_leader_can_be_reached(make: Make) -> None:
     service: Any = one.service
     election = service._running.election
     until(lambda: election.verdict.number >= 2)  # looked, and elected
-    election.verdict = Verdict(99, RegistryIdentity("127.0.0.1", free_ports(1)[0]), is_self=False)
+    election.verdict = ElectionResult(99, RegistryIdentity("127.0.0.1", free_ports(1)[0]), is_self=False)
     answer = ask(one.url, "POST", "/subjects/s/versions", {"schema": record("R")})
     assert (answer.status, answer.code) == (500, 50003)
-    election.verdict = Verdict(100, None, is_self=False)
+    election.verdict = ElectionResult(100, None, is_self=False)
     answer = ask(one.url, "POST", "/subjects/s/versions", {"schema": record("R")})
     assert (answer.status, answer.code) == (500, 50004)
     assert ask(one.url, "GET", "/subjects").content == []

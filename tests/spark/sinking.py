@@ -52,10 +52,10 @@ class Sink:
         *,
         attempt: int = 0,
         run: str = RUN,
-    ) -> driver.Written:
+    ) -> driver.TaskReport:
         return task.write(self.settings, ticket, rows(begin, end), run=run, batch=batch, task=index, attempt=attempt)
 
-    def commit(self, *written: driver.Written) -> None:
+    def commit(self, *written: driver.TaskReport) -> None:
         driver.commit(self.settings, written, written[0].batch)
 
     def run_batch(self, batch: int, *ranges: tuple[int, int], run: str = RUN) -> None:
@@ -70,7 +70,7 @@ class Sink:
         found = self.client.read(self.topic, options=ReadOptions(read_committed=True))
         return sorted(int(each.value or b"-1") for each in found)
 
-    def is_open(self, written: driver.Written) -> bool:
+    def is_open(self, written: driver.TaskReport) -> bool:
         assert written.part is not None
         return self.client.run(handover.find_open(self.client.cluster, written.part.transactional_id)) is not None
 

@@ -16,7 +16,7 @@ from ottla.spark import progress as progress_module
 from ottla.spark.pipelines.reports import Reports
 from ottla.spark.progress import (
     CommittedSource,
-    Committer,
+    ProgressCommitter,
     commits,
     commits_at_start,
     group_of,
@@ -86,7 +86,7 @@ class Session:
     """Something to watch."""
 
 
-def slow_start(monkeypatch: pytest.MonkeyPatch, stored: list[int]) -> tuple[Committer, Any, threading.Event]:
+def slow_start(monkeypatch: pytest.MonkeyPatch, stored: list[int]) -> tuple[ProgressCommitter, Any, threading.Event]:
     """A run whose checkpoint ends at 5, at a broker that is slow to store just that; and what lets it go on."""
     asked, go_on = threading.Event(), threading.Event()
 
@@ -100,7 +100,7 @@ def slow_start(monkeypatch: pytest.MonkeyPatch, stored: list[int]) -> tuple[Comm
     monkeypatch.setattr(progress_module, "_LEARN_S", 0.05)
     monkeypatch.setattr(progress_module, "planned_sources", lambda session, query: [CommittedSource("b", "mine")])
     monkeypatch.setattr(progress_module, "finished_offsets", lambda session, query: ['{"a": {"0": 5}}'])
-    committer = Committer(cast("Any", Session()))
+    committer = ProgressCommitter(cast("Any", Session()))
     client = SimpleNamespace(admin=SimpleNamespace(groups=SimpleNamespace(set_offsets=set_offsets)))
     monkeypatch.setattr(committer, "_client", lambda bootstrap: client)
     report = progress('{"a": {"0": 9}}')

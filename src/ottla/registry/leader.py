@@ -66,7 +66,7 @@ class ElectionOptions:
         return self.session_timeout_ms // 6
 
 
-class Verdict(NamedTuple):
+class ElectionResult(NamedTuple):
     """The leader: unknown (None), this instance, or another; `number` grows with each decision of the group."""
 
     number: int
@@ -79,7 +79,7 @@ class RegistryElection:
 
     def __init__(self, cluster: Cluster, identity: RegistryIdentity, options: ElectionOptions) -> None:
         self.identity = identity
-        self.verdict = Verdict(0, None, is_self=False)
+        self.verdict = ElectionResult(0, None, is_self=False)
         self._cluster = cluster
         self._options = options
         self._coordinator = Coordinator(cluster, options.group_id, CoordinatorKind.GROUP)
@@ -112,7 +112,7 @@ class RegistryElection:
         """Ask the group again, because the last verdict proved wrong."""
         self._rejoin.set()
 
-    async def changed(self, since: int) -> Verdict:
+    async def changed(self, since: int) -> ElectionResult:
         """Wait for the first verdict with a higher number."""
         async with self._news:
             await self._news.wait_for(lambda: self.verdict.number > since)
@@ -157,7 +157,7 @@ class RegistryElection:
     async def _decide(self, leader: RegistryIdentity | None, *, is_self: bool) -> None:
         before = self.verdict
         async with self._news:
-            self.verdict = Verdict(before.number + 1, leader, is_self)
+            self.verdict = ElectionResult(before.number + 1, leader, is_self)
             self._news.notify_all()
         if (before.leader, before.is_self) != (leader, is_self):
             log.info("the leader is %s%s", leader.url if leader else "unknown", " (this instance)" if is_self else "")

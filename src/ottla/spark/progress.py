@@ -131,7 +131,7 @@ class _Run:
         self.is_past_start = False  # it has finished a batch, or ended: offsets from its checkpoint are old
 
 
-class Committer(StreamingQueryListener):
+class ProgressCommitter(StreamingQueryListener):
     """Listens to the queries of one session and commits their offsets. `close` closes its connections."""
 
     def __init__(self, session: "SparkSession") -> None:
@@ -279,14 +279,14 @@ def _options_of(leaf: Any) -> Any:
     return leaf.extraOptions() if leaf.sourceName().lower() == "ottla" else None
 
 
-_watching: "WeakKeyDictionary[SparkSession, Committer]" = WeakKeyDictionary()
+_watching: "WeakKeyDictionary[SparkSession, ProgressCommitter]" = WeakKeyDictionary()
 
 
-def watch(session: "SparkSession") -> Committer:
+def watch(session: "SparkSession") -> ProgressCommitter:
     """Commit offsets for all queries of this session from now on; calling it again changes nothing."""
     found = _watching.get(session)
     if found is None:
-        found = _watching[session] = Committer(session)
+        found = _watching[session] = ProgressCommitter(session)
         session.streams.addListener(found)
         atexit.register(found.close)
     return found

@@ -39,7 +39,7 @@ class TaskDone(WriterCommitMessage):
     """The message of a task to the driver; `written` is only set with exactly-once delivery."""
 
     rows: int
-    written: driver.Written | None = None
+    written: driver.TaskReport | None = None
 
 
 class _Sink:

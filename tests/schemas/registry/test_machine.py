@@ -22,7 +22,7 @@ from ottla.schemas.registry.commands import (
     SetConfig,
     SetMode,
 )
-from ottla.schemas.registry.entities import Mode, Registered, SchemaDraft
+from ottla.schemas.registry.entities import Mode, SchemaDraft, SubjectVersion
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.names import beside, context_of
 from ottla.schemas.registry.records import HighestIdsEntry, RegistryRecord, decode
@@ -188,7 +188,7 @@ def replayed(records: list[RegistryRecord]) -> RegistryMachine:
 def describe(machine: RegistryMachine) -> tuple[Any, ...]:
     """All that can be asked. (How often the highest ids were written down, and in which order, cannot.)"""
     state = machine.state
-    everything: list[Registered] = list(state.all())
+    everything: list[SubjectVersion] = list(state.all())
     ids = sorted({(context_of(it.subject), it.id) for it in everything})
     referred = sorted({(it.subject, it.version) for it in everything})
     return (

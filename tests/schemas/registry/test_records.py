@@ -7,7 +7,7 @@ from base64 import b64encode
 
 import pytest
 
-from ottla.schemas.registry.entities import Mode, Registered
+from ottla.schemas.registry.entities import Mode, SubjectVersion
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.records import (
     BadRegistryRecord,
@@ -27,8 +27,8 @@ from ottla.schemas.registry.records import (
 from ottla.schemas.schema import Reference
 
 DIGEST = bytes.fromhex("d41d8cd98f00b204e9800998ecf8427e")
-PLAIN = Registered("s", 1, 7, '"string"')
-FULL = Registered(
+PLAIN = SubjectVersion("s", 1, 7, '"string"')
+FULL = SubjectVersion(
     ":.west:s",
     2,
     8,

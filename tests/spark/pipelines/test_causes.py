@@ -2,6 +2,7 @@
 or (`connect-…`) of a real Connect server; only Java's stacks are cut and paths changed. No Spark is started here."""
 
 import importlib
+from importlib import import_module
 from pathlib import Path
 from typing import cast
 
@@ -247,10 +248,17 @@ def test_a_batch_that_another_run_finishes_is_run_again() -> None:
         told = TEXTS["badpartition"].replace("sink.schema.BadRows", f"sink.protocol.{error}")
         return cause_of(told.replace("Partition 7 of topic probe.copies is not in the range [0, 1)", "run it again"))
 
-    assert [cause(error).kind for error in ("Refused", "Unfinished", "TakenOver")] == [
+    assert [cause(error).kind for error in ("BatchRefused", "UnfinishedBatch", "TakenOver")] == [
         *(CauseKind.REFUSED, CauseKind.UNFINISHED, CauseKind.FENCED)
     ]
-    assert [cause(error).passes for error in ("Refused", "Unfinished", "TakenOver")] == [False, True, True]
+    assert [cause(error).passes for error in ("BatchRefused", "UnfinishedBatch", "TakenOver")] == [False, True, True]
+
+
+def test_the_classes_that_decide_exist() -> None:
+    ours = [name.rpartition(".") for name in causes._CLASSES if name.startswith("ottla.")]
+    assert len(ours) > 10
+    for module, _, name in ours:
+        assert issubclass(getattr(import_module(module), name), Exception)
 
 
 def test_exceptions_of_this_process_are_said_in_the_same_way() -> None:

@@ -203,7 +203,7 @@ def test_a_run_that_may_not_have_its_name_leaves_no_client(client: Blocking, mon
     own = impatient(client)
     monkeypatch.setattr(run, "impatient", lambda client: own)
     pipeline = Pipeline("a", "a.py", (), ())
-    runner = run.Runner(pipeline, cast("Any", None), client, run.Settings("c"), run_id="r2", identity=running("a"))
+    runner = run.PipelineRun(pipeline, cast("Any", None), client, run.Settings("c"), run_id="r2", identity=running("a"))
     with pytest.raises(PipelineError, match="pipeline a runs already, on there"):
         runner.claim()
     assert own._loop.is_closed

@@ -11,7 +11,7 @@ from tests.support.processes.node import OttlaNode
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.producer.producer import Producer
 from ottla.spark.sink import driver, log, task, transactions
-from ottla.spark.sink.protocol import BATCH_RUN, BatchRefused, Decision, Part, RecordPosition
+from ottla.spark.sink.protocol import BATCH_RUN, BatchDecision, BatchRefused, Part, RecordPosition
 
 
 @pytest.fixture(params=["ottla", pytest.param("kafka", marks=pytest.mark.compat)])
@@ -89,7 +89,7 @@ def decide_and_lose(sink: Sink, batch: int, *, run: str = RUN) -> None:
     first = sink.write(ticket, batch, 0, begin, begin + 10, run=run)
     second = sink.write(ticket, batch, 1, begin + 10, begin + 20, run=run)
     assert first.part is not None and second.part is not None
-    decision = Decision(run, batch, 2, (first.part, second.part))
+    decision = BatchDecision(run, batch, 2, (first.part, second.part))
     lose(sink.client, second.part)
 
     async def decide() -> None:
@@ -148,13 +148,13 @@ def test_rows_are_the_same_in_other_partitions(client: Blocking, sink: Sink) -> 
     texts = [str(number) for number in range(1_000)]
     keyed = [pa.record_batch({"key": texts, "value": texts})]
 
-    def written(ticket: driver.Ticket) -> driver.Written:
+    def written(ticket: driver.Ticket) -> driver.TaskReport:
         return task.write(sink.settings, ticket, keyed, run=RUN, batch=0, task=0, attempt=0)
 
     ticket = sink.prepare()
     first = written(ticket)
     assert first.part is not None
-    decision = Decision(RUN, 0, 1, (first.part,))
+    decision = BatchDecision(RUN, 0, 1, (first.part,))
 
     async def decide() -> None:
         async with Producer(client.cluster, driver._producer(ticket.sink)) as producer:
@@ -175,7 +175,7 @@ def test_a_decision_may_have_many_parts(client: Blocking, sink: Sink) -> None:
         Part(task, f"ottla-spark/{ticket.sink}/task/{task}/0", 10**12 + task, 3, True, 10**6, 10**9, place)
         for task in range(20_000)
     ]
-    decision = Decision(RUN, 3, len(parts), tuple(parts), done=True)
+    decision = BatchDecision(RUN, 3, len(parts), tuple(parts), done=True)
 
     async def store() -> None:
         async with Producer(client.cluster, driver._producer(ticket.sink)) as producer:

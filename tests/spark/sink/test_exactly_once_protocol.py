@@ -17,8 +17,8 @@ from ottla.model import limits
 from ottla.spark.sink.driver import Ticket, written
 from ottla.spark.sink.protocol import (
     BATCH_RUN,
+    BatchDecision,
     BatchRefused,
-    Decision,
     Known,
     Part,
     Prepared,
@@ -85,7 +85,7 @@ class World:
     def visible(self) -> list[Row]:
         return sorted(row for number, (_, _, row) in enumerate(self.transactions) if self.outcome[number])
 
-    def write(self, epoch: int, decision: Decision) -> None:
+    def write(self, epoch: int, decision: BatchDecision) -> None:
         if epoch != self.epoch:
             raise Fenced
         self.state = to_bytes(decision)
@@ -319,7 +319,7 @@ def part(task: int, **changes: int) -> Part:
     return replace(Part(task, f"id/{task}", 4, 2, True, 10, 1_000, RecordPosition("t", 1, 5)), **changes)  # type: ignore[arg-type]
 
 
-LAST = Decision(RUN, 5, 2, (part(0), part(1)))
+LAST = BatchDecision(RUN, 5, 2, (part(0), part(1)))
 
 
 def test_a_state_reads_as_it_was_written() -> None:
@@ -362,7 +362,7 @@ def test_a_batch_that_was_decided_is_not_written_again() -> None:
     assert work_of(state, RUN, 5, 0) == work_of(state, RUN, 4, 0) == (Work.NOTHING, None)
     assert work_of(state, RUN, 6, 0) == (Work.WRITE, None)
     assert decide(state, RUN, 5, 2, {0: None, 1: None}) is None
-    assert decide(state, RUN, 6, 1, {0: part(0)}) == Decision(RUN, 6, 1, (part(0),))
+    assert decide(state, RUN, 6, 1, {0: part(0)}) == BatchDecision(RUN, 6, 1, (part(0),))
     assert decide(state, RUN, 6, 2, {0: None, 1: None}) is None, "a batch without rows leaves no trace"
 
 
@@ -370,12 +370,12 @@ def test_batches_of_another_run_are_other_batches() -> None:
     state = prepared(LAST, [])
     assert work_of(state, "other", 0, 0) == (Work.WRITE, None)
     decision = decide(state, "other", 0, 1, {0: part(0)})
-    assert decision == Decision("other", 0, 1, (part(0),), earlier=(Known(RUN, 5),))
+    assert decision == BatchDecision("other", 0, 1, (part(0),), earlier=(Known(RUN, 5),))
     # The earlier run is remembered: its batches are not written again, its next one is.
     state = prepared(finished(decision), [])
     assert work_of(state, RUN, 5, 0) == (Work.NOTHING, None)
     assert decide(state, RUN, 5, 1, {0: None}) is None
-    assert decide(state, RUN, 6, 1, {0: part(0)}) == Decision(RUN, 6, 1, (part(0),), earlier=(Known("other", 0),))
+    assert decide(state, RUN, 6, 1, {0: part(0)}) == BatchDecision(RUN, 6, 1, (part(0),), earlier=(Known("other", 0),))
 
 
 def test_a_batch_that_reads_something_else_now_does_not_count_as_written() -> None:
@@ -397,7 +397,7 @@ def test_a_batch_that_reads_something_else_now_does_not_count_as_written() -> No
 
 
 def test_as_many_runs_are_remembered_as_there_is_room_for() -> None:
-    last = Decision("0", 0, 1, (), done=True)
+    last = BatchDecision("0", 0, 1, (), done=True)
     for number in range(1, 100):
         decided = decide(Prepared(last), str(number), number, 1, {0: part(0)})
         assert decided is not None
@@ -408,7 +408,7 @@ def test_as_many_runs_are_remembered_as_there_is_room_for() -> None:
 
 def test_batch_writes_are_numbered_over_other_runs() -> None:
     assert next_batch_write(None) == next_batch_write(LAST) == 0
-    assert next_batch_write(Decision(BATCH_RUN, 4, 1, (), done=True)) == 5
+    assert next_batch_write(BatchDecision(BATCH_RUN, 4, 1, (), done=True)) == 5
     assert next_batch_write(replace(LAST, earlier=(Known(BATCH_RUN, 7),))) == 8
 
 
@@ -430,7 +430,7 @@ def test_what_was_lost_is_written_again_and_nothing_else() -> None:
     assert work_of(state, RUN, 5, 0) == (Work.NOTHING, None)
     assert work_of(state, RUN, 5, 1) == (Work.REWRITE, part(1))
     again = part(1, epoch=9)
-    assert decide(state, RUN, 5, 2, {0: None, 1: again}) == Decision(RUN, 5, 2, (again,), revision=1)
+    assert decide(state, RUN, 5, 2, {0: None, 1: again}) == BatchDecision(RUN, 5, 2, (again,), revision=1)
 
 
 def test_what_cannot_be_made_up_for_is_refused() -> None:
@@ -447,7 +447,7 @@ def test_what_cannot_be_made_up_for_is_refused() -> None:
 def test_what_tasks_return_does_not_grow_with_their_number() -> None:
     lost = tuple(part(task) for task in range(1_000))
     taken = OpenTransaction("ottla-spark/s/driver", 1, 2, True)
-    state = Prepared(Decision(RUN, 5, 1_000, lost, earlier=(Known("other", 1),) * 32), lost)
+    state = Prepared(BatchDecision(RUN, 5, 1_000, lost, earlier=(Known("other", 1),) * 32), lost)
     ticket = Ticket("s", taken, state, 0, passing=False, made_ms=0)
     messages = [written(ticket, RUN, 5, task, part(task)) for task in range(1_000)]
     assert messages[0].ticket is ticket

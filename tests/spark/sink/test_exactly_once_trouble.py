@@ -12,7 +12,7 @@ from tests.spark.sinking import Sink, lose
 from ottla.client.blocking.blocking import Blocking
 from ottla.spark.sink import driver, log
 from ottla.spark.sink.faults import FaultPoint
-from ottla.spark.sink.protocol import BatchRefused, Unfinished
+from ottla.spark.sink.protocol import BatchRefused, UnfinishedBatch
 from ottla.testing.broker import Broker
 
 At = Callable[[FaultPoint, Callable[[], object]], None]
@@ -83,7 +83,7 @@ def test_transactions_that_somebody_ended_did_not_time_out(sink: Sink) -> None:
     ticket = sink.prepare()
     written = sink.write(ticket, 0, 0, 0, 10)
     lose(sink.client, written.part)
-    with pytest.raises(Unfinished, match=r"tasks \[0\] ended before batch 0 could be decided, .*another attempt"):
+    with pytest.raises(UnfinishedBatch, match=r"tasks \[0\] ended before batch 0 could be decided, .*another attempt"):
         sink.commit(written)
     sink.run_batch(0, (0, 10))
     assert sink.visible() == list(range(10))
@@ -102,7 +102,7 @@ def test_a_batch_that_takes_longer_than_its_transactions(
         sink.commit(early, late)
     assert "the transactions of tasks [0] ended before batch 0 could be decided" in str(refusal.value)
     assert "960000 ms after it began (kafka.transaction.timeout.ms=900000)" in str(refusal.value)
-    assert not isinstance(refusal.value, Unfinished), "it would last as long again"
+    assert not isinstance(refusal.value, UnfinishedBatch), "it would last as long again"
     assert not sink.is_open(late), "rows that nobody will commit hold up readers"
     sink.run_batch(0, (0, 7), (7, 20))
     assert sink.visible() == list(range(20))

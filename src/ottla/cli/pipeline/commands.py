@@ -14,7 +14,7 @@ from ottla.cli.terminal.plain import CommandError
 from ottla.model.limits import PIPELINE_RESTARTS
 
 if TYPE_CHECKING:
-    from ottla.spark.pipelines.run import Runner
+    from ottla.spark.pipelines.run import PipelineRun
     from ottla.spark.pipelines.status import PipelineStatus
 
 app = typer.Typer(help="Check, run, show and stop pipelines on Spark.", no_args_is_help=True)
@@ -199,7 +199,7 @@ def _spark_parts() -> Any:
 class _signals:
     """Let SIGINT and SIGTERM ask the run to stop; a second one ends it at once."""
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: PipelineRun) -> None:
         self._runner = runner
         self._before: dict[int, Any] = {}
 

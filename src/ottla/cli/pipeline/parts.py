@@ -25,7 +25,7 @@ from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.load import Pipeline, load
 from ottla.spark.pipelines.replay import From, parse_from
 from ottla.spark.pipelines.restarts import Policy
-from ottla.spark.pipelines.run import Event, Runner, Settings, previous_run
+from ottla.spark.pipelines.run import Event, PipelineRun, Settings, previous_run
 from ottla.spark.pipelines.starting import starting
 from ottla.spark.pipelines.status import PipelineStatus
 from ottla.spark.progress import unwatch
@@ -138,10 +138,10 @@ def runner(
     chosen: Settings,
     file: Path,
     on_event: Callable[[Event], None],
-) -> Runner:
+) -> PipelineRun:
     where: Any = getattr(spark, "sparkContext", None) if hasattr(spark, "_jsparkSession") else None
     identity = _identity(pipeline, file, where.master if where is not None else "connect")
-    return Runner(pipeline, spark, using, chosen, run_id=identity.run, identity=identity, on_event=on_event)
+    return PipelineRun(pipeline, spark, using, chosen, run_id=identity.run, identity=identity, on_event=on_event)
 
 
 def start(

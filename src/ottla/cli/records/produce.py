@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from ottla.cli.records.sending import Numbered
-    from ottla.cli.records.text import TextEncoder
+    from ottla.cli.records.text import RecordTextEncoder
     from ottla.client.producer.producer import ProducerOptions
 
 # The largest record, and the largest request: a broker accepts requests of 100 MiB by default.
@@ -151,7 +151,7 @@ def _send(send: Callable[..., Coroutine[None, None, None]], values: list[str] | 
 
 def _encoder(
     usual_subject: str, kind: PayloadType | None, subject: str | None, registry: str | None, bootstrap: str
-) -> TextEncoder:
+) -> RecordTextEncoder:
     """An encoder by a schema, if its type or subject is given; otherwise one for plain text."""
     if kind is None and subject is None:
         return PlainEncoder()

@@ -32,7 +32,7 @@ class JsonText(bytes):
     """A key or value as JSON text: `--format json` shows the JSON value itself, not a string that contains it."""
 
 
-class TextEncoder(Protocol):
+class RecordTextEncoder(Protocol):
     """Encodes keys, or values, from JSON values and from text; None stays None."""
 
     def encode(self, value: Any) -> bytes | None: ...
@@ -75,7 +75,12 @@ class Added(NamedTuple):
 
 
 def line_parser(
-    is_json: bool, separator: bytes | None, null: str | None, keys: TextEncoder, contents: TextEncoder, added: Added
+    is_json: bool,
+    separator: bytes | None,
+    null: str | None,
+    keys: RecordTextEncoder,
+    contents: RecordTextEncoder,
+    added: Added,
 ) -> Callable[[bytes], Outgoing]:
     """A parser of lines to records."""
     marker = None if null is None else null.encode()
@@ -112,7 +117,7 @@ def from_line(line: bytes, key_separator: bytes | None, null_marker: bytes | Non
     return Outgoing(key, value)
 
 
-def from_json(line: bytes, key: TextEncoder = _PLAIN, value: TextEncoder = _PLAIN) -> Outgoing:
+def from_json(line: bytes, key: RecordTextEncoder = _PLAIN, value: RecordTextEncoder = _PLAIN) -> Outgoing:
     """Parse one JSON object: key, value, headers, partition, timestamp; all but the value may be left out. Topic and
     offset, which `consume` prints, are ignored. The arguments `key` and `value` encode them.
     """
@@ -126,7 +131,7 @@ def from_json(line: bytes, key: TextEncoder = _PLAIN, value: TextEncoder = _PLAI
         raise CommandError(f"not a record ({error}): {line[:80]!r}") from None
 
 
-def _outgoing(found: Any, key: TextEncoder, value: TextEncoder) -> Outgoing:
+def _outgoing(found: Any, key: RecordTextEncoder, value: RecordTextEncoder) -> Outgoing:
     if not isinstance(found, dict):
         raise TypeError("a record is a JSON object")
     unknown = [name for name in found if name not in _FIELDS]
@@ -169,7 +174,7 @@ def _headers(found: Any) -> Iterable[tuple[str, Any]]:
     return [(name, value) for name, value in found]
 
 
-def _field(found: dict[str, Any], name: str, encoder: TextEncoder) -> bytes | None:
+def _field(found: dict[str, Any], name: str, encoder: RecordTextEncoder) -> bytes | None:
     if f"{name}_base64" in found:
         return base64.b64decode(found[f"{name}_base64"], validate=True)
     return encoder.encode(found.get(name))

@@ -17,7 +17,7 @@ from ottla.schemas.registry.carried import (
     with_version,
     without_rules,
 )
-from ottla.schemas.registry.entities import CONFIG_FIELDS, Mode, Registered, SchemaDraft, Tagged
+from ottla.schemas.registry.entities import CONFIG_FIELDS, Mode, SchemaDraft, SubjectVersion, Tagged
 from ottla.schemas.registry.names import is_valid
 from ottla.schemas.registry.refusal import invalid_level, invalid_mode, invalid_rules, invalid_schema, invalid_subject
 from ottla.schemas.schema import Reference
@@ -61,7 +61,7 @@ def tagged_of(given: Any) -> tuple[Tagged, ...]:
     return found
 
 
-def retagged(body: Mapping[str, Any], it: Registered, before: Registered | None) -> SchemaDraft:
+def retagged(body: Mapping[str, Any], it: SubjectVersion, before: SubjectVersion | None) -> SchemaDraft:
     """Return a version with changed tags, metadata or rules, to be registered as the next one. Raises BadRequest,
     RegistryRefusal.
     """

@@ -9,7 +9,7 @@ from ottla.registry.routes.bodies import draft_of
 from ottla.registry.routes.call import Call, version_number
 from ottla.registry.routes.table import route
 from ottla.schemas.registry import lookups
-from ottla.schemas.registry.entities import Registered, SchemaDraft
+from ottla.schemas.registry.entities import SchemaDraft, SubjectVersion
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.names import normal
 from ottla.schemas.registry.refusal import RegistryRefusal, version_not_found
@@ -35,7 +35,7 @@ async def check_subject(call: Call) -> Any:
 
 
 def _checked(
-    machine: RegistryMachine, call: Call, subject: str, draft: SchemaDraft, previous: Sequence[Registered]
+    machine: RegistryMachine, call: Call, subject: str, draft: SchemaDraft, previous: Sequence[SubjectVersion]
 ) -> dict[str, Any]:
     verbose = call.flag("verbose")
     normalize = call.flag("normalize") or machine.scope.config(subject).get("normalize") is True

@@ -7,12 +7,12 @@ from typing import Any
 from ottla.registry.routes.call import Call
 from ottla.schemas.avro import AvroSchema
 from ottla.schemas.avro.write import to_text
-from ottla.schemas.registry.entities import Config, Registered
+from ottla.schemas.registry.entities import Config, SubjectVersion
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, beside, context_of
 from ottla.schemas.registry.tags import tags_in
 
 
-def schema_json(call: Call, it: Registered) -> dict[str, Any]:
+def schema_json(call: Call, it: SubjectVersion) -> dict[str, Any]:
     """Return a version of a subject, in the requested format and with the requested form of references."""
     return {
         "subject": it.subject,
@@ -27,7 +27,7 @@ def schema_json(call: Call, it: Registered) -> dict[str, Any]:
     }
 
 
-def schema_string_json(call: Call, it: Registered, named: bool) -> dict[str, Any]:
+def schema_string_json(call: Call, it: SubjectVersion, named: bool) -> dict[str, Any]:
     """Return a schema that was requested by its id; `named`: with its subject and version."""
     return {
         **({"subject": it.subject, "version": it.version} if named else {}),
@@ -40,7 +40,7 @@ def schema_string_json(call: Call, it: Registered, named: bool) -> dict[str, Any
     }
 
 
-def registered_json(call: Call, it: Registered) -> dict[str, Any]:
+def registered_json(call: Call, it: SubjectVersion) -> dict[str, Any]:
     """Return the answer to a registration."""
     return {
         "id": it.id,
@@ -54,7 +54,7 @@ def registered_json(call: Call, it: Registered) -> dict[str, Any]:
     }
 
 
-def tags_json(call: Call, it: Registered) -> dict[str, Any]:
+def tags_json(call: Call, it: SubjectVersion) -> dict[str, Any]:
     """Return the elements of the schema that have the tags in `findTags` (`*`: any)."""
     wanted = call.query.get("findTags")
     if not wanted:
@@ -76,7 +76,7 @@ def changed_config_json(config: Config) -> dict[str, Any]:
     return {"compatibility" if name == "compatibilityLevel" else name: value for name, value in config.items()}
 
 
-def text_of(call: Call, it: Registered) -> str:
+def text_of(call: Call, it: SubjectVersion) -> str:
     """Return the text; `format=resolved` inlines an Avro schema's references, `serialized` is Protobuf's own form.
 
     An unknown format is ignored, so that clients may ask for formats of newer registries.
@@ -91,7 +91,7 @@ def text_of(call: Call, it: Registered) -> str:
     return str(formatted(wanted)) if formatted is not None else it.text
 
 
-def _references(call: Call, it: Registered) -> dict[str, Any]:
+def _references(call: Call, it: SubjectVersion) -> dict[str, Any]:
     if not it.references:
         return {}
     qualified = call.text("referenceFormat") == "qualified" and context_of(it.subject) != DEFAULT_CONTEXT
@@ -103,7 +103,7 @@ def _references(call: Call, it: Registered) -> dict[str, Any]:
     }
 
 
-def _carried(it: Registered) -> dict[str, Any]:
+def _carried(it: SubjectVersion) -> dict[str, Any]:
     carried: dict[str, Any] = {}
     if it.metadata is not None:
         carried["metadata"] = it.metadata
@@ -112,5 +112,5 @@ def _carried(it: Registered) -> dict[str, Any]:
     return carried
 
 
-def _state(it: Registered) -> dict[str, Any]:
+def _state(it: SubjectVersion) -> dict[str, Any]:
     return {"ts": it.timestamp_ms, "deleted": it.deleted}

@@ -9,7 +9,7 @@ from ottla.registry.routes.call import Call, EncodedAnswer, PlainText, number
 from ottla.registry.routes.entities import schema_json, schema_string_json, tags_json, text_of
 from ottla.registry.routes.table import route
 from ottla.schemas.registry import lookups
-from ottla.schemas.registry.entities import Registered
+from ottla.schemas.registry.entities import SubjectVersion
 from ottla.schemas.registry.names import context_of, split
 from ottla.schemas.registry.refusal import schema_not_found
 from ottla.schemas.registry.searches import aliases_of, schemas_like
@@ -86,7 +86,7 @@ async def get_ids_by_guid(call: Call) -> Any:
     return [{"context": context, "id": it.id} for context, it in lookups.with_guid(call.machine, call.params["guid"])]
 
 
-def _with_id(call: Call) -> Registered:
+def _with_id(call: Call) -> SubjectVersion:
     schema_id = number(call.params["id"])
     it = lookups.with_id(call.machine, schema_id, call.text("subject"))
     if it is None:
@@ -94,7 +94,7 @@ def _with_id(call: Call) -> Registered:
     return it
 
 
-def _versions_with_id(call: Call) -> list[Registered]:
+def _versions_with_id(call: Call) -> list[SubjectVersion]:
     schema_id = number(call.params["id"])
     found = lookups.versions_with_id(call.machine, schema_id, call.text("subject"), call.flag("deleted"))
     if found is None:

@@ -10,7 +10,7 @@ from ottla.registry.routes.entities import registered_json, schema_json, tags_js
 from ottla.registry.routes.table import route
 from ottla.schemas.registry import lookups
 from ottla.schemas.registry.commands import DeleteVersion, Register
-from ottla.schemas.registry.entities import Registered
+from ottla.schemas.registry.entities import SubjectVersion
 from ottla.schemas.registry.names import context_of, is_valid, normal
 from ottla.schemas.registry.refusal import invalid_subject, subject_not_found, version_not_found
 from ottla.schemas.registry.registering import known_already
@@ -76,7 +76,7 @@ async def delete_version(call: Call) -> Any:
     return await call.submit(DeleteVersion(normal(call.params["subject"]), version, call.flag("permanent")))
 
 
-def _version(call: Call, deleted: bool) -> Registered:
+def _version(call: Call, deleted: bool) -> SubjectVersion:
     subject, version = normal(call.params["subject"]), version_number(call.params["version"])
     found = lookups.get_anywhere(call.machine, subject, version, deleted)
     if found is None:

@@ -44,7 +44,7 @@ _LABELS = {
 SCALAR_TYPES = {name: FieldDescriptorProto.Type.Value(f"TYPE_{name.upper()}") for name in SCALARS}
 
 
-class Pending(NamedTuple):
+class UninterpretedOptions(NamedTuple):
     """Options to interpret: their owner (the descriptor with a field `options`), and the scope of names in them."""
 
     owner: ProtoMessage
@@ -54,7 +54,7 @@ class Pending(NamedTuple):
 
 class BuiltFile(NamedTuple):
     descriptor: FileDescriptorProto
-    pending: list[Pending]
+    pending: list[UninterpretedOptions]
 
 
 def build(file: ProtoFile, path: str, names: Names) -> BuiltFile:
@@ -113,11 +113,11 @@ class _Builder:
     def __init__(self, is_proto3: bool, names: Names) -> None:
         self._is_proto3 = is_proto3
         self._names = names
-        self.pending: list[Pending] = []
+        self.pending: list[UninterpretedOptions] = []
 
     def later(self, owner: ProtoMessage, options: Sequence[ProtoOption], scope: str) -> None:
         if options:
-            self.pending.append(Pending(owner, options, scope))
+            self.pending.append(UninterpretedOptions(owner, options, scope))
 
     def message(self, made: DescriptorProto, message: Message, outer: str) -> None:
         scope = join(outer, message.name)

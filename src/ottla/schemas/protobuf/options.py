@@ -15,7 +15,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.message_factory import GetMessageClass
 
-from ottla.schemas.protobuf.building import Pending
+from ottla.schemas.protobuf.building import UninterpretedOptions
 from ottla.schemas.protobuf.elements import Aggregate, ListLiteral, Literal, LiteralKind, ProtoOption, Value
 from ottla.schemas.protobuf.linking import NameKind, Names
 from ottla.schemas.protobuf.scalars import WrongValue, scalar
@@ -23,7 +23,7 @@ from ottla.schemas.protobuf.tokens import whole_number
 from ottla.schemas.schema import InvalidSchema
 
 
-def interpret(pending: Sequence[Pending], pool: DescriptorPool, names: Names) -> None:
+def interpret(pending: Sequence[UninterpretedOptions], pool: DescriptorPool, names: Names) -> None:
     """Set the options of all owners. `pool` contains the file itself and all its imports. Raises InvalidSchema."""
     for owner, options, scope in pending:
         kind = owner.DESCRIPTOR.fields_by_name["options"].message_type.full_name

@@ -11,8 +11,8 @@ from ottla.schemas.registry.entities import Mode, SchemaDraft
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Register a schema under a subject, if it is compatible with the earlier ones (or `force`). Reply: Registered,
-    new or not.
+    """Register a schema under a subject, if it is compatible with the earlier ones (or `force`). Reply: the
+    SubjectVersion, new or not.
     """
 
     subject: str

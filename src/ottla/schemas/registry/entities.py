@@ -51,7 +51,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class SubjectVersion:
     """A version of a subject. Metadata and rules are JSON objects; None is not the same as empty."""
 
     subject: str

@@ -17,7 +17,7 @@ from ottla.model.limits import (
     SCHEMAS_PARSED_REMEMBERED,
 )
 from ottla.schemas.parse import parse
-from ottla.schemas.registry.entities import Registered
+from ottla.schemas.registry.entities import SubjectVersion
 from ottla.schemas.registry.names import beside
 from ottla.schemas.registry.refusal import invalid_schema, too_large
 from ottla.schemas.registry.state import RegistryState
@@ -35,7 +35,7 @@ class SchemaLibrary:
         self._remembered: dict[_Remembered, Parsed] = {}
         self._remembered_chars = 0
 
-    def of(self, it: Registered) -> Parsed:
+    def of(self, it: SubjectVersion) -> Parsed:
         """Parse a registered schema; its references are found even if they were soft deleted since."""
         return self.parsed(self.source(it.subject, it.text, it.type, it.references, deleted=True), as_new=False)
 

@@ -25,7 +25,7 @@ from ottla.schemas.registry.carried import (
     without_version,
 )
 from ottla.schemas.registry.catalog import Catalog
-from ottla.schemas.registry.entities import Config, Registered, SchemaDraft
+from ottla.schemas.registry.entities import Config, SchemaDraft, SubjectVersion
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, context_of, prefix_of, split
 from ottla.schemas.registry.refusal import RegistryRefusal, invalid_schema, too_much
 from ottla.schemas.registry.reserved import conflicts
@@ -61,7 +61,7 @@ def understand(catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bo
     return Understood(draft, source, parsed, parsed.normalized if normalize and not takes_as_is else parsed.canonical)
 
 
-def get(catalog: Catalog, subject: str, version: int, deleted: bool = False) -> Registered | None:
+def get(catalog: Catalog, subject: str, version: int, deleted: bool = False) -> SubjectVersion | None:
     """Return a version of a subject; `-1` is the latest that is not deleted."""
     if version == LATEST:
         return latest(catalog, subject)
@@ -69,14 +69,14 @@ def get(catalog: Catalog, subject: str, version: int, deleted: bool = False) -> 
     return None if found is None or (found.deleted and not deleted) else found
 
 
-def get_anywhere(catalog: Catalog, subject: str, version: int, deleted: bool = False) -> Registered | None:
+def get_anywhere(catalog: Catalog, subject: str, version: int, deleted: bool = False) -> SubjectVersion | None:
     for name in _everywhere(catalog, subject):
         if found := get(catalog, name, version, deleted):
             return found
     return None
 
 
-def latest(catalog: Catalog, subject: str) -> Registered | None:
+def latest(catalog: Catalog, subject: str) -> SubjectVersion | None:
     return next((it for it in reversed(catalog.state.versions(subject)) if not it.deleted), None)
 
 
@@ -84,7 +84,7 @@ def exists(catalog: Catalog, subject: str, deleted: bool = False) -> bool:
     return any(deleted or not it.deleted for it in catalog.state.versions(subject))
 
 
-def find(catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, deleted: bool) -> Registered | None:
+def find(catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, deleted: bool) -> SubjectVersion | None:
     """Return the version of the subject that equals this schema; if there is none, try with the metadata of the
     latest.
     """
@@ -99,7 +99,7 @@ def find(catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, de
 
 def find_anywhere(
     catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, deleted: bool
-) -> Registered | None:
+) -> SubjectVersion | None:
     for number, name in enumerate(_everywhere(catalog, subject)):
         try:
             if found := find(catalog, name, draft, normalize, deleted):
@@ -111,14 +111,16 @@ def find_anywhere(
     return None
 
 
-def find_as_is(catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, deleted: bool) -> Registered | None:
+def find_as_is(
+    catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, deleted: bool
+) -> SubjectVersion | None:
     understood = understand(catalog, subject, draft, normalize, as_new=False)
     if understood is None:
         return None
     return same(catalog, subject, understood, deleted)
 
 
-def same(catalog: Catalog, subject: str, it: Understood, deleted: bool = False) -> Registered | None:
+def same(catalog: Catalog, subject: str, it: Understood, deleted: bool = False) -> SubjectVersion | None:
     """Return the newest version of a subject that equals this schema."""
     versions = catalog.state.versions(subject)
     under = [each for each in versions if each.digest == it.digest and each.type == it.type]
@@ -131,13 +133,13 @@ def same(catalog: Catalog, subject: str, it: Understood, deleted: bool = False) 
     return None
 
 
-def twin(catalog: Catalog, subject: str, it: Understood) -> Registered | None:
+def twin(catalog: Catalog, subject: str, it: Understood) -> SubjectVersion | None:
     """Return an equal schema in the subject's context, under any subject. (Equal digests may be of different types.)"""
     equals = catalog.state.with_digest(context_of(subject), it.digest)
     return next((each for each in equals if each.type == it.type), None)
 
 
-def is_equivalent(catalog: Catalog, it: Understood, other: Registered) -> bool:
+def is_equivalent(catalog: Catalog, it: Understood, other: SubjectVersion) -> bool:
     """Return whether the two differ only in details that do not count: the version noted in the metadata; inlined
     references.
     """
@@ -154,7 +156,7 @@ def is_equivalent(catalog: Catalog, it: Understood, other: Registered) -> bool:
     return isinstance(mine, AvroSchema) and isinstance(its, AvroSchema) and equal(mine.schema, its.schema)
 
 
-def _same_metadata(it: Understood, other: Registered) -> bool:
+def _same_metadata(it: Understood, other: SubjectVersion) -> bool:
     claimed, noted = property_of(it.metadata, VERSION_PROPERTY), property_of(other.metadata, VERSION_PROPERTY)
     if (claimed is None) == (noted is None):
         return it.metadata == other.metadata
@@ -163,7 +165,7 @@ def _same_metadata(it: Understood, other: Registered) -> bool:
     return without_version(it.metadata) == without_version(other.metadata)
 
 
-def complete(config: Config, draft: SchemaDraft, before: Registered | None, new_version: int | None) -> SchemaDraft:
+def complete(config: Config, draft: SchemaDraft, before: SubjectVersion | None, new_version: int | None) -> SchemaDraft:
     """Complete metadata and rules: the draft's own, else those of the latest version, merged with defaults and
     overrides.
     """
@@ -181,7 +183,7 @@ def complete(config: Config, draft: SchemaDraft, before: Registered | None, new_
 # --- ids and GUIDs ----------------------------------------------------------------------------------------------
 
 
-def with_id(catalog: Catalog, schema_id: int, subject: str | None) -> Registered | None:
+def with_id(catalog: Catalog, schema_id: int, subject: str | None) -> SubjectVersion | None:
     """Return a schema with this id: in the context (and, if possible, under the subject) that `subject` names."""
     name = split(subject)
     if not name.subject:
@@ -193,19 +195,21 @@ def with_id(catalog: Catalog, schema_id: int, subject: str | None) -> Registered
     return None if name.context != DEFAULT_CONTEXT else _first(catalog.state.with_id(name.context, schema_id))
 
 
-def versions_with_id(catalog: Catalog, schema_id: int, subject: str | None, deleted: bool) -> list[Registered] | None:
+def versions_with_id(
+    catalog: Catalog, schema_id: int, subject: str | None, deleted: bool
+) -> list[SubjectVersion] | None:
     """Return the versions that have this id, one of each subject; None if there is none."""
     found = with_id(catalog, schema_id, subject)
     if found is None:
         return None
-    newest: dict[str, Registered] = {}
+    newest: dict[str, SubjectVersion] = {}
     for it in catalog.state.with_id(context_of(found.subject), schema_id):
         if it.subject not in newest or not it.deleted or newest[it.subject].deleted:
             newest[it.subject] = it
     return [it for it in newest.values() if deleted or not it.deleted]
 
 
-def with_guid(catalog: Catalog, guid: str) -> list[tuple[str, Registered]]:
+def with_guid(catalog: Catalog, guid: str) -> list[tuple[str, SubjectVersion]]:
     """Return the schemas with this GUID, by context."""
     try:
         digest = UUID(guid).bytes
@@ -216,12 +220,12 @@ def with_guid(catalog: Catalog, guid: str) -> list[tuple[str, Registered]]:
     return [(context, it) for context, it in found if it is not None]
 
 
-def referrers(catalog: Catalog, subject: str, version: int, deleted: bool) -> list[Registered]:
+def referrers(catalog: Catalog, subject: str, version: int, deleted: bool) -> list[SubjectVersion]:
     """Return the versions that reference a version."""
     return [it for it in catalog.state.referrers(subject, version) if deleted or not it.deleted]
 
 
-def _first(found: Sequence[Registered]) -> Registered | None:
+def _first(found: Sequence[SubjectVersion]) -> SubjectVersion | None:
     return next((it for it in found if not it.deleted), found[0] if found else None)
 
 
@@ -234,7 +238,7 @@ def _everywhere(catalog: Catalog, subject: str) -> Iterator[str]:
 
 def latest_with_metadata(
     catalog: Catalog, subject: str, properties: Mapping[str, str], deleted: bool
-) -> Registered | None:
+) -> SubjectVersion | None:
     for it in reversed(catalog.state.versions(subject)):
         if (deleted or not it.deleted) and it.metadata is not None:
             held = it.metadata.get("properties")
@@ -246,7 +250,7 @@ def latest_with_metadata(
 # --- compatibility ----------------------------------------------------------------------------------------------
 
 
-def incompatibilities(catalog: Catalog, subject: str, it: Understood, previous: Sequence[Registered]) -> list[str]:
+def incompatibilities(catalog: Catalog, subject: str, it: Understood, previous: Sequence[SubjectVersion]) -> list[str]:
     """Return why this schema is not compatible with these (oldest first), under the settings of the subject."""
     config = catalog.scope.config(subject)
     messages = []
@@ -267,7 +271,7 @@ def incompatibilities(catalog: Catalog, subject: str, it: Understood, previous: 
     return messages
 
 
-def _check_work(previous: Sequence[Registered]) -> None:
+def _check_work(previous: Sequence[SubjectVersion]) -> None:
     """Refuse a comparison with more schemas than can be compared in acceptable time."""
     chars = sum(len(each.text) for each in previous)
     if len(previous) > SCHEMA_VERSIONS_COMPARED_MAX or chars > SCHEMA_CHARS_COMPARED_MAX:
@@ -279,7 +283,7 @@ def _check_work(previous: Sequence[Registered]) -> None:
 
 
 def check_draft(
-    catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, previous: Sequence[Registered]
+    catalog: Catalog, subject: str, draft: SchemaDraft, normalize: bool, previous: Sequence[SubjectVersion]
 ) -> list[str]:
     understood = understand(catalog, subject, draft, normalize, as_new=True)
     if understood is None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ottla.schemas.compatibility import Level
 from ottla.schemas.framing import guid_of
-from ottla.schemas.registry.entities import CONFIG_FIELDS, Config, Mode, Registered
+from ottla.schemas.registry.entities import CONFIG_FIELDS, Config, Mode, SubjectVersion
 from ottla.schemas.registry.names import DEFAULT_CONTEXT
 from ottla.schemas.schema import Reference, SchemaType
 
@@ -48,7 +48,7 @@ class SchemaEntry:
 
     subject: str
     version: int
-    registered: Registered | None
+    registered: SubjectVersion | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def _present(values: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, An
     return {name: value for name in fields if (value := values.get(name)) is not None and value not in ("", [])}
 
 
-def _schema_value(it: Registered) -> dict[str, Any]:
+def _schema_value(it: SubjectVersion) -> dict[str, Any]:
     value: dict[str, Any] = {"subject": it.subject, "version": it.version, "id": it.id}
     if it.type != SchemaType.AVRO:
         value["schemaType"] = it.type
@@ -218,14 +218,14 @@ def _understood(key: dict[str, Any], value: dict[str, Any] | None, timestamp_ms:
     return NothingEntry()
 
 
-def _registered(subject: str, version: int, value: dict[str, Any], timestamp_ms: int) -> Registered:
+def _registered(subject: str, version: int, value: dict[str, Any], timestamp_ms: int) -> SubjectVersion:
     references = tuple(
         Reference(_text(each["name"]), _text(each["subject"]), _number(each["version"]))
         for each in value.get("references") or ()
     )
     metadata, rule_set, text = value.get("metadata"), value.get("ruleSet"), _text(value["schema"])
     md5 = value.get("md5")
-    return Registered(
+    return SubjectVersion(
         subject,
         version,
         _number(value["id"]),

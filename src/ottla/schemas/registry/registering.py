@@ -13,7 +13,7 @@ from ottla.machine.kit import Result
 from ottla.model.limits import INT32_MAX
 from ottla.schemas.registry.catalog import Catalog
 from ottla.schemas.registry.commands import Register
-from ottla.schemas.registry.entities import Config, Registered, SchemaDraft
+from ottla.schemas.registry.entities import Config, SchemaDraft, SubjectVersion
 from ottla.schemas.registry.lookups import (
     LATEST,
     Understood,
@@ -67,7 +67,7 @@ def register(catalog: Catalog, command: Register, now_ms: int) -> Result[Registr
     return Result([encode(entry, now_ms) for entry in entries], registered)
 
 
-def known_already(catalog: Catalog, command: Register) -> Registered | None:
+def known_already(catalog: Catalog, command: Register) -> SubjectVersion | None:
     """Return the version if the subject has the schema already: that may be 'registered' again in any mode, by any
     instance.
     """
@@ -123,7 +123,7 @@ def _filled(catalog: Catalog, subject: str, draft: SchemaDraft, config: Config, 
     return complete(config, draft, before, new_version)
 
 
-def _tagged(catalog: Catalog, subject: str, draft: SchemaDraft, before: Registered | None) -> SchemaDraft:
+def _tagged(catalog: Catalog, subject: str, draft: SchemaDraft, before: SubjectVersion | None) -> SchemaDraft:
     """Write the tags into the text. The metadata of a version whose tags are changed gets the version number."""
     text = draft.text or ""
     if draft.edits_tags:
@@ -146,7 +146,7 @@ def _version(draft: SchemaDraft, new_version: int, takes_ids: bool) -> int:
 
 def _registered(
     catalog: Catalog, subject: str, it: Understood, schema_id: int, version: int, now_ms: int
-) -> Registered:
+) -> SubjectVersion:
     context = context_of(subject)
     if schema_id < 0:
         schema_id = catalog.state.highest.get(context, 0) + 1
@@ -156,7 +156,7 @@ def _registered(
     if holder is not None and (holder.digest, holder.type) != (it.digest, it.type):
         which = f"id {schema_id} in context {prefix_of(context)}"
         raise not_permitted(f"Overwrite new schema with {which} is not permitted.")
-    return Registered(
+    return SubjectVersion(
         subject, version, schema_id, it.text, it.type, it.references, it.metadata, it.rule_set, False, now_ms, it.digest
     )
 
@@ -166,7 +166,7 @@ def _context(catalog: Catalog, subject: str) -> list[RegistryEntry]:
     return [] if context == DEFAULT_CONTEXT or context in catalog.state.contexts else [ContextEntry(context)]
 
 
-def _replaced(catalog: Catalog, new: Registered, versions: list[Registered]) -> list[RegistryEntry]:
+def _replaced(catalog: Catalog, new: SubjectVersion, versions: list[SubjectVersion]) -> list[RegistryEntry]:
     """Remove soft-deleted versions of the same schema, unless other schemas refer to them."""
     gone = [
         each

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ottla.machine.kit import Result
 from ottla.schemas.registry.catalog import Catalog
 from ottla.schemas.registry.commands import DeleteContext, DeleteSubject, DeleteVersion
-from ottla.schemas.registry.entities import Registered
+from ottla.schemas.registry.entities import SubjectVersion
 from ottla.schemas.registry.lookups import exists, get, referrers
 from ottla.schemas.registry.names import context_of, prefix_of
 from ottla.schemas.registry.records import (
@@ -91,7 +91,7 @@ def delete_context(catalog: Catalog, command: DeleteContext, now_ms: int) -> Res
     return Result([encode(entry, now_ms) for entry in gone])
 
 
-def keep_highest(catalog: Catalog, leaving: Iterable[Registered]) -> list[RegistryEntry]:
+def keep_highest(catalog: Catalog, leaving: Iterable[SubjectVersion]) -> list[RegistryEntry]:
     """Return a record of the highest ids of contexts from which schemas are permanently deleted, if it is not written
     yet.
     """
@@ -111,5 +111,5 @@ def _without_settings(catalog: Catalog, subject: str) -> list[RegistryEntry]:
     return entries
 
 
-def _key_text(it: Registered) -> str:
+def _key_text(it: SubjectVersion) -> str:
     return f"{{magic=1,keytype=SCHEMA,subject={it.subject},version={it.version}}}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ottla.schemas.registry.entities import Registered
+from ottla.schemas.registry.entities import SubjectVersion
 from ottla.schemas.registry.names import CONTEXT_PREFIX, EVERY_CONTEXT, beside, split
 from ottla.schemas.registry.state import RegistryState
 
@@ -24,14 +24,14 @@ def subjects_like(state: RegistryState, prefix: str, deleted: bool, deleted_only
 
 def schemas_like(
     state: RegistryState, prefix: str, deleted: bool, latest_only: bool, rule_type: str, with_aliased: bool
-) -> list[Registered]:
+) -> list[SubjectVersion]:
     """Return all versions of subjects with this prefix, or the latest of each; with a rule of that type, if given."""
     subjects = dict.fromkeys(_like(state, prefix))
     if with_aliased:
         for target, names in aliases_of(state).items():
             if target in state.subjects and any(_begins(name, prefix) for name in names):
                 subjects[target] = None
-    found: list[Registered] = []
+    found: list[SubjectVersion] = []
     for subject in sorted(subjects):
         versions = [it for it in state.versions(subject) if deleted or not it.deleted]
         found += versions[-1:] if latest_only else versions
@@ -61,7 +61,7 @@ def _begins(subject: str, prefix: str) -> bool:
     return name.context == wanted.context and name.subject.startswith(wanted.subject)
 
 
-def _has_rule(it: Registered, rule_type: str) -> bool:
+def _has_rule(it: SubjectVersion, rule_type: str) -> bool:
     rules = it.rule_set or {}
     listed = (rules.get(kind) or () for kind in ("migrationRules", "domainRules", "encodingRules"))
     return any(rule.get("type") == rule_type for kind in listed for rule in kind)

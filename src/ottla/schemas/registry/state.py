@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ottla.schemas.registry.entities import Config, Mode, Registered
+from ottla.schemas.registry.entities import Config, Mode, SubjectVersion
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, GLOBAL_CONTEXT, beside, context_of, is_context, split
 from ottla.schemas.registry.records import (
     BadRegistryRecord,
@@ -43,7 +43,7 @@ class RegistryState:
     """Subjects, ids, settings, modes and contexts."""
 
     def __init__(self) -> None:
-        self.subjects: dict[str, dict[int, Registered]] = {}
+        self.subjects: dict[str, dict[int, SubjectVersion]] = {}
         self.configs: dict[str | None, Config] = {}
         self.modes: dict[str | None, Mode] = {}
         self.contexts: dict[str, None] = {}
@@ -57,34 +57,34 @@ class RegistryState:
 
     # --- reading ----------------------------------------------------------------------------------------------
 
-    def get(self, subject: str, version: int) -> Registered | None:
+    def get(self, subject: str, version: int) -> SubjectVersion | None:
         return self.subjects.get(subject, {}).get(version)
 
-    def versions(self, subject: str) -> list[Registered]:
+    def versions(self, subject: str) -> list[SubjectVersion]:
         """Return all versions of a subject, soft-deleted ones too, oldest first."""
         held = self.subjects.get(subject, {})
         return [held[version] for version in sorted(held)]
 
-    def all(self) -> Iterator[Registered]:
+    def all(self) -> Iterator[SubjectVersion]:
         """Yield all versions, by subject and version."""
         for subject in sorted(self.subjects):
             yield from self.versions(subject)
 
-    def with_id(self, context: str, schema_id: int) -> list[Registered]:
+    def with_id(self, context: str, schema_id: int) -> list[SubjectVersion]:
         """Return all versions of all subjects of a context that have this id, by subject and version."""
         return self._all(self._by_id.get((context, schema_id), ()))
 
-    def holder(self, context: str, schema_id: int) -> Registered | None:
+    def holder(self, context: str, schema_id: int) -> SubjectVersion | None:
         """Return one of the versions that have this id; all of them are equal."""
         key = next(iter(self._by_id.get((context, schema_id), ())), None)
         return None if key is None else self.subjects[key[0]][key[1]]
 
-    def with_digest(self, context: str, digest: bytes) -> Iterator[Registered]:
+    def with_digest(self, context: str, digest: bytes) -> Iterator[SubjectVersion]:
         """Yield all versions of all subjects of a context that have this digest, in the order of registration."""
         for subject, version in self._by_digest.get((context, digest), ()):
             yield self.subjects[subject][version]
 
-    def referrers(self, subject: str, version: int) -> list[Registered]:
+    def referrers(self, subject: str, version: int) -> list[SubjectVersion]:
         """Return the versions that reference this version, soft-deleted ones too."""
         return self._all(self._references_to.get((subject, version), ()))
 
@@ -92,7 +92,7 @@ class RegistryState:
         """Return the default context, and those that have had a schema."""
         return [DEFAULT_CONTEXT, *sorted(context for context in self.contexts if context != DEFAULT_CONTEXT)]
 
-    def _all(self, keys: Iterable[Key]) -> list[Registered]:
+    def _all(self, keys: Iterable[Key]) -> list[SubjectVersion]:
         return [self.subjects[subject][version] for subject, version in sorted(keys)]
 
     # --- changing ---------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class RegistryState:
                     self.highest[context] = max(self.highest.get(context, 0), schema_id)
         return entry
 
-    def _put(self, entry: SchemaEntry, it: Registered) -> RegistryEntry | Ignored:
+    def _put(self, entry: SchemaEntry, it: SubjectVersion) -> RegistryEntry | Ignored:
         context = context_of(it.subject)
         holder = self.holder(context, it.id)
         if holder is not None and holder.text != it.text:
@@ -175,7 +175,7 @@ def matches(pattern: str | None, subject: str) -> bool:
     return is_context(pattern) and split(pattern).context in (GLOBAL_CONTEXT, context_of(subject))
 
 
-def _targets(it: Registered) -> list[Key]:
+def _targets(it: SubjectVersion) -> list[Key]:
     return [(beside(it.subject, reference.subject), reference.version) for reference in it.references]
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from ottla.model.limits import SCHEMAS_PARSED_CHARS_MAX, SCHEMAS_PARSED_REMEMBERED
 from ottla.schemas.readable import PayloadCheck, reader_of
-from ottla.schemas.registry.entities import Registered
+from ottla.schemas.registry.entities import SubjectVersion
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.names import DEFAULT_CONTEXT
 from ottla.schemas.registry.refusal import RegistryRefusal
@@ -18,7 +18,7 @@ class RegisteredSchema:
 
     __slots__ = ("_machine", "_reader", "_registered", "subjects", "type")
 
-    def __init__(self, machine: RegistryMachine, registered: list[Registered]) -> None:
+    def __init__(self, machine: RegistryMachine, registered: list[SubjectVersion]) -> None:
         self._machine = machine
         self._registered = registered[0]
         self._reader: PayloadCheck | None = None

@@ -44,7 +44,7 @@ _PARTITIONS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class CodePlace:
     """A place in the user's code."""
 
     file: str
@@ -84,7 +84,7 @@ class Account:
     error: str | None
     what: str
     condition: str | None
-    frames: tuple[Frame, ...]
+    frames: tuple[CodePlace, ...]
     spans: tuple[FailedSpan, ...]
     text: str
 
@@ -127,13 +127,13 @@ def read_account(text: str) -> Account:
     return Account(error, said, condition, frames, _spans(rest), head)
 
 
-def _of_python(traceback: str) -> tuple[str | None, str, tuple[Frame, ...]]:
+def _of_python(traceback: str) -> tuple[str | None, str, tuple[CodePlace, ...]]:
     """Parse what follows the heading of a traceback: indented frames, then the exception with its message."""
     lines = traceback.splitlines()
     at = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith(" ")), None)
     found = (_FRAME.match(line) for line in lines[:at])
     frames = tuple(
-        Frame(each["file"], int(each["line"]), each["function"] or "")
+        CodePlace(each["file"], int(each["line"]), each["function"] or "")
         for each in found
         if each is not None and not _LIBRARY.search(each["file"])
     )

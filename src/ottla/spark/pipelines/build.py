@@ -21,7 +21,7 @@ class Built(NamedTuple):
     reads: tuple[str, ...]
 
 
-class Attempt(NamedTuple):
+class BuildOutcome(NamedTuple):
     """The queries of a pipeline that could be built, and the errors of the rest."""
 
     built: list[Built]
@@ -40,7 +40,7 @@ def build(pipeline: Pipeline, spark: "SparkSession", replay: Replay | None = Non
     return found.built
 
 
-def attempt(pipeline: Pipeline, spark: "SparkSession") -> Attempt:
+def attempt(pipeline: Pipeline, spark: "SparkSession") -> BuildOutcome:
     """Build every stream and query separately, so that an error in one does not hide errors in others."""
     return _Building(pipeline, spark).all()
 
@@ -54,7 +54,7 @@ class _Building:
         self._reads: dict[str, list[str]] = {}
         self._broken: dict[str, PipelineError] = {}  # by stream; a stream that needs a broken one gets the same error
 
-    def all(self) -> Attempt:
+    def all(self) -> BuildOutcome:
         errors: list[PipelineError] = []
         built: list[Built] = []
         for made in (*self._pipeline.streams, *self._pipeline.queries):
@@ -66,7 +66,7 @@ class _Building:
             except PipelineError as error:
                 if error not in errors:
                     errors.append(error)
-        return Attempt(built, errors)
+        return BuildOutcome(built, errors)
 
     def _frame(self, made: Definition) -> Any:
         if made.name in self._broken:

@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 
 from ottla.model.errors import ErrorCode
-from ottla.spark.pipelines.accounts import Account, FailedSpan, Frame, read_account, records_of
+from ottla.spark.pipelines.accounts import Account, CodePlace, FailedSpan, read_account, records_of
 
 
 class CauseKind(Enum):
@@ -71,7 +71,7 @@ _CLASSES = {
     "ottla.spark.read.loss.DataLoss": CauseKind.DATA_LOSS,
     "ottla.spark.read.lookup.TopicMissing": CauseKind.NO_TOPIC,
     "ottla.spark.sink.protocol.BatchRefused": CauseKind.REFUSED,
-    "ottla.spark.sink.protocol.Unfinished": CauseKind.UNFINISHED,
+    "ottla.spark.sink.protocol.UnfinishedBatch": CauseKind.UNFINISHED,
     "ottla.spark.sink.protocol.TakenOver": CauseKind.FENCED,
     "ottla.spark.sink.schema.BadRows": CauseKind.DATA,
     "MemoryError": CauseKind.WORKER_LOST,
@@ -140,7 +140,7 @@ class Cause:
     kind: CauseKind
     what: str
     passes: bool
-    frame: Frame | None = None
+    frame: CodePlace | None = None
     spans: tuple[FailedSpan, ...] = ()
 
     @property

@@ -59,7 +59,7 @@ def search(spans: Sequence[FailedSpan], fails: Fails, may_go_on: Callable[[], bo
     return [replace(span, start=good, end=bad)]
 
 
-class Search:
+class CulpritSearch:
     """Searches for the record on which a query of a pipeline failed."""
 
     def __init__(

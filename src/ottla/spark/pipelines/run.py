@@ -20,7 +20,7 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.client.options import wall_clock_ms
 from ottla.spark.pipelines.build import Built
 from ottla.spark.pipelines.causes import Cause, CauseKind, cause_of_call
-from ottla.spark.pipelines.culprit import Search
+from ottla.spark.pipelines.culprit import CulpritSearch
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.herald import Herald, impatient
 from ottla.spark.pipelines.keeping import Failed, KeptQuery, Started
@@ -56,7 +56,7 @@ class Settings:
     restarts: Policy = field(default_factory=Policy)
 
 
-class Runner:
+class PipelineRun:
     """One run. `request_stop` may be called from any thread and from signal handlers."""
 
     def __init__(
@@ -244,7 +244,7 @@ class Runner:
     def _with_record(self, failed: Failed) -> Cause:
         """Search for the record that caused the failure. The other queries have stopped, so Spark is free for that."""
         query, is_replay = self._built[failed.query].query, self._settings.replay
-        search = Search(self._pipeline, query, self._spark, self._near, is_replay=is_replay)
+        search = CulpritSearch(self._pipeline, query, self._spark, self._near, is_replay=is_replay)
         return search.with_record(failed.cause, self._stop.is_set)
 
     def _stop_queries(self) -> None:

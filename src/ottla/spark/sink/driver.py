@@ -33,12 +33,12 @@ from ottla.spark.sink import log, transactions
 from ottla.spark.sink.checkpoint import plan_of
 from ottla.spark.sink.faults import FaultPoint, reach
 from ottla.spark.sink.protocol import (
+    BatchDecision,
     BatchRefused,
-    Decision,
     Part,
     Prepared,
     TakenOver,
-    Unfinished,
+    UnfinishedBatch,
     decide,
     finished,
     is_new,
@@ -66,7 +66,7 @@ class Ticket:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class TaskReport:
     """The message of one task to the driver."""
 
     task: int
@@ -79,9 +79,9 @@ class Written:
     )  # only task 0 returns it: it may name thousands of lost parts, and there may be thousands of tasks
 
 
-def written(ticket: Ticket, run: str, batch: int, task: int, part: Part | None) -> Written:
+def written(ticket: Ticket, run: str, batch: int, task: int, part: Part | None) -> TaskReport:
     """The message of a task that is done."""
-    return Written(task, run, batch, part, ticket.taken, ticket if task == 0 else None)
+    return TaskReport(task, run, batch, part, ticket.taken, ticket if task == 0 else None)
 
 
 def prepare(settings: WriteSettings) -> Ticket:
@@ -125,8 +125,8 @@ async def _take(
         return None
 
 
-def _lost(decision: Decision | None, ends: Outcomes[Part, bool]) -> list[Part]:
-    """The parts that were lost. Raises BatchRefused (or Unfinished) if that is not known of all parts."""
+def _lost(decision: BatchDecision | None, ends: Outcomes[Part, bool]) -> list[Part]:
+    """The parts that were lost. Raises BatchRefused (or UnfinishedBatch) if that is not known of all parts."""
     lost = [part for part, committed in ends.found.items() if not committed]
     if decision is None or not ends.failed:
         return lost
@@ -135,7 +135,7 @@ def _lost(decision: Decision | None, ends: Outcomes[Part, bool]) -> list[Part]:
     text = f"batch {decision.batch} is decided, but {count} of its {total} transactions, of tasks {tasks}, "
     if any(isinstance(each, Untold) for each in ends.failed.values()):
         raise BatchRefused(f"{text}ended, and nobody can tell any more whether they were committed: {error}") from error
-    raise Unfinished(
+    raise UnfinishedBatch(
         f"{text}could not be committed yet: {error}. Nothing is lost: run the query again, which commits them"
     ) from error
 
@@ -156,13 +156,13 @@ def _producer(sink: str) -> ProducerOptions:
     )
 
 
-def commit(settings: WriteSettings, messages: Sequence[Written], batch: int | None) -> None:
+def commit(settings: WriteSettings, messages: Sequence[TaskReport], batch: int | None) -> None:
     """Decide the batch, then commit the transactions of all its parts."""
     if messages:
         asyncio.run(_commit(settings, messages, batch))
 
 
-async def _commit(settings: WriteSettings, messages: Sequence[Written], batch: int | None) -> None:
+async def _commit(settings: WriteSettings, messages: Sequence[TaskReport], batch: int | None) -> None:
     ticket = next((each.ticket for each in messages if each.ticket is not None), None)
     if ticket is None or any(each.taken != ticket.taken or each.batch != messages[0].batch for each in messages):
         raise BatchRefused(f"the tasks of batch {batch} do not belong together")
@@ -177,8 +177,8 @@ async def _commit(settings: WriteSettings, messages: Sequence[Written], batch: i
 
 
 async def _decision(
-    cluster: Cluster, settings: WriteSettings, ticket: Ticket, messages: Sequence[Written], batch: int | None
-) -> Decision | None:
+    cluster: Cluster, settings: WriteSettings, ticket: Ticket, messages: Sequence[TaskReport], batch: int | None
+) -> BatchDecision | None:
     """The decision to write. Raises BatchRefused if the batch cannot be decided."""
     first = messages[0]
     if batch is not None and batch != first.batch:
@@ -208,7 +208,7 @@ def _ended(over: Sequence[Part], batch: int, lasted_ms: int, timeout_ms: int) ->
         f"{lasted_ms} ms after it began"
     )
     if lasted_ms < timeout_ms:
-        return Unfinished(
+        return UnfinishedBatch(
             f"{what}: another attempt of the task took its transactional id, or somebody aborted them. Nothing of the "
             "batch is written: run it again"
         )
@@ -218,7 +218,7 @@ def _ended(over: Sequence[Part], batch: int, lasted_ms: int, timeout_ms: int) ->
     )
 
 
-def _taken_over(ticket: Ticket, decision: Decision) -> TakenOver:
+def _taken_over(ticket: Ticket, decision: BatchDecision) -> TakenOver:
     return TakenOver(
         f"another driver has taken over the sink {ticket.sink!r} (or its transactional id has expired): batch "
         f"{decision.batch} is not this one's to decide any more. Only one query may use a sink.id, and only one driver "
@@ -226,7 +226,7 @@ def _taken_over(ticket: Ticket, decision: Decision) -> TakenOver:
     )
 
 
-async def _carry_out(cluster: Cluster, ticket: Ticket, decision: Decision) -> None:
+async def _carry_out(cluster: Cluster, ticket: Ticket, decision: BatchDecision) -> None:
     async with Producer(cluster, _producer(ticket.sink)) as producer:
         producer.adopt(ticket.taken)
         try:
@@ -253,19 +253,19 @@ async def _carry_out(cluster: Cluster, ticket: Ticket, decision: Decision) -> No
             _log.warning("sink %s: transactions of attempts that were not needed are left open: %s", ticket.sink, error)
 
 
-async def _end(cluster: Cluster, decision: Decision) -> None:
+async def _end(cluster: Cluster, decision: BatchDecision) -> None:
     ends = await transactions.commit(cluster, decision.parts[:1])
     reach(FaultPoint.COMMIT_ONE_ENDED)
     ends.add(await transactions.commit(cluster, decision.parts[1:]))
     lost = _lost(decision, ends)
     if lost:
-        raise Unfinished(
+        raise UnfinishedBatch(
             f"batch {decision.batch} is decided, but the transactions of tasks {[part.task for part in lost]} ended "
             "before they were committed: run the query again, which writes them again"
         )
 
 
-def abort(settings: WriteSettings, messages: Sequence[Written | None]) -> None:
+def abort(settings: WriteSettings, messages: Sequence[TaskReport | None]) -> None:
     """Abort the transactions of a job that failed. Those that cannot be aborted now are aborted by the next `prepare`.
 
     If all tasks are done, the commit has failed, and `commit` has aborted the transactions if the batch is surely not
@@ -284,5 +284,5 @@ async def _abort(settings: WriteSettings, parts: Sequence[Part]) -> None:
             _log.warning("the transaction of %s is left open: %s", part.transactional_id, error)
 
 
-def _parts(messages: Sequence[Written | None]) -> list[Part]:
+def _parts(messages: Sequence[TaskReport | None]) -> list[Part]:
     return [each.part for each in messages if each is not None and each.part is not None]

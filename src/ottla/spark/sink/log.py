@@ -19,7 +19,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource, ResourceType
 from ottla.spark.sink.faults import FaultPoint, reach
-from ottla.spark.sink.protocol import BatchRefused, Decision, from_bytes, to_bytes
+from ottla.spark.sink.protocol import BatchDecision, BatchRefused, from_bytes, to_bytes
 
 TOPIC = "_ottla_spark_sinks"
 _PARTITIONS = 8
@@ -44,7 +44,7 @@ async def _place(cluster: Cluster, sink: str) -> TopicPartition:
     return TopicPartition(TOPIC, partition_of_key(sink.encode(), info.partition_count))
 
 
-async def read(cluster: Cluster, sink: str) -> Decision | None:
+async def read(cluster: Cluster, sink: str) -> BatchDecision | None:
     """The sink's state; None if it has none. Raises BatchRefused if the record is no state, or if the topic may lose
     states.
     """
@@ -62,7 +62,7 @@ async def read(cluster: Cluster, sink: str) -> Decision | None:
     return None if found.value is None else _decoded(sink, found, found.value)
 
 
-def _decoded(sink: str, record: ConsumedRecord, value: bytes) -> Decision:
+def _decoded(sink: str, record: ConsumedRecord, value: bytes) -> BatchDecision:
     try:
         return from_bytes(value)
     except (ValueError, BatchRefused) as error:
@@ -88,7 +88,9 @@ async def _check_policy(cluster: Cluster) -> None:
         )
 
 
-async def write(producer: Producer, sink: str, decision: Decision | None, *, step: FaultPoint | None = None) -> None:
+async def write(
+    producer: Producer, sink: str, decision: BatchDecision | None, *, step: FaultPoint | None = None
+) -> None:
     """Make this the state of the sink (None removes it). Raises ProducerFenced if another driver has taken over."""
     async with producer.transaction():
         await producer.send(TOPIC, None if decision is None else to_bytes(decision), sink.encode())

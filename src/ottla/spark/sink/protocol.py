@@ -71,7 +71,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class BatchDecision:
     """A batch that counts as written as soon as this is in the log. `parts` are those that this revision added."""
 
     run: str
@@ -105,7 +105,7 @@ class BatchRefused(RuntimeError):
     """The batch cannot be written without losing rows or writing them twice."""
 
 
-class Unfinished(BatchRefused):
+class UnfinishedBatch(BatchRefused):
     """The batch is not complete; running it again unchanged completes it."""
 
 
@@ -113,12 +113,12 @@ class TakenOver(BatchRefused):
     """Another driver has taken over the sink."""
 
 
-def to_bytes(decision: Decision) -> bytes:
+def to_bytes(decision: BatchDecision) -> bytes:
     """The value of the decision's record."""
     return json.dumps({"form": _FORM, **asdict(decision)}, separators=(",", ":")).encode()
 
 
-def from_bytes(data: bytes) -> Decision:
+def from_bytes(data: bytes) -> BatchDecision:
     """Parse the result of `to_bytes`. Raises BatchRefused if a newer version wrote it, ValueError if it is none."""
     try:
         found: dict[str, Any] = json.loads(data)
@@ -127,7 +127,7 @@ def from_bytes(data: bytes) -> Decision:
             raise BatchRefused("it was written by a newer version of Ottla")
         parts = tuple(Part(**{**each, "first": RecordPosition(*each["first"])}) for each in found.pop("parts"))
         earlier = tuple(Known(str(run), int(batch), *plan) for run, batch, *plan in found.pop("earlier", ()))
-        return Decision(str(found.pop("run")), int(found.pop("batch")), parts=parts, earlier=earlier, **found)
+        return BatchDecision(str(found.pop("run")), int(found.pop("batch")), parts=parts, earlier=earlier, **found)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it is no state of a sink ({type(error).__name__}: {error})") from error
 
@@ -135,7 +135,7 @@ def from_bytes(data: bytes) -> Decision:
 # --- before the tasks -------------------------------------------------------------------------------------------
 
 
-def to_end(last: Decision | None) -> tuple[Part, ...]:
+def to_end(last: BatchDecision | None) -> tuple[Part, ...]:
     """The parts that have to be committed before anything else is done."""
     return () if last is None or last.done else last.parts
 
@@ -144,11 +144,11 @@ def to_end(last: Decision | None) -> tuple[Part, ...]:
 class Prepared:
     """The state with which the tasks and the commit of a batch work: the last decision, and its lost parts."""
 
-    last: Decision | None
+    last: BatchDecision | None
     lost: tuple[Part, ...] = ()
 
 
-def prepared(last: Decision | None, lost: Sequence[Part], given_up: tuple[str, int] | None = None) -> Prepared:
+def prepared(last: BatchDecision | None, lost: Sequence[Part], given_up: tuple[str, int] | None = None) -> Prepared:
     """The state after every part of the last decision was either committed or found lost. `given_up`: the run and the
     batch whose lost parts are given up.
     """
@@ -160,12 +160,12 @@ def prepared(last: Decision | None, lost: Sequence[Part], given_up: tuple[str, i
     return Prepared(finished(last))
 
 
-def finished(decision: Decision) -> Decision:
+def finished(decision: BatchDecision) -> BatchDecision:
     """The decision when every part is committed. The parts are not needed any more."""
     return replace(decision, parts=(), done=True)
 
 
-def next_batch_write(last: Decision | None) -> int:
+def next_batch_write(last: BatchDecision | None) -> int:
     """The number of a batch write without the option `batch.id`."""
     known = None if last is None else last.last_of(BATCH_RUN)
     return 0 if known is None else known + 1
@@ -207,7 +207,7 @@ def is_new(state: Prepared, run: str, batch: int) -> bool:
     return True
 
 
-def missing(last: Decision, lost: Sequence[Part]) -> str:
+def missing(last: BatchDecision, lost: Sequence[Part]) -> str:
     """A description of the lost rows."""
     tasks = sorted(part.task for part in lost)
     shown = ", ".join(map(str, tasks[:10])) + (", ..." if len(tasks) > 10 else "")
@@ -233,7 +233,7 @@ def check_rewritten(lost: Part, rows: int, size_bytes: int) -> None:
 
 def decide(
     state: Prepared, run: str, batch: int, task_count: int, parts: Mapping[int, Part | None], plan: str = ""
-) -> Decision | None:
+) -> BatchDecision | None:
     """The decision, given the part of every task (None if it wrote nothing) and the batch's plan. None if there is
     nothing to decide.
 
@@ -242,7 +242,9 @@ def decide(
     last = state.last
     written = tuple(part for _, part in sorted(parts.items()) if part is not None)
     if last is None or is_new(state, run, batch):
-        return Decision(run, batch, task_count, written, earlier=_earlier(last, run), plan=plan) if written else None
+        return (
+            BatchDecision(run, batch, task_count, written, earlier=_earlier(last, run), plan=plan) if written else None
+        )
     _check_plan(last, run, batch, plan)
     if (run, batch) != (last.run, last.batch) or not state.lost:
         assert not written, "tasks of a batch that is written have written again"
@@ -257,7 +259,7 @@ def decide(
     return replace(last, parts=written, revision=last.revision + 1)
 
 
-def _check_plan(last: Decision, run: str, batch: int, plan: str) -> None:
+def _check_plan(last: BatchDecision, run: str, batch: int, plan: str) -> None:
     """Raise BatchRefused if this is not the last batch of its run, or has other offsets than it had: Spark repeats only
     the last batch, with the same offsets.
     """
@@ -272,7 +274,7 @@ def _check_plan(last: Decision, run: str, batch: int, plan: str) -> None:
     )
 
 
-def _earlier(last: Decision | None, run: str) -> tuple[Known, ...]:
+def _earlier(last: BatchDecision | None, run: str) -> tuple[Known, ...]:
     """The runs before this one."""
     if last is None or last.run == run:
         return () if last is None else last.earlier

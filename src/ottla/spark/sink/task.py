@@ -15,7 +15,7 @@ from ottla.client.errors import ClientError
 from ottla.client.options import wall_clock_ms
 from ottla.client.producer.producer import Producer
 from ottla.model.errors import ApiError
-from ottla.spark.sink.driver import Ticket, Written, written
+from ottla.spark.sink.driver import TaskReport, Ticket, written
 from ottla.spark.sink.faults import FaultPoint, reach
 from ottla.spark.sink.protocol import Part, RecordPosition, Work, check_rewritten, work_of
 from ottla.spark.sink.rows import RowSender
@@ -42,7 +42,7 @@ def write(
     batch: int,
     task: int,
     attempt: int,
-) -> Written:
+) -> TaskReport:
     """Write the rows of one task, unless they were written before; the transaction stays open."""
     work, lost = work_of(ticket.state, run, batch, task)
     part: Part | None = None

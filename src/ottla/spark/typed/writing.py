@@ -29,7 +29,7 @@ _SIDES = ("key", "value")
 
 
 @dataclass
-class Written:
+class ColumnEncoding:
     """How a column is encoded. `schema` is None for text."""
 
     name: str
@@ -51,7 +51,7 @@ class Written:
 class TypedOutput:
     """Encodes typed columns to `key` and/or `value`. Picklable."""
 
-    def __init__(self, schema: pa.Schema, sides: Mapping[str, Written], topic: str | None) -> None:
+    def __init__(self, schema: pa.Schema, sides: Mapping[str, ColumnEncoding], topic: str | None) -> None:
         self._sides = dict(sides)
         self._gathers = "value" in sides and "value" not in schema.names
         self._fields = [each.name for each in _value_fields(schema, topic)] if self._gathers else []
@@ -97,7 +97,7 @@ def typed_output(options: Mapping[str, str], schema: pa.Schema, topic: str | Non
         of = _type_of(name, schema, topic)
         if format == "string":
             _check_text(name, of)
-            sides[name] = Written(name, None)
+            sides[name] = ColumnEncoding(name, None)
             continue
         settings = of_side(name, format, given, [topic] if topic else [])
         sides[name] = _written(settings, of, registry)
@@ -135,14 +135,14 @@ def _check_text(name: str, of: pa.DataType) -> None:
         raise UnsupportedSchema(f"{name}.format=string: {error}") from None
 
 
-def _written(settings: SideSettings, of: pa.DataType, registry: SchemaRegistry | None) -> Written:
+def _written(settings: SideSettings, of: pa.DataType, registry: SchemaRegistry | None) -> ColumnEncoding:
     source, schema_id = _schema(settings, of, registry)
     encoder = encoder_of(source, settings.message)
     encoder.fits(of)
     if schema_id is None:
-        return Written(settings.name, source, b"", settings.message)
+        return ColumnEncoding(settings.name, source, b"", settings.message)
     prefix = schema_mark(schema_id, indexes_of(source, settings.message))
-    return Written(settings.name, source, prefix, settings.message)
+    return ColumnEncoding(settings.name, source, prefix, settings.message)
 
 
 def _schema(
