@@ -209,7 +209,7 @@ class Streamers(Stage[GroupsMachine]):
                 return entry_shown(thing)
             case StreamsHeartbeatReply():
                 told = "" if thing.tasks is None else f", has {shown(thing.tasks)}"
-                news = "".join(f"\n  {each.status.name}: {each.detail}" for each in thing.told)
+                news = "".join(f"\n  {each.status.name}: {each.detail}" for each in thing.statuses)
                 where = "".join(
                     f"\n  {each.endpoint.host} has {_shares(each.active)}" for each in thing.endpoints or ()
                 )

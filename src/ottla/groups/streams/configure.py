@@ -29,7 +29,7 @@ class StreamsStatus(IntEnum):
     ASSIGNMENT_DELAYED = 5
 
 
-class Told(NamedTuple):
+class StatusDetail(NamedTuple):
     """A status with its explanation."""
 
     status: StreamsStatus
@@ -59,7 +59,7 @@ class Configured(NamedTuple):
 
     subtopologies: Mapping[str, ConfiguredSubtopology]
     missing: tuple[InternalTopic, ...] = ()
-    problem: Told | None = None
+    problem: StatusDetail | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -71,7 +71,7 @@ class _TopicProblem(Exception):
 
     def __init__(self, status: StreamsStatus, detail: str) -> None:
         super().__init__(detail)
-        self.told = Told(status, detail)
+        self.problem = StatusDetail(status, detail)
 
 
 def configure(topology: Topology, topics: GroupTopics) -> Configured:
@@ -84,13 +84,13 @@ def configure(topology: Topology, topics: GroupTopics) -> Configured:
         _decide_changelogs(topology, counts)
         found = {each.id: _configured(each, counts) for each in sorted(topology.subtopologies)}
         missing = _missing(found.values(), topology, topics)
-    except _TopicProblem as problem:
-        return Configured({}, problem=problem.told)
-    told = None
+    except _TopicProblem as error:
+        return Configured({}, problem=error.problem)
+    problem = None
     if missing:
         names = [topic.name for topic in missing]
-        told = Told(StreamsStatus.MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {_summary(names)}")
-    return Configured(found, missing, told)
+        problem = StatusDetail(StreamsStatus.MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {_summary(names)}")
+    return Configured(found, missing, problem)
 
 
 class _Counts:

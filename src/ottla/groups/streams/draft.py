@@ -14,7 +14,7 @@ from ottla.groups.modern.metadata import metadata_hash
 from ottla.groups.modern.target import may_assign
 from ottla.groups.modern.topics_changed import MetadataSeen
 from ottla.groups.streams.assignor import StreamsMemberSpec, assign
-from ottla.groups.streams.configure import Configured, StreamsStatus, Told, configure
+from ottla.groups.streams.configure import Configured, StatusDetail, StreamsStatus, configure
 from ottla.groups.streams.entries import (
     RECORDS,
     AssignmentConfigs,
@@ -48,7 +48,7 @@ class StreamsDraft(GroupDraft[StreamsGroup]):
 
     def __init__(self, view: GroupsView, group: StreamsGroup, now_ms: int) -> None:
         super().__init__(view, group, now_ms)
-        self.told: list[Told] = []  # statuses for the member's answer
+        self.statuses: list[StatusDetail] = []  # for the member's answer
 
     def configure(self, topology: Topology) -> tuple[Configured, int]:
         """Return the topology's comparison with the present topics, and the hash of these topics."""
@@ -111,7 +111,7 @@ class StreamsDraft(GroupDraft[StreamsGroup]):
         return StreamsTarget(epoch, targets.get(member_id, NOTHING))
 
     def delayed(self, text: str) -> None:
-        self.told.append(Told(StreamsStatus.ASSIGNMENT_DELAYED, text))
+        self.statuses.append(StatusDetail(StreamsStatus.ASSIGNMENT_DELAYED, text))
 
     def reconcile(self, member: StreamsMember, target: StreamsTarget, reported: TaskSet | None) -> StreamsMember:
         """Move the member as far towards its target as possible now."""

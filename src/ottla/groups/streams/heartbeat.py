@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.modern.group import JOIN_EPOCH
-from ottla.groups.streams.configure import Configured, StreamsStatus, Told
+from ottla.groups.streams.configure import Configured, StatusDetail, StreamsStatus
 from ottla.groups.streams.draft import StreamsDraft
 from ottla.groups.streams.endpoints import EndpointShare, endpoint_shares
 from ottla.groups.streams.entries import member_entry, topology_entry
@@ -37,7 +37,7 @@ class StreamsHeartbeatReply(NamedTuple):
     member_id: str
     epoch: int
     interval_ms: int
-    told: tuple[Told, ...]
+    statuses: tuple[StatusDetail, ...]
     tasks: TaskSet | None
     endpoint_epoch: int
     endpoints: tuple[EndpointShare, ...] | None
@@ -132,7 +132,7 @@ class StreamsHeartbeat:
                 f"The member's topology epoch {member.topology_epoch} is behind the group's topology epoch "
                 f"{known.epoch}."
             )
-            draft.told.append(Told(StreamsStatus.STALE_TOPOLOGY, text))
+            draft.statuses.append(StatusDetail(StreamsStatus.STALE_TOPOLOGY, text))
         return known
 
     def _heard(
@@ -148,12 +148,12 @@ class StreamsHeartbeat:
             shutdown_by = shutdown_by or self.member_id
         if shutdown_by is not None:
             text = f"Streams group member {shutdown_by} encountered a fatal error and requested a shutdown for the"
-            draft.told.append(Told(StreamsStatus.SHUTDOWN_APPLICATION, f"{text} entire application."))
+            draft.statuses.append(StatusDetail(StreamsStatus.SHUTDOWN_APPLICATION, f"{text} entire application."))
         return StreamsHeartbeatReply(
             new.member_id,
             new.epoch,
             draft.setting(STREAMS_HEARTBEAT_INTERVAL_MS),
-            tuple(draft.told),
+            tuple(draft.statuses),
             without_epochs(new.assigned) if tells else None,
             endpoint_epoch,
             endpoints,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.groups.streams.configure import Configured, Told
+from ottla.groups.streams.configure import Configured, StatusDetail
 from ottla.groups.streams.draft import StreamsDraft
 from ottla.groups.streams.notes import CreationFailed
 from ottla.groups.streams.topology import InternalTopic
@@ -47,10 +47,10 @@ def ask_for_missing(draft: StreamsDraft, configured: Configured) -> None:
     if wanted:
         draft.effects.append(CreateInternalTopics(group.group_id, wanted))
     shown = [f"{topic.name} ({failed[topic.name]})" for topic in configured.missing if topic.name in failed]
-    draft.told.append(_with_errors(configured.problem, shown))
+    draft.statuses.append(_with_errors(configured.problem, shown))
 
 
-def _with_errors(problem: Told, errors: list[str]) -> Told:
+def _with_errors(problem: StatusDetail, errors: list[str]) -> StatusDetail:
     if not errors:
         return problem
     text = ", ".join(errors[:_ERRORS_SHOWN_MAX])

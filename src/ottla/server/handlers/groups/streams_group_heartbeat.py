@@ -85,7 +85,7 @@ def _heard(heard: StreamsHeartbeatReply) -> Response:
     tasks, endpoints = heard.tasks, heard.endpoints
     response = _response(heard.member_id, heard.epoch)
     response.heartbeat_interval_ms = heard.interval_ms
-    response.status = [Response.Status(status_code=each.status, status_detail=each.detail) for each in heard.told]
+    response.status = [Response.Status(status_code=each.status, status_detail=each.detail) for each in heard.statuses]
     response.endpoint_information_epoch = heard.endpoint_epoch
     if tasks is not None:
         response.active_tasks = _listed(tasks.active)
