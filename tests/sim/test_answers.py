@@ -10,14 +10,15 @@ from ottla.client.consumer import group_offsets as commits
 from ottla.model.errors import ErrorCode
 from ottla.sim import answers
 from ottla.sim.answering import AnsweringSimulation, answering
-from ottla.sim.coordinated import Cast, CoordinatedSimulation
+from ottla.sim.coordinated import CoordinatedSimulation, WorkloadPlans
 from ottla.sim.grouping import GroupPlan
 from ottla.sim.run import Outcome
 from ottla.sim.seeds import kept_seeds
 
 KEPT = kept_seeds(Path(__file__).with_name("answers_seeds.txt"))
 GROUP = GroupPlan("g", "classic", ("range",), 2, 0, life_seconds=4.0, crash_rate=0.5)
-GROUPS = Cast(groups=(GROUP,), copying=None, sharing=None)
+ERRORS = answers.RETRIABLE_ERRORS
+GROUPS = WorkloadPlans(groups=(GROUP,), copying=None, sharing=None)
 
 
 def simulate(seed: int) -> Outcome:
@@ -35,11 +36,11 @@ def test_a_sample_of_seeds() -> None:
 
 def of_a_group(seed: int, monkeypatch: pytest.MonkeyPatch, *apis: str) -> Outcome:
     """Only these fail, and only a group needs them."""
-    monkeypatch.setattr(answers, "SECONDARY", {api: answers.ALL[api] for api in apis})
+    monkeypatch.setattr(answers, "RETRIABLE_ERRORS", {api: ERRORS[api] for api in apis})
     made = answering(seed)
     writers = tuple(replace(plan, records=100) for plan in made.writers[:1])
     made = replace(made, writers=writers, following_readers=0, jumping_readers=0, chaos_seconds=15.0)
-    return CoordinatedSimulation(made, company=GROUPS).run()
+    return CoordinatedSimulation(made, plans=GROUPS).run()
 
 
 def test_a_commit_that_failed_is_taken_for_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Groups, copiers and share groups under chaos: seeds that failed once, some others, and bugs that must be found.
 
-A mutation is tried on a cast and a kind of trouble that bring it to light within a few seeds; without the mutation the
-same seeds find nothing.
+A mutation is tried on workloads and a kind of trouble that bring it to light within a few seeds; without the mutation
+the same seeds find nothing.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,12 @@ from ottla.server.shares.stored_changes import StoredChanges
 from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.terms import AckType
 from ottla.sim.check import Guarantee, SimWriter
-from ottla.sim.coordinated import Cast, CoordinatedSimulation, coordinated
+from ottla.sim.coordinated import CoordinatedSimulation, WorkloadPlans, coordinated
 from ottla.sim.copying import CopyPlan
 from ottla.sim.grouping import GroupPlan
 from ottla.sim.scenario import Durability, Scenario, SimFault
 from ottla.sim.seeds import kept_seeds
-from ottla.sim.shares.member import Manners
+from ottla.sim.shares.member import AcknowledgementRates
 from ottla.sim.shares.sharing import SharePlan
 
 KEPT = kept_seeds(Path(__file__).with_name("coordinated_seeds.txt"))
@@ -47,11 +47,14 @@ def test_a_seed_tells_the_same_story_twice() -> None:
 
 GROUP = GroupPlan("g", "classic", ("range",), 3, 0, life_seconds=6.0, crash_rate=0.5)
 MODERN = replace(GROUP, protocol="consumer")
-GROUPS = Cast(groups=(GROUP,), copying=None, sharing=None)
-MODERN_GROUPS = Cast(groups=(MODERN,), copying=None, sharing=None)
-COPIERS = Cast(groups=(), copying=CopyPlan(replace(GROUP, name="copiers"), partitions=2, twins=0), sharing=None)
-QUEUE = SharePlan("queue", 3, 0, 3, Manners(0.5, 0.4, 0.05), life_seconds=10.0, crash_rate=0.5, snapshot_every=10)
-SHARES = Cast(groups=(), copying=None, sharing=QUEUE)
+GROUPS = WorkloadPlans(groups=(GROUP,), copying=None, sharing=None)
+MODERN_GROUPS = WorkloadPlans(groups=(MODERN,), copying=None, sharing=None)
+COPIERS = WorkloadPlans(
+    groups=(), copying=CopyPlan(replace(GROUP, name="copiers"), partitions=2, twins=0), sharing=None
+)
+RATES = AcknowledgementRates(0.5, 0.4, 0.05)
+QUEUE = SharePlan("queue", 3, 0, 3, RATES, life_seconds=10.0, crash_rate=0.5, snapshot_every=10)
+SHARES = WorkloadPlans(groups=(), copying=None, sharing=QUEUE)
 
 
 def durable(seed: int, *faults: SimFault, records: int = 60, chaos_seconds: float = 15.0) -> Scenario:
@@ -77,18 +80,18 @@ def durable(seed: int, *faults: SimFault, records: int = 60, chaos_seconds: floa
     )
 
 
-def found(company: Cast, *faults: SimFault, seeds: range = range(6), **work: Any) -> str:
+def found(plans: WorkloadPlans, *faults: SimFault, seeds: range = range(6), **work: Any) -> str:
     """The violations of the first seed that has any."""
     for seed in seeds:
-        outcome = CoordinatedSimulation(durable(seed, *faults, **work), company=company).run()
+        outcome = CoordinatedSimulation(durable(seed, *faults, **work), plans=plans).run()
         if not outcome.ok:
             return "\n".join(outcome.violations)
     return ""
 
 
-@pytest.mark.parametrize("company", [GROUPS, MODERN_GROUPS, COPIERS, SHARES])
-def test_without_a_mutation_nothing_is_found(company: Cast) -> None:
-    assert not found(company, SimFault.POWER_LOSS, SimFault.CUT, seeds=range(2))
+@pytest.mark.parametrize("plans", [GROUPS, MODERN_GROUPS, COPIERS, SHARES])
+def test_without_a_mutation_nothing_is_found(plans: WorkloadPlans) -> None:
+    assert not found(plans, SimFault.POWER_LOSS, SimFault.CUT, seeds=range(2))
 
 
 # -- groups
@@ -118,7 +121,7 @@ def test_a_target_that_does_not_wait_for_who_owns_it_now(monkeypatch: pytest.Mon
 
 def test_commits_of_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CommitOffsets, "_check_committer", lambda self, view: None)
-    steady = Cast(groups=(replace(GROUP, life_seconds=1000.0),), copying=None, sharing=None)
+    steady = WorkloadPlans(groups=(replace(GROUP, life_seconds=1000.0),), copying=None, sharing=None)
     violations = found(steady, SimFault.CLIENT_PAUSE, seeds=range(16, 22), records=300, chaos_seconds=25.0)
     assert shows_two_owners(violations) or "went back" in violations
 

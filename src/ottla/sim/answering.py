@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from ottla.sim.coordinated import Cast, CoordinatedSimulation, cast, coordinated
-from ottla.sim.decoding.company import DecodingCompany
+from ottla.sim.coordinated import CoordinatedSimulation, WorkloadPlans, coordinated, draw_workloads
+from ottla.sim.decoding.workload import DecodingWorkload
 from ottla.sim.grouping import draw_group
 from ottla.sim.scenario import Scenario, SimFault
 
@@ -45,20 +45,20 @@ class AnsweringSimulation(CoordinatedSimulation):
         self,
         scenario: Scenario,
         tell: Callable[[str], None] | None = None,
-        company: Cast | None = None,
+        plans: WorkloadPlans | None = None,
         *,
         decodes: bool | None = None,
     ) -> None:
-        """`company` and `decodes` say which clients take part, and whether some decode; by default the seed decides."""
-        if company is None:
-            company = cast(scenario.seed)
-            if not company.groups and company.copying is None and company.sharing is None:
-                company = replace(company, groups=(draw_group(random.Random(f"group {scenario.seed}"), "group-0"),))
-        super().__init__(scenario, tell, company)
+        """`plans` and `decodes` say which workloads take part, and whether some decode; by default the seed decides."""
+        if plans is None:
+            plans = draw_workloads(scenario.seed)
+            if not plans.groups and plans.copying is None and plans.sharing is None:
+                plans = replace(plans, groups=(draw_group(random.Random(f"group {scenario.seed}"), "group-0"),))
+        super().__init__(scenario, tell, plans)
         if decodes is None:
             decodes = random.Random(f"decoding {scenario.seed}").random() < DECODING_RATE
         if decodes:
-            self.companies.append(DecodingCompany(self.stage, self._slow_down))
+            self.workloads.append(DecodingWorkload(self.stage, self._slow_down))
 
     def _slow_down(self, client_id: str) -> None:
         self.machine.script.add("Fetch", None, 2, close=False, delay="2s", after=False, client_id=client_id)

@@ -15,7 +15,7 @@ from ottla.testing.faults import Fault, FaultScript
 _LEADER = ("NOT_LEADER_OR_FOLLOWER", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION")
 _COORDINATOR = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS")
 # Retriable errors by API: a correct client tries again after all of them.
-ALL: dict[str, tuple[str, ...]] = {
+RETRIABLE_ERRORS: dict[str, tuple[str, ...]] = {
     "Metadata": ("LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION"),
     "ListOffsets": (*_LEADER, "OFFSET_NOT_AVAILABLE"),
     "OffsetForLeaderEpoch": _LEADER,
@@ -39,7 +39,6 @@ ALL: dict[str, tuple[str, ...]] = {
     "AllocateProducerIds": ("NOT_CONTROLLER",),
     "ApiVersions": (),
 }
-SECONDARY = ALL
 # The requests that clients need most often on their way.
 _OFTEN = ("Metadata", "ListOffsets", "FindCoordinator", "OffsetFetch", "InitProducerId", "AddPartitionsToTxn")
 _DELAYS = ("300ms", "2s", "7s")  # the last one is longer than a client waits for an answer
@@ -47,17 +46,17 @@ _DELAYS = ("300ms", "2s", "7s")  # the last one is longer than a client waits fo
 
 def strike(script: FaultScript, rng: random.Random) -> list[Fault]:
     """Make some requests of one or two APIs fail, until the faults are cleared or have occurred often enough."""
-    often = [api for api in _OFTEN if api in SECONDARY]
-    kinds = rng.sample([*SECONDARY, *often * 2], rng.randint(1, 2) if len(SECONDARY) > 1 else 1)
+    often = [api for api in _OFTEN if api in RETRIABLE_ERRORS]
+    kinds = rng.sample([*RETRIABLE_ERRORS, *often * 2], rng.randint(1, 2) if len(RETRIABLE_ERRORS) > 1 else 1)
     return [_fail(script, api, rng) for api in dict.fromkeys(kinds)]
 
 
 def _fail(script: FaultScript, api: str, rng: random.Random) -> Fault:
-    ways = ["close", "late", *["error"] * 3 * bool(SECONDARY[api])]
+    ways = ["close", "late", *["error"] * 3 * bool(RETRIABLE_ERRORS[api])]
     way = rng.choice(ways)
     return script.add(
         api,
-        rng.choice(SECONDARY[api]) if way == "error" else None,
+        rng.choice(RETRIABLE_ERRORS[api]) if way == "error" else None,
         rng.choice((1, 3, None)),
         close=way == "close",
         delay=rng.choice(_DELAYS) if way == "late" else None,

@@ -12,30 +12,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ottla.sim.check import Guarantee
-from ottla.sim.copying import CopyCompany, CopyPlan, draw_copying
-from ottla.sim.grouping import GROUP_SETTINGS, GroupCompany, GroupPlan, draw_group
+from ottla.sim.copying import CopyPlan, CopyWorkload, draw_copying
+from ottla.sim.grouping import GROUP_SETTINGS, GroupPlan, GroupWorkload, draw_group
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Scenario, SimFault, scenario
-from ottla.sim.shares.sharing import SHARE_SETTINGS, ShareCompany, SharePlan, draw_sharing
+from ottla.sim.shares.sharing import SHARE_SETTINGS, SharePlan, ShareWorkload, draw_sharing
 from ottla.sim.transactional import TRANSACTION_SETTINGS
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
-    """The groups of clients that take part in a run."""
+class WorkloadPlans:
+    """The plans of the workloads of a run, besides the plain writers and readers."""
 
     groups: tuple[GroupPlan, ...]
     copying: CopyPlan | None
     sharing: SharePlan | None
 
     def lines(self) -> list[str]:
-        """Return descriptions of the participants for the story of the run."""
+        """Return descriptions of the workloads for the story of the run."""
         return [str(plan) for plan in (*self.groups, self.copying, self.sharing) if plan is not None]
 
 
-def cast(seed: int) -> Cast:
+def draw_workloads(seed: int) -> WorkloadPlans:
     rng = random.Random(f"cast {seed}")
-    return Cast(
+    return WorkloadPlans(
         groups=tuple(draw_group(rng, f"group-{number}") for number in range(rng.randint(0, 2))),
         copying=draw_copying(rng) if rng.random() < 0.6 else None,
         sharing=draw_sharing(rng) if rng.random() < 0.6 else None,
@@ -58,25 +58,25 @@ def coordinated(seed: int) -> Scenario:
 
 
 class CoordinatedSimulation(Simulation):
-    """A simulation with companies (see `process`)."""
+    """A simulation with workloads (see `process`)."""
 
     def __init__(
-        self, scenario: Scenario, tell: Callable[[str], None] | None = None, company: Cast | None = None
+        self, scenario: Scenario, tell: Callable[[str], None] | None = None, plans: WorkloadPlans | None = None
     ) -> None:
-        self.cast = cast(scenario.seed) if company is None else company
+        self.plans = draw_workloads(scenario.seed) if plans is None else plans
         super().__init__(scenario, tell)
-        for line in self.cast.lines():
+        for line in self.plans.lines():
             self.tell(line)
-        self.companies.extend(GroupCompany(self.stage, plan) for plan in self.cast.groups)
-        if self.cast.copying is not None:
-            self.companies.append(CopyCompany(self.stage, self.cast.copying))
-        if self.cast.sharing is not None:
+        self.workloads.extend(GroupWorkload(self.stage, plan) for plan in self.plans.groups)
+        if self.plans.copying is not None:
+            self.workloads.append(CopyWorkload(self.stage, self.plans.copying))
+        if self.plans.sharing is not None:
             locks_last = not any(fault in scenario.faults for fault in DISK_FAULTS)
-            self.companies.append(ShareCompany(self.stage, self.cast.sharing, locks_last=locks_last))
+            self.workloads.append(ShareWorkload(self.stage, self.plans.sharing, locks_last=locks_last))
 
     def _settings(self) -> dict[str, str]:
         durable = self.scenario.durability is not Durability.PAGE_CACHE
-        sharing = self.cast.sharing
+        sharing = self.plans.sharing
         every = "share.coordinator.snapshot.update.records.per.snapshot"
         return (
             super()._settings()

@@ -25,7 +25,7 @@ from ottla.sim.check import Payload, decode_payload
 from ottla.sim.group_check import GroupBook
 from ottla.sim.grouping import GroupPlan, GroupWatcher, consumer_options, draw_group, identity, partition_bounds
 from ottla.sim.ledger import CommittedReader, Found, Ledger, TransactionName, read_all_committed
-from ottla.sim.process import Lives, Stage
+from ottla.sim.process import ProcessSupervisor, Stage
 from ottla.sim.transactional import Changed, transactional_producer
 from ottla.sim.workload import PATIENCE_SECONDS, Surroundings
 
@@ -103,13 +103,13 @@ class CopyBook:
 class Copier:
     """One process with a consumer of the group and a transactional producer."""
 
-    def __init__(self, company: CopyCompany, number: int, name: str, *, last: bool = False) -> None:
-        self._company = company
-        self._around = company.stage.around
+    def __init__(self, workload: CopyWorkload, number: int, name: str, *, last: bool = False) -> None:
+        self._workload = workload
+        self._around = workload.stage.around
         self._number = number
         self._name = name
         self._last = last
-        self._rng = company.stage.stream(name)
+        self._rng = workload.stage.stream(name)
         self.until: dict[TopicPartition, int] | None = None
 
     async def run(self) -> None:
@@ -117,7 +117,7 @@ class Copier:
             try:
                 member = None if self._last or "twin" in self._name else self._number
                 isolation = self._rng.choice(("read_committed", "read_uncommitted"))
-                options = consumer_options(self._company.plan.group, member, self._rng, isolation)
+                options = consumer_options(self._workload.plan.group, member, self._rng, isolation)
                 async with (
                     self._producer() as producer,
                     Consumer(self._around.options(self._name, self._rng), options) as consumer,
@@ -140,28 +140,28 @@ class Copier:
             got = await consumer.poll(max_records=self._rng.randint(1, 30), timeout_ms=500)
             if got:
                 await self._copy(producer, consumer, got)
-            if self.until is not None and self._company.watched(self.until):
+            if self.until is not None and self._workload.watched(self.until):
                 return
 
     async def _copy(self, producer: Producer, consumer: Consumer, got: Batch) -> None:
-        company, rng, member = self._company, self._rng, consumer.group_metadata()
-        name = company.next_name(self._number)
+        workload, rng, member = self._workload, self._rng, consumer.group_metadata()
+        name = workload.next_name(self._number)
         offsets = {partition: records[-1].offset + 1 for partition, records in got.items()}
-        attempt = company.book.committing(identity(member), member.generation_id, offsets, 0.0)
+        attempt = workload.book.committing(identity(member), member.generation_id, offsets, 0.0)
         try:
             async with producer.transaction() as transaction:
                 for record in (record for records in got.values() for record in records):
                     await self._write(producer, name, record)
                 await transaction.send_offsets(offsets, member)
                 await self._hesitate()
-                del company.ledger.refused[name]  # from here on the outcome is unknown until the producer reports it
+                del workload.ledger.refused[name]  # from here on the outcome is unknown until the producer reports it
         except Changed:
-            company.book.withdrawn(attempt)
+            workload.book.withdrawn(attempt)
             for partition in [each for each in got if each in consumer.assignment]:
                 consumer.seek(partition, got[partition][0].offset)
             return
-        company.ledger.committed[name] = None
-        company.book.committed(attempt, 0.0)
+        workload.ledger.committed[name] = None
+        workload.book.committed(attempt, 0.0)
         for partition, records in got.items():
             for record in records:
                 self._around.history.read(partition, record.offset, record.value, None)
@@ -169,8 +169,8 @@ class Copier:
             await asyncio.sleep(rng.expovariate(2))
 
     async def _write(self, producer: Producer, name: TransactionName, record: ConsumedRecord) -> None:
-        written = self._company.ledger.written[name]
-        target = self._rng.choice(self._company.targets)
+        written = self._workload.ledger.written[name]
+        target = self._rng.choice(self._workload.targets)
         number = len(written)
         written[number] = target
         await producer.enqueue(target.topic, copy_of(name, number, record), partition=target.partition)
@@ -187,7 +187,7 @@ class Copier:
             await asyncio.sleep(self._rng.expovariate(5))
 
 
-class CopyCompany:
+class CopyWorkload:
     """The copiers, a reader of their copies, and a watcher of their committed offsets."""
 
     def __init__(self, stage: Stage, plan: CopyPlan) -> None:
@@ -197,7 +197,7 @@ class CopyCompany:
         self.targets = tuple(TopicPartition(TARGET, index) for index in range(plan.partitions))
         self.book = GroupBook(plan.group.name, stage.around.history.blame, patience_seconds=math.inf)
         self._watcher = GroupWatcher(stage, self.book)
-        self._lives = Lives(stage, plan.group.life_seconds, plan.group.crash_rate)
+        self._supervisor = ProcessSupervisor(stage, plan.group.life_seconds, plan.group.crash_rate)
         self._tasks: list[asyncio.Task[None]] = []
         self._names: dict[int, int] = {}
         self._starts: dict[TopicPartition, int] = {}
@@ -226,14 +226,14 @@ class CopyCompany:
     def start(self) -> None:
         for number in range(self.plan.group.members):
             name = f"copier-{number}"
-            self._lives.add(name, Copier(self, number, name).run)
+            self._supervisor.add(name, Copier(self, number, name).run)
         for number in range(self.plan.twins):
-            self._lives.add(f"twin-{number}", Copier(self, number, f"twin-{number}").run)
+            self._supervisor.add(f"twin-{number}", Copier(self, number, f"twin-{number}").run)
         reader = CommittedReader(self.target_surroundings, self.ledger, self.stage.stream("reader of copies"))
         self._tasks = [self._watcher.start(), self.stage.process("copies-reader").start(reader.run())]
 
     async def finish(self) -> None:
-        await self._lives.end()
+        await self._supervisor.end()
         history = self.stage.around.history
         bounds = await partition_bounds(self.stage)
         ends = {partition: end if end > start else 0 for partition, (start, end) in bounds.items()}
@@ -270,5 +270,5 @@ class CopyCompany:
         return {
             "copying transactions": len(self.ledger.written),
             "copying committed": len(self.ledger.committed),
-            "copier crashes": self._lives.crashes,
+            "copier crashes": self._supervisor.crashes,
         }

@@ -21,7 +21,7 @@ from ottla.client.errors import ClientError
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.sim.group_check import GroupBook
-from ottla.sim.process import Lives, Stage
+from ottla.sim.process import ProcessSupervisor, Stage
 from ottla.sim.workload import PATIENCE_SECONDS
 
 GROUP_SETTINGS = {
@@ -243,7 +243,7 @@ class _Listener:
         """Do nothing: lost partitions cannot be committed."""
 
 
-class GroupCompany:
+class GroupWorkload:
     """A consumer group that reads the topic of the run."""
 
     def __init__(self, stage: Stage, plan: GroupPlan) -> None:
@@ -251,7 +251,7 @@ class GroupCompany:
         self._plan = plan
         self._book = GroupBook(plan.name, stage.around.history.blame, patience_seconds=5.0)
         self._watcher = GroupWatcher(stage, self._book)
-        self._lives = Lives(stage, plan.life_seconds, plan.crash_rate)
+        self._supervisor = ProcessSupervisor(stage, plan.life_seconds, plan.crash_rate)
         self._watching: asyncio.Task[None] | None = None
 
     async def prepare(self) -> None:
@@ -260,11 +260,11 @@ class GroupCompany:
     def start(self) -> None:
         for number in range(self._plan.members):
             member = SimulatedMember(self._stage, self._plan, self._book, number)
-            self._lives.add(f"{self._plan.name}-{number}", member.run)
+            self._supervisor.add(f"{self._plan.name}-{number}", member.run)
         self._watching = self._watcher.start()
 
     async def finish(self) -> None:
-        await self._lives.end()
+        await self._supervisor.end()
         bounds = await partition_bounds(self._stage)
         last = SimulatedMember(self._stage, self._plan, self._book, None)
         last.until = {partition: end for partition, (_, end) in bounds.items()}
@@ -293,7 +293,7 @@ class GroupCompany:
         return {
             f"{self._plan.name} commits": self._book.commits,
             f"{self._plan.name} generations": len(self._book.generations),
-            f"{self._plan.name} crashes": self._lives.crashes,
+            f"{self._plan.name} crashes": self._supervisor.crashes,
         }
 
 

@@ -1,8 +1,8 @@
-"""Client processes that start, stop and crash, each on its own host; and the stage on which companies of them run.
+"""Client processes that start, stop and crash, each on its own host; and the stage on which workloads of them run.
 
-A company is a part of a run beside the plain writers and readers: a consumer group, copiers, a share group. Its
+A workload is a part of a run beside the plain writers and readers: a consumer group, copiers, a share group. Its
 supervisors belong to no host, so they survive whatever happens to their processes. State that a process must keep over
-its own crash (which names it used, what it was told) lives in the company, outside the simulated world.
+its own crash (which names it used, what it was told) lives in the workload, outside the simulated world.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SimProcess:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a company needs of the simulation."""
+    """What a workload needs of the simulation."""
 
     around: Surroundings
     net: SimNet
@@ -59,7 +59,7 @@ class Stage:
         return process
 
 
-class Company(Protocol):
+class Workload(Protocol):
     """A part of a run; see the module."""
 
     async def prepare(self) -> None:
@@ -80,7 +80,7 @@ class Company(Protocol):
         """Return counts of what happened."""
 
 
-class Lives:
+class ProcessSupervisor:
     """Supervises processes: each lives for a while, leaves or crashes, and is started again."""
 
     def __init__(self, stage: Stage, life_seconds: float, crash_rate: float) -> None:

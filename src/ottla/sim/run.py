@@ -25,7 +25,7 @@ from ottla.model.ids import TopicPartition
 from ottla.sim.check import Guarantee, History
 from ottla.sim.cluster import SimMachine
 from ottla.sim.faults import Chaos
-from ottla.sim.process import Company, Stage
+from ottla.sim.process import Stage, Workload
 from ottla.sim.scaled import scaled
 from ottla.sim.scenario import Scenario, SimFault
 from ottla.sim.workload import (
@@ -85,7 +85,7 @@ class Simulation:
             now_ms=self.machines[0].clock.now_ms,
             tell=self.tell,
         )
-        self.companies: list[Company] = []  # clients beside the plain writers and readers
+        self.workloads: list[Workload] = []  # clients beside the plain writers and readers
         self._logged: list[str] = []
         self._chaos_done: dict[str, int] = {}
 
@@ -151,8 +151,8 @@ class Simulation:
     def _facts(self) -> dict[str, int]:
         history = self.history
         counts = {"sent": len(history.sent), "acknowledged": history.acknowledged, "read": history.reads}
-        for company in self.companies:
-            counts |= company.facts()
+        for workload in self.workloads:
+            counts |= workload.facts()
         return counts | self._chaos_done
 
     async def _main(self) -> None:
@@ -165,19 +165,19 @@ class Simulation:
     async def _work(self) -> None:
         """Run everything from creating the topic to the last check."""
         await self._begin()
-        for company in self.companies:
-            await company.prepare()
+        for workload in self.workloads:
+            await workload.prepare()
         writers, readers = self._start_clients()
-        for company in self.companies:
-            company.start()
+        for workload in self.workloads:
+            workload.start()
         await self._run_chaos()
         unfinished = (await asyncio.wait(writers, timeout=WORK_SECONDS_MAX))[1] if writers else None
         if unfinished:
             self.history.blame(f"{len(unfinished)} writers did not finish although all faults are over")
         await self._end(readers, "reader")
         await self._end(writers, "writer")
-        for company in self.companies:
-            await company.finish()
+        for workload in self.workloads:
+            await workload.finish()
         await self._look_again()
 
     async def _begin(self) -> None:
@@ -227,8 +227,8 @@ class Simulation:
                 step()
                 await asyncio.sleep(5)
             await self._as_client("last-reader", read_everything(self._around, self._stream("last reader")))
-            for company in self.companies:
-                await company.look()
+            for workload in self.workloads:
+                await workload.look()
 
     async def _end(self, tasks: list[asyncio.Task[None]], kind: str) -> None:
         for task in tasks:

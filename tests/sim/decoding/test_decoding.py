@@ -10,11 +10,11 @@ from ottla.client.consumer.consumer import Consumer
 from ottla.model.ids import TopicPartition
 from ottla.registry.tail import Tail
 from ottla.sim.answering import AnsweringSimulation, answering
-from ottla.sim.coordinated import Cast
+from ottla.sim.coordinated import WorkloadPlans
 from ottla.sim.decoding.book import DecodingBook
 from ottla.sim.run import Outcome
 
-NOBODY = Cast(groups=(), copying=None, sharing=None)
+NO_WORKLOADS = WorkloadPlans(groups=(), copying=None, sharing=None)
 SEEDS = range(5)
 PARTITION = TopicPartition("framed", 0)
 
@@ -22,7 +22,7 @@ PARTITION = TopicPartition("framed", 0)
 def simulate(seed: int) -> Outcome:
     """Nobody takes part but a registry and those who use it."""
     made = replace(answering(seed), writers=(), following_readers=0, jumping_readers=0, erasers=0, chaos_seconds=15.0)
-    return AnsweringSimulation(made, company=NOBODY, decodes=True).run()
+    return AnsweringSimulation(made, plans=NO_WORKLOADS, decodes=True).run()
 
 
 def finds(words: str) -> bool:

@@ -22,7 +22,7 @@ from ottla.replica.partition import Partition
 from ottla.server.quorum import flushing as quorum_flushing
 from ottla.sim.check import Guarantee, SimWriter
 from ottla.sim.replicated.run import ClusterSimulation
-from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, NOBODY, ClusterScenario, Voting, clustered
+from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, NO_WORKLOADS, ClusterScenario, Voting, clustered
 from ottla.sim.scenario import Durability, SimFault
 from ottla.sim.world.links import LinkQuality
 from ottla.sim.world.loop import Host
@@ -56,7 +56,7 @@ def harsh(
         spares=(),
         settings=settings | ({"ottla.fsync.before.ack": "true"} if durable else {}),
         operations=0,
-        cast=NOBODY,
+        workloads=NO_WORKLOADS,
         voting=Voting.FIXED,
         changes=0,
         topics=None,

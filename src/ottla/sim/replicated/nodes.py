@@ -58,8 +58,8 @@ def _settings(scenario: ClusterScenario, number: int, role: str, address: str) -
     if role != BROKER:
         listeners.append(f"{LISTENER}://{address}:{CONTROLLER_PORT}")
     settings = GROUP_SETTINGS | TRANSACTION_SETTINGS | SHARE_SETTINGS | REPLICATED | scenario.settings
-    if scenario.cast.sharing is not None:
-        every = scenario.cast.sharing.snapshot_every
+    if scenario.workloads.sharing is not None:
+        every = scenario.workloads.sharing.snapshot_every
         settings["share.coordinator.snapshot.update.records.per.snapshot"] = str(every)
     return settings | {
         "process.roles": role,

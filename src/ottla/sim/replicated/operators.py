@@ -22,7 +22,7 @@ PAUSE_SECONDS = 0.7
 
 
 class Operators:
-    """The company of the one operator."""
+    """The workload of the one operator."""
 
     def __init__(self, stage: Stage, operations: int, changes: int, members: Members) -> None:
         self._stage = stage

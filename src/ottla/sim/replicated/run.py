@@ -11,8 +11,8 @@ from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState
 from ottla.sim.check import Guarantee, History
 from ottla.sim.cluster import SimMachine
-from ottla.sim.copying import CopyCompany
-from ottla.sim.grouping import GroupCompany
+from ottla.sim.copying import CopyWorkload
+from ottla.sim.grouping import GroupWorkload
 from ottla.sim.replicated.chaos import ClusterChaos
 from ottla.sim.replicated.members import Members
 from ottla.sim.replicated.nodes import build
@@ -22,8 +22,8 @@ from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, ClusterS
 from ottla.sim.replicated.watch import Watch
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import DISK_FAULTS, Durability
-from ottla.sim.shares.sharing import ShareCompany
-from ottla.sim.topics.company import TopicCompany
+from ottla.sim.shares.sharing import ShareWorkload
+from ottla.sim.topics.workload import TopicWorkload
 from ottla.sim.workload import create_topic, read_everything
 from ottla.sim.world.disk import Crash
 from ottla.sim.world.loop import Host, SimulationError
@@ -59,20 +59,20 @@ class ClusterSimulation(Simulation):
         self._add_companies(scenario)
 
     def _add_companies(self, scenario: ClusterScenario) -> None:
-        cast, stage = scenario.cast, self.stage
-        self.companies.extend(GroupCompany(stage, plan) for plan in cast.groups)
-        if cast.copying is not None:
-            self.companies.append(CopyCompany(stage, cast.copying))
-        if cast.sharing is not None:
+        plans, stage = scenario.workloads, self.stage
+        self.workloads.extend(GroupWorkload(stage, plan) for plan in plans.groups)
+        if plans.copying is not None:
+            self.workloads.append(CopyWorkload(stage, plans.copying))
+        if plans.sharing is not None:
             locks_last = not any(fault in scenario.faults for fault in DISK_FAULTS)
-            self.companies.append(ShareCompany(stage, cast.sharing, locks_last=locks_last, cluster=True))
+            self.workloads.append(ShareWorkload(stage, plans.sharing, locks_last=locks_last, cluster=True))
         if scenario.topics is not None:
-            self.companies.append(TopicCompany(stage, scenario.topics, self._started, replicated=True))
+            self.workloads.append(TopicWorkload(stage, scenario.topics, self._started, replicated=True))
         if scenario.operations or scenario.spares or scenario.changes:
             members = Members(
                 stage, scenario, self.machines, self._start_machine, self._stop_machine, self._newest_state
             )
-            self.companies.append(Operators(stage, scenario.operations, scenario.changes, members))
+            self.workloads.append(Operators(stage, scenario.operations, scenario.changes, members))
 
     def _look(self, host: Host) -> None:
         self.watch.look(host)
@@ -177,8 +177,8 @@ class ClusterSimulation(Simulation):
 
     async def _read_all(self) -> None:
         await self._as_client("last-reader", read_everything(self._around, self._stream("last reader")))
-        for company in self.companies:
-            await company.look()
+        for workload in self.workloads:
+            await workload.look()
 
     async def _until_in_sync(self) -> None:
         for machine in self._started:

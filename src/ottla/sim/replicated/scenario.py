@@ -36,7 +36,7 @@ from dataclasses import dataclass, replace
 
 from ottla.records.compress import Codec
 from ottla.sim.check import Guarantee, SimWriter
-from ottla.sim.coordinated import Cast
+from ottla.sim.coordinated import WorkloadPlans
 from ottla.sim.copying import draw_copying
 from ottla.sim.grouping import draw_group
 from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Scenario, SimFault
@@ -55,7 +55,7 @@ SHAPES: tuple[tuple[Sequence[str], float], ...] = (
     ((COMBINED, COMBINED, COMBINED, COMBINED, COMBINED), 1.0),
 )
 REPLICAS, IN_SYNC_MIN = 3, 2
-NOBODY = Cast(groups=(), copying=None, sharing=None)
+NO_WORKLOADS = WorkloadPlans(groups=(), copying=None, sharing=None)
 
 POWER = (*POWER_FAULTS, SimFault.POWER_LOSS_OF_SEVERAL)
 CRASHES = (SimFault.KILL, SimFault.KILL_IN_WRITE, SimFault.KILL_SEVERAL, SimFault.RESTART, *POWER)
@@ -88,7 +88,7 @@ class ClusterScenario(Scenario):
     spares: tuple[str, ...]  # the roles of nodes that join during the run
     settings: dict[str, str]  # of every node
     operations: int  # how many operations operators carry out meanwhile
-    cast: Cast
+    workloads: WorkloadPlans
     second_look: bool = True  # read everything again after all nodes were killed at once
     clean_end: bool = True  # stop all nodes cleanly and verify their disks
     voting: Voting = Voting.FIXED
@@ -103,7 +103,7 @@ class ClusterScenario(Scenario):
             nodes,
             settings,
             f"{self.operations} operations; {self.voting.value}; {self.changes} changes of members",
-            *self.cast.lines(),
+            *self.workloads.lines(),
             *([str(self.topics)] if self.topics is not None else ()),
         ]
 
@@ -146,7 +146,7 @@ def clustered(seed: int) -> ClusterScenario:
             spares=(BROKER,) * (rng.random() < 0.15),
             settings=_settings(rng) | ({"ottla.fsync.before.ack": "true"} if _durable(durability) else {}),
             operations=0 if rotten else rng.choice((0, 0, 0, 2, 4)),
-            cast=NOBODY if rotten else _cast(rng),
+            workloads=NO_WORKLOADS if rotten else _draw_workloads(rng),
             second_look=rng.random() < 0.25,
             clean_end=rng.random() < 0.4,
         ),
@@ -164,7 +164,7 @@ def topical(seed: int) -> ClusterScenario:
         faults[SimFault.LATE_SYNC] = 1.5
     if rng.random() < 0.3:
         faults[SimFault.ANSWERS] = 1.0
-    made = replace(made, guarantee=Guarantee.SAFE, faults=faults or {SimFault.KILL: 1.0}, cast=NOBODY)
+    made = replace(made, guarantee=Guarantee.SAFE, faults=faults or {SimFault.KILL: 1.0}, workloads=NO_WORKLOADS)
     return with_topics(made, draw_topics(rng, transactions=True, replicated=True))
 
 
@@ -277,10 +277,10 @@ def _faults(rng: random.Random) -> dict[SimFault, float]:
     return chosen or {SimFault.KILL: 1.0}
 
 
-def _cast(rng: random.Random) -> Cast:
+def _draw_workloads(rng: random.Random) -> WorkloadPlans:
     """Draw coordinated clients for some of the runs only, because they take longer."""
     part = rng.random()
-    return Cast(
+    return WorkloadPlans(
         groups=(draw_group(rng, "group-0"),) if part < 0.05 else (),
         copying=draw_copying(rng) if 0.05 <= part < 0.09 else None,
         sharing=draw_sharing(rng) if 0.09 <= part < 0.12 else None,

@@ -17,7 +17,7 @@ from ottla.client.share.options import Acknowledged, ShareOptions
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.sim.shares.check import ACCEPT, REJECT, RELEASE, Acknowledging, SentRequest, ShareBook
-from ottla.sim.shares.member import Manners
+from ottla.sim.shares.member import AcknowledgementRates
 from ottla.sim.workload import Surroundings
 
 # So few bytes that one poll takes everything a fetch returned.
@@ -33,7 +33,7 @@ class ClientShareMember:
         self,
         around: Surroundings,
         book: ShareBook,
-        manners: Manners,
+        rates: AcknowledgementRates,
         name: str,
         rng: random.Random,
         *,
@@ -41,7 +41,7 @@ class ClientShareMember:
     ) -> None:
         self._around = around
         self._book = book
-        self._manners = manners
+        self._rates = rates
         self._name = name
         self._rng = rng
         self._quiet_seconds = quiet_seconds
@@ -90,7 +90,7 @@ class ClientShareMember:
         partition = TopicPartition(delivery.topic, delivery.partition)
         self._around.history.read(partition, delivery.offset, delivery.value, None)
         self._book.acquired(asked, partition, delivery.offset, delivery.delivery_count, 0.0, lambda: False)
-        kind = self._manners.choose(self._rng)
+        kind = self._rates.choose(self._rng)
         if kind is not None:
             self._sent[partition, delivery.offset] = self._book.acknowledging(
                 self._name, {partition: {delivery.offset: kind}}

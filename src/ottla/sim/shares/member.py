@@ -1,7 +1,8 @@
 """A member of a share group over a bare connection, so that every request and every answer is known.
 
-It heartbeats, fetches, and acknowledges what it got: accepts most, releases or rejects some, and forgets about others
-until their locks end. Acknowledgements travel with the next fetch or by themselves.
+It sends heartbeats, fetches records and acknowledges them: it accepts most, releases or rejects some, and leaves others
+unacknowledged until their acquisition locks time out. Acknowledgements are sent with the next ShareFetch, or in a
+ShareAcknowledge.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ Kinds = dict[int, dict[int, int]]  # kinds of acknowledgement by partition and o
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
-    """How often a member does what with a record; the rest it forgets."""
+class AcknowledgementRates:
+    """The fractions of records that a member accepts, releases and rejects; it does not acknowledge the others."""
 
     accept: float
     release: float
@@ -54,24 +55,26 @@ class Manners:
         return None
 
 
-THOROUGH = Manners(accept=1.0, release=0.0, reject=0.0)
+ACCEPT_ALL = AcknowledgementRates(accept=1.0, release=0.0, reject=0.0)
 
 
 class SimShareMember:
-    """One process; `run` goes on until it is cancelled, killed, or (if `quiet_seconds` is given) has nothing to do."""
+    """One process. `run` ends when it is cancelled or killed, or, if `quiet_seconds` is given, when no fetch has
+    returned a record for that time.
+    """
 
     def __init__(
         self,
         around: Surroundings,
         book: ShareBook,
-        manners: Manners,
+        rates: AcknowledgementRates,
         rng: random.Random,
         *,
         quiet_seconds: float | None = None,
     ) -> None:
         self._around = around
         self._book = book
-        self._manners = manners
+        self._rates = rates
         self._rng = rng
         self._quiet_seconds = quiet_seconds
         self._topic = around.partitions[0].topic
@@ -79,7 +82,7 @@ class SimShareMember:
 
     async def run(self) -> None:
         while True:
-            # A new life has a new name: what an old one held is nobody's.
+            # A member that starts again has a new id, so it cannot acknowledge what it acquired under the old one.
             self._member = uuid_text(random_uuid(self._rng))
             try:
                 await self._live()
@@ -89,7 +92,9 @@ class SimShareMember:
                 await asyncio.sleep(self._rng.uniform(0.1, 1.0))
 
     def crashed(self) -> None:
-        """What it held may be free at once, if its kernel lived to close the connection."""
+        """Note a crash of the process: the records that it had acquired may be released before their locks time out,
+        because the broker does so when it sees the connection close.
+        """
         self._book.gone(self._member)
 
     async def _live(self) -> None:
@@ -137,11 +142,11 @@ class SimShareMember:
                 self._assigned, self._session_epoch = assigned, 0
 
     async def _leave(self) -> None:
-        """Close the session, which gives everything back, and say goodbye; whatever of it works."""
+        """Close the share session, which releases all acquired records, and leave the group; errors are ignored."""
         if getattr(self, "_held", None) is None or not self._connection.is_open:
             return
         self._book.gone(self._member)
-        goodbye = ShareGroupHeartbeatRequest(
+        leaving = ShareGroupHeartbeatRequest(
             group_id=self._book.group, member_id=self._member, member_epoch=LEAVE_EPOCH
         )
         closing = ShareAcknowledgeRequest(
@@ -149,7 +154,7 @@ class SimShareMember:
         )
         try:
             await self._connection.request(closing)
-            await self._connection.request(goodbye)
+            await self._connection.request(leaving)
         except ClientError as error:
             self._around.tell(f"share member {self._member} could not leave: {error}")
 
@@ -174,18 +179,20 @@ class SimShareMember:
                 await asyncio.sleep(self._rng.expovariate(3))
 
     def _choose(self) -> Kinds:
-        """What to do with what is held; what is forgotten stays locked until the clock frees it."""
+        """Choose how to acknowledge each acquired record; those without a choice stay locked until their locks time
+        out.
+        """
         acks: Kinds = {}
         for partition, offsets in self._held.items():
             for offset in offsets:
-                kind = self._manners.choose(self._rng)
+                kind = self._rates.choose(self._rng)
                 if kind is not None:
                     acks.setdefault(partition, {})[offset] = kind
         self._held = {}
         return acks
 
     async def _fetch(self, acks: Kinds) -> bool:
-        """Whether it brought anything."""
+        """Fetch records and send these acknowledgements; return whether any record was acquired."""
         first = self._session_epoch == 0
         partitions = next(iter(self._assigned.values())) if first else sorted(acks)
         (topic_id,) = self._assigned
@@ -281,7 +288,9 @@ class SimShareMember:
 
 
 def _batches(batch: Any, kinds: Mapping[int, int]) -> list[Any]:
-    """One for each run of offsets; a kind for all of it, or one for each."""
+    """Return one batch for each run of successive offsets, with one type for all of them if they have the same, else
+    with a type for each.
+    """
     made = []
     for _, run in groupby(enumerate(sorted(kinds)), lambda each: each[1] - each[0]):
         offsets = [offset for _, offset in run]

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from ottla.client.admin import Admin
 from ottla.model.resources import Resource, ResourceType
 from ottla.sim.grouping import partition_bounds
-from ottla.sim.process import Lives, Stage
+from ottla.sim.process import ProcessSupervisor, Stage
 from ottla.sim.shares.check import ShareBook
 from ottla.sim.shares.client import ClientShareMember
-from ottla.sim.shares.member import THOROUGH, Manners, SimShareMember
+from ottla.sim.shares.member import ACCEPT_ALL, AcknowledgementRates, SimShareMember
 from ottla.sim.workload import PATIENCE_SECONDS
 
 LOCK_SECONDS = 4.0
@@ -38,7 +38,7 @@ class SharePlan:
     members: int
     clients: int  # how many additional members use the real `ShareConsumer`
     delivery_limit: int
-    manners: Manners
+    rates: AcknowledgementRates
     life_seconds: float
     crash_rate: float
     snapshot_every: int  # records of `__share_group_state` per snapshot
@@ -56,14 +56,14 @@ def draw_sharing(rng: random.Random) -> SharePlan:
         members=rng.randint(1, 3),
         clients=rng.choice((0, 0, 1, 2)),
         delivery_limit=rng.choice((2, 5, 10)),
-        manners=Manners(accept, release, rng.uniform(0.0, 0.5) * (1.0 - accept - release)),
+        rates=AcknowledgementRates(accept, release, rng.uniform(0.0, 0.5) * (1.0 - accept - release)),
         life_seconds=rng.choice((4.0, 10.0, 30.0)),
         crash_rate=rng.choice((0.3, 0.7)),
         snapshot_every=rng.choice((1, 10, 500)),
     )
 
 
-class ShareCompany:
+class ShareWorkload:
     """A share group that reads the topic of the run. In a cluster all members are real clients, which find the
     leaders.
     """
@@ -80,7 +80,7 @@ class ShareCompany:
             stage.disturbances,
             locks_last=locks_last,
         )
-        self._lives = Lives(stage, plan.life_seconds, plan.crash_rate)
+        self._supervisor = ProcessSupervisor(stage, plan.life_seconds, plan.crash_rate)
 
     async def prepare(self) -> None:
         async def configure() -> None:
@@ -98,17 +98,15 @@ class ShareCompany:
     def start(self) -> None:
         for number in range(self._plan.members):
             name = f"{self._plan.name}-{number}"
-            member = SimShareMember(self._stage.around, self._book, self._plan.manners, self._stage.stream(name))
-            self._lives.add(name, member.run, member.crashed)
+            member = SimShareMember(self._stage.around, self._book, self._plan.rates, self._stage.stream(name))
+            self._supervisor.add(name, member.run, member.crashed)
         for number in range(self._plan.clients):
             name = f"{self._plan.name}-client-{number}"
-            client = ClientShareMember(
-                self._stage.around, self._book, self._plan.manners, name, self._stage.stream(name)
-            )
-            self._lives.add(name, client.run)
+            client = ClientShareMember(self._stage.around, self._book, self._plan.rates, name, self._stage.stream(name))
+            self._supervisor.add(name, client.run)
 
     async def finish(self) -> None:
-        await self._lives.end()
+        await self._supervisor.end()
         # Connections of machines without power stay open; their records are available when the locks end.
         await self._drain("last", LOCK_SECONDS + 4.0)
         for partition, (start, end) in (await partition_bounds(self._stage)).items():
@@ -121,9 +119,9 @@ class ShareCompany:
         around, rng = self._stage.around, self._stage.stream(f"{name} share")
         member: SimShareMember | ClientShareMember
         if self._cluster:
-            member = ClientShareMember(around, self._book, THOROUGH, name, rng, quiet_seconds=quiet_seconds)
+            member = ClientShareMember(around, self._book, ACCEPT_ALL, name, rng, quiet_seconds=quiet_seconds)
         else:
-            member = SimShareMember(around, self._book, THOROUGH, rng, quiet_seconds=quiet_seconds)
+            member = SimShareMember(around, self._book, ACCEPT_ALL, rng, quiet_seconds=quiet_seconds)
         task = self._stage.process(f"{self._plan.name}-{name}").start(member.run())
         _, unfinished = await asyncio.wait([task], timeout=PATIENCE_SECONDS)
         if unfinished:
@@ -137,5 +135,5 @@ class ShareCompany:
         return {
             f"{self._plan.name} deliveries": self._book.deliveries,
             f"{self._plan.name} accepted": self._book.accepted,
-            f"{self._plan.name} crashes": self._lives.crashes,
+            f"{self._plan.name} crashes": self._supervisor.crashes,
         }

@@ -23,9 +23,9 @@ from ottla.log.files.names import DELETE_DIRECTORY
 from ottla.sim.check import Guarantee
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import POWER_FAULTS, Durability, Scenario, SimFault, scenario
-from ottla.sim.topics.company import TopicCompany
 from ottla.sim.topics.plan import SETTINGS, TopicsPlan, draw_topics
 from ottla.sim.topics.survivors import Survivors
+from ottla.sim.topics.workload import TopicWorkload
 
 SEALED_SECONDS = 10.0  # a rolled segment is synced after so long, and a start need not check it
 
@@ -97,11 +97,11 @@ class TopicSimulation(Simulation):
 
     def __init__(self, scenario: TopicScenario, tell: Callable[[str], None] | None = None) -> None:
         super().__init__(scenario, tell)
-        self._company = TopicCompany(self.stage, scenario.topics, self.machines)
-        self.companies.append(self._company)
+        self._workload = TopicWorkload(self.stage, scenario.topics, self.machines)
+        self.workloads.append(self._workload)
         if scenario.faults.keys() & set(POWER_FAULTS):
             may_lose = scenario.guarantee is Guarantee.AT_RISK
-            survivors = Survivors(self.machine, scenario.topics, self._company.book, may_lose=may_lose)
+            survivors = Survivors(self.machine, scenario.topics, self._workload.book, may_lose=may_lose)
             self.machine.on_crash = survivors.crashed
             self.loop.on_step = survivors.look
 

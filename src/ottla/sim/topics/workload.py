@@ -21,7 +21,7 @@ STRANGER = "photos-2024"
 PICTURE = (f"{STRANGER}/a.jpg", b"somebody else's")
 
 
-class TopicCompany:
+class TopicWorkload:
     """All participants; see the module."""
 
     def __init__(

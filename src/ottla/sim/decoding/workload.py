@@ -26,7 +26,7 @@ from ottla.registry.port import NotLeader, Unavailable
 from ottla.sim.decoding.book import GROUP, DecodingBook
 from ottla.sim.decoding.desk import Desk, NoAnswer, Trouble, field_of
 from ottla.sim.grouping import GroupWatcher
-from ottla.sim.process import Lives, Stage
+from ottla.sim.process import ProcessSupervisor, Stage
 
 TOPIC = "framed"
 END_SECONDS_MAX = 200.0  # all participants must have finished so long after the last fault
@@ -129,7 +129,7 @@ class Asker:
                     await loop.run_in_executor(None, self._desk.client().by_id, schema_id)
 
 
-class DecodingCompany:
+class DecodingWorkload:
     """All participants; see the module."""
 
     def __init__(self, stage: Stage, slow_down: Callable[[str], None]) -> None:
@@ -144,8 +144,8 @@ class DecodingCompany:
         self._writer = FramingWriter(self._stage, self._desk, self.book, schemas=rng.randint(6, 14))
         self._protocol = rng.choice(("classic", "consumer"))
         self._watcher = GroupWatcher(self._stage, self.book)
-        self._registries = Lives(stage, rng.choice((6.0, 30.0)), 0.5)
-        self._decoders = Lives(stage, rng.choice((8.0, 30.0)), 0.4)
+        self._registries = ProcessSupervisor(stage, rng.choice((6.0, 30.0)), 0.5)
+        self._decoders = ProcessSupervisor(stage, rng.choice((8.0, 30.0)), 0.4)
         self._tasks: list[asyncio.Task[None]] = []
         self._writing: asyncio.Task[None] | None = None
 
