@@ -1,6 +1,13 @@
-"""Ids: text and bytes, and what a random id may not be."""
+"""Ids: text and bytes, what a random id may not be, and that ids which could be swapped have types."""
 
+from __future__ import annotations
+
+import ast
 import random
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -8,6 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model.ids import METADATA_TOPIC_ID, NO_ID, TopicPartition, random_uuid, uuid_bytes, uuid_text
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "ottla"
+ID_OR_EPOCH = re.compile(r"(.*_)?(id|epoch|broker|leader|node|replica)")
+OF_ONE_GROUP = {"epoch", "assignment_epoch", "topology_epoch"}  # all but the last are group epochs
 
 
 @given(st.binary(min_size=16, max_size=16))
@@ -39,3 +50,30 @@ def test_random_ids_are_version_4_and_safe_on_a_command_line(seed: int) -> None:
 
 def test_a_partition_prints_like_its_directory() -> None:
     assert str(TopicPartition("orders", 3)) == "orders-3"
+
+
+def test_no_two_plain_ids_or_epochs_stand_side_by_side() -> None:
+    """Where two could be swapped, at least one has a type of its own (ADR 0041)."""
+    pairs = [
+        f"{path.relative_to(SOURCE)}:{line}: {first}, {second}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, fields in _positional(ast.parse(path.read_text()))
+        for first, second in pairwise(fields)
+        if ID_OR_EPOCH.fullmatch(first) and ID_OR_EPOCH.fullmatch(second) and not {first, second} <= OF_ONE_GROUP
+    ]
+    assert not pairs
+
+
+def _positional(module: ast.Module) -> Iterator[tuple[int, list[str]]]:
+    """Yields what is passed by position, to functions and named tuples: line and names; "" for what is no `int`."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            passed = [*node.args.posonlyargs, *node.args.args]
+            yield node.lineno, [each.arg if _is_int(each.annotation) else "" for each in passed]
+        elif isinstance(node, ast.ClassDef) and "NamedTuple" in map(ast.unparse, node.bases):
+            fields = [(each.target, each.annotation) for each in node.body if isinstance(each, ast.AnnAssign)]
+            yield node.lineno, [ast.unparse(name) if _is_int(annotation) else "" for name, annotation in fields]
+
+
+def _is_int(annotation: ast.expr | None) -> bool:
+    return annotation is not None and ast.unparse(annotation) == "int"

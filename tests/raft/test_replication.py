@@ -8,8 +8,8 @@ from tests.raft.world import CLUSTER, World
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.raft import events
-from ottla.raft.describe import describe
 from ottla.raft.node import JOURNAL_PAUSE_MS, RaftNode
+from ottla.raft.replica_progress import describe
 from ottla.raft.roles import Leader, Role
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
@@ -179,7 +179,7 @@ def test_observers_follow_and_do_not_count() -> None:
 
 
 def test_of_too_many_observers_the_quietest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.raft.counting.RAFT_REPLICAS_MAX", 10)
+    monkeypatch.setattr("ottla.raft.replica_progress.RAFT_REPLICAS_MAX", 10)
     world, leader = elected()
     end, epoch = leader.end
     for replica in range(100, 130):

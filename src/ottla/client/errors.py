@@ -7,7 +7,7 @@ Rules:
 """
 
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import LeaderEpoch, TopicPartition
 
 _CODES = {each.value: each for each in ErrorCode}
 
@@ -100,7 +100,7 @@ class TopicRecreated(OffsetOutOfRange):
 class LogTruncated(ApiError):
     """Records that were read are no longer in the log: an unclean election replaced them (KIP-320)."""
 
-    def __init__(self, partition: TopicPartition, offset: int, epoch: int, end_offset: int) -> None:
+    def __init__(self, partition: TopicPartition, offset: int, epoch: LeaderEpoch, end_offset: int) -> None:
         self.partition = partition
         self.offset = offset
         self.end_offset = end_offset

@@ -13,13 +13,13 @@ from ottla.client.metadata import NoPartition
 from ottla.client.outcomes import Outcomes, told_by
 from ottla.client.retried_parts import settle
 from ottla.model.errors import ApiError
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.wire.message import Request, Response
 
 V = TypeVar("V")
 R = TypeVar("R", bound=Response)
 # Sends a request to one leader: takes its node id, and its partitions with their leader epochs.
-Ask = Callable[[int, Mapping[TopicPartition, int]], Awaitable[Outcomes[TopicPartition, V]]]
+Ask = Callable[[int, Mapping[TopicPartition, LeaderEpoch]], Awaitable[Outcomes[TopicPartition, V]]]
 
 
 async def ask_leaders(
@@ -48,7 +48,7 @@ async def _ask_once(cluster: Cluster, partitions: Iterable[TopicPartition], ask:
         cluster.metadata.mark_stale(name)
     topics.add(await cluster.topics(smaller))
     outcomes: Outcomes[TopicPartition, V] = Outcomes()
-    by_leader: dict[int, dict[TopicPartition, int]] = {}
+    by_leader: dict[int, dict[TopicPartition, LeaderEpoch]] = {}
     for partition in partitions:
         info = topics.found.get(partition.topic)
         try:

@@ -21,7 +21,7 @@ from ottla.client.connection import Address
 from ottla.client.errors import error_code
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_ID, TopicPartition
+from ottla.model.ids import NO_ID, LeaderEpoch, TopicPartition
 from ottla.wire.messages.topics.metadata import MetadataResponse
 
 NO_LEADER = -1
@@ -56,7 +56,7 @@ class Leadership(Protocol):
     """A leader as answers to Produce and Fetch describe it; -1 for none."""
 
     leader_id: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
 
 
 class NoPartition(ApiError):
@@ -73,7 +73,7 @@ class PartitionInfo:
 
     index: int
     leader: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline: tuple[int, ...] = ()
@@ -99,7 +99,7 @@ class TopicInfo:
             return self.partitions[index]
         return next((each for each in self.partitions if each.index == index), None)
 
-    def leader(self, index: int) -> tuple[int, int]:
+    def leader(self, index: int) -> tuple[int, LeaderEpoch]:
         """Return (node id, leader epoch) of a partition's leader; raise LEADER_NOT_AVAILABLE while it has none."""
         info = self.partition(index)
         if info is None or info.leader == NO_LEADER:

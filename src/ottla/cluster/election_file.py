@@ -13,7 +13,7 @@ from zlib import crc32
 
 from ottla.cluster.state import JournalError
 from ottla.log.files.disk import Directory, read_all, replace_file
-from ottla.model.ids import NO_ID, uuid_bytes, uuid_text
+from ottla.model.ids import NO_ID, LeaderEpoch, uuid_bytes, uuid_text
 from ottla.raft.journal import ElectionState, ReplicaKey
 
 QUORUM_STATE = "quorum-state"
@@ -28,7 +28,8 @@ def read_election(directory: Directory) -> ElectionState:
             raise ValueError("its checksum is wrong")
         voted_id = int(stored["votedId"])
         voted = ReplicaKey(voted_id, uuid_bytes(stored["votedDirectoryId"]) if "votedDirectoryId" in stored else NO_ID)
-        return ElectionState(int(stored["leaderEpoch"]), int(stored["leaderId"]), voted if voted_id >= 0 else None)
+        epoch = LeaderEpoch(int(stored["leaderEpoch"]))
+        return ElectionState(epoch, int(stored["leaderId"]), voted if voted_id >= 0 else None)
     except FileNotFoundError:
         return ElectionState()
     except (ValueError, KeyError, TypeError, AttributeError) as error:

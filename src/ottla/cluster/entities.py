@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from ottla.cluster.features import FeatureRange
-from ottla.model.ids import BrokerEpoch, PartitionEpoch
+from ottla.model.ids import BrokerEpoch, LeaderEpoch, PartitionEpoch
 from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -34,7 +34,7 @@ class PartitionState(NamedTuple):
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     leader: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
     directories: tuple[bytes, ...] = ()
     removing: tuple[int, ...] = ()
@@ -58,7 +58,7 @@ class PartitionState(NamedTuple):
             self.replicas if record.replicas is None else share(record.replicas),
             self.isr if record.isr is None else share(record.isr),
             record.leader if elects else self.leader,
-            self.leader_epoch + 1 if elects else self.leader_epoch,
+            LeaderEpoch(self.leader_epoch + 1) if elects else self.leader_epoch,
             PartitionEpoch(self.partition_epoch + 1),
             self.directories if record.directories is None else share(record.directories),
             self.removing if record.removing_replicas is None else share(record.removing_replicas),

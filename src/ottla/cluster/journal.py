@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ottla.cluster.entry import MetadataEntry, decode, encode
 from ottla.cluster.state import JournalError
 from ottla.model.errors import ApiError
+from ottla.model.ids import LeaderEpoch
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE, RECORDS_PER_METADATA_BATCH_MAX
 from ottla.records.batch import check, headers
 from ottla.records.build import values_batch
@@ -44,7 +45,7 @@ class Item(NamedTuple):
     """One record of a journal or a snapshot."""
 
     offset: int
-    epoch: int
+    epoch: LeaderEpoch
     timestamp: int
     content: MetadataEntry | Control
 
@@ -53,7 +54,7 @@ def entry_batches(
     entries: Iterable[MetadataEntry],
     *,
     base_offset: int,
-    epoch: int,
+    epoch: LeaderEpoch,
     now_ms: int,
     records_max: int | None = None,
 ) -> Iterator[tuple[bytearray, int]]:
@@ -74,11 +75,11 @@ def entry_batches(
         yield _batch(pending, base_offset, epoch, now_ms), len(pending)
 
 
-def _batch(values: Sequence[bytes], base_offset: int, epoch: int, now_ms: int) -> bytearray:
+def _batch(values: Sequence[bytes], base_offset: int, epoch: LeaderEpoch, now_ms: int) -> bytearray:
     return values_batch(values, base_offset=base_offset, leader_epoch=epoch, timestamp=now_ms)
 
 
-def atomic(entries: Sequence[MetadataEntry], *, base_offset: int, epoch: int, now_ms: int) -> list[bytearray]:
+def atomic(entries: Sequence[MetadataEntry], *, base_offset: int, epoch: LeaderEpoch, now_ms: int) -> list[bytearray]:
     """Return the batches of entries that take effect together."""
     batches = [batch for batch, _ in entry_batches(entries, base_offset=base_offset, epoch=epoch, now_ms=now_ms)]
     if len(batches) <= 1:
@@ -92,7 +93,12 @@ def atomic(entries: Sequence[MetadataEntry], *, base_offset: int, epoch: int, no
 
 
 def snapshot_batches(
-    entries: Iterable[MetadataEntry], *, epoch: int, last_timestamp: int, now_ms: int, quorum: Sequence[Control] = ()
+    entries: Iterable[MetadataEntry],
+    *,
+    epoch: LeaderEpoch,
+    last_timestamp: int,
+    now_ms: int,
+    quorum: Sequence[Control] = (),
 ) -> Iterator[bytearray]:
     """Yield a whole snapshot piece by piece, each as large as one slice may write. `quorum` are the control records
     (voters, kraft.version) to include.

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from ottla.cluster.entities import Topic
 from ottla.cluster.state import ClusterState
+from ottla.model.ids import LeaderEpoch
 
 
 class Leader(NamedTuple):
     id: int
-    epoch: int
+    epoch: LeaderEpoch
 
 
 def leader_of(state: ClusterState, topic: str | bytes, index: int) -> Leader | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ottla.cluster.entities import NO_LEADER, PartitionState
-from ottla.model.ids import FIRST_PARTITION_EPOCH
+from ottla.model.ids import FIRST_LEADER_EPOCH, FIRST_PARTITION_EPOCH
 
 # Partitions per block: setting a bit copies the block's int, which has some hundred bytes at most.
 _BLOCK_BITS = 10
@@ -150,7 +150,7 @@ class Index:
 
 # The state of a partition before it is added and after it is removed: in none of the sets.
 _NOWHERE = PartitionState(
-    index=0, replicas=(), isr=(), leader=-2, leader_epoch=0, partition_epoch=FIRST_PARTITION_EPOCH
+    index=0, replicas=(), isr=(), leader=-2, leader_epoch=FIRST_LEADER_EPOCH, partition_epoch=FIRST_PARTITION_EPOCH
 )
 
 

@@ -16,7 +16,8 @@ from ottla.cluster.journal import Control, Item
 from ottla.cluster.state import JournalError
 from ottla.log.durable import RewrittenFile
 from ottla.log.files.disk import Directory, read_all
-from ottla.raft.journal import OffsetAndEpoch
+from ottla.model.ids import LeaderEpoch
+from ottla.raft.journal import EMPTY_LOG, OffsetAndEpoch
 
 SNAPSHOTS_KEPT = 2
 _NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
@@ -25,7 +26,7 @@ _UNFINISHED = ".part"
 
 def is_first_snapshot(name: str) -> bool:
     """Whether a file, complete or not, is the snapshot before the first record, which only formatting writes."""
-    return name.removesuffix(_UNFINISHED) == _name(OffsetAndEpoch(0, 0))
+    return name.removesuffix(_UNFINISHED) == _name(EMPTY_LOG)
 
 
 class SnapshotFiles:
@@ -35,8 +36,8 @@ class SnapshotFiles:
         for name in names:
             if name.endswith(_UNFINISHED) and _NAME.fullmatch(name.removesuffix(_UNFINISHED)):
                 directory.remove(name)  # an interrupted write or download, which would begin anew
-        matches = (_NAME.fullmatch(name) for name in names)
-        self.places = sorted(OffsetAndEpoch(int(found[1]), int(found[2])) for found in matches if found is not None)
+        found = [match for name in names if (match := _NAME.fullmatch(name)) is not None]
+        self.places = sorted(OffsetAndEpoch(int(match[1]), LeaderEpoch(int(match[2]))) for match in found)
 
     @property
     def earliest(self) -> OffsetAndEpoch | None:

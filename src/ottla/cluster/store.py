@@ -31,7 +31,7 @@ from ottla.log.files.checkpoint import CheckpointError, read_partition_metadata,
 from ottla.log.files.disk import DamagedError, Directory, Disk, StorageError
 from ottla.log.log import Log, Origin
 from ottla.log.recovery.salvage import split
-from ottla.model.ids import METADATA_TOPIC_ID
+from ottla.model.ids import FIRST_LEADER_EPOCH, METADATA_TOPIC_ID, NO_LEADER_EPOCH, LeaderEpoch
 from ottla.model.limits import INT32_MAX, SCAN_READ_BYTES
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft.journal import ElectionState, OffsetAndEpoch, QuorumRecord
@@ -211,13 +211,13 @@ class MetadataStore:
         return self._flushed
 
     @property
-    def last_epoch(self) -> int:
+    def last_epoch(self) -> LeaderEpoch:
         if self.log.epochs.latest >= 0:
             return self.log.epochs.latest
         latest = self.latest_snapshot
-        return latest.epoch if latest is not None and latest.offset == self.end_offset else 0
+        return latest.epoch if latest is not None and latest.offset == self.end_offset else FIRST_LEADER_EPOCH
 
-    def epoch_end(self, epoch: int) -> tuple[int, int]:
+    def epoch_end(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, int]:
         return self.log.epoch_end(epoch)
 
     def read(self, offset: int, max_bytes: int) -> bytes:
@@ -226,22 +226,22 @@ class MetadataStore:
 
     # --- writing
 
-    def write_entries(self, entries: Sequence[MetadataEntry], epoch: int) -> None:
+    def write_entries(self, entries: Sequence[MetadataEntry], epoch: LeaderEpoch) -> None:
         """Write entries that take effect together, as the leader. StorageError: nothing was written."""
         now_ms = self._now_ms()
         batches = journal.atomic(entries, base_offset=self.end_offset, epoch=epoch, now_ms=now_ms)
         self._write(batches[0] if len(batches) == 1 else bytearray().join(batches), epoch, now_ms)
 
-    def append_controls(self, controls: Sequence[tuple[ControlType, bytes]], epoch: int) -> None:
+    def append_controls(self, controls: Sequence[tuple[ControlType, bytes]], epoch: LeaderEpoch) -> None:
         now_ms = self._now_ms()
         batch = control_batch(list(controls), timestamp=now_ms, base_offset=self.end_offset, leader_epoch=epoch)
         self._write(batch, epoch, now_ms)
 
     def append_fetched(self, records: bytes | memoryview) -> None:
-        self.log.append(bytearray(records), -1, self._now_ms(), Origin.REPLICATION)
+        self.log.append(bytearray(records), NO_LEADER_EPOCH, self._now_ms(), Origin.REPLICATION)
         self._bytes_since_snapshot += len(records)
 
-    def _write(self, data: bytearray, epoch: int, now_ms: int) -> None:
+    def _write(self, data: bytearray, epoch: LeaderEpoch, now_ms: int) -> None:
         if self._failure is not None:
             raise StorageError(self._failure.errno, f"the metadata log is in doubt since: {self._failure}")
         self.log.append(data, epoch, now_ms, Origin.COORDINATOR)

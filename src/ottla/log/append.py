@@ -16,6 +16,7 @@ from ottla.log.producers.producers import CompletedTxn, Origin
 from ottla.log.state import LogState
 from ottla.log.validate import Batch, check_size, validate
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import LeaderEpoch
 from ottla.model.limits import INT32_MAX
 from ottla.records.batch import (
     CONTROL_FLAG,
@@ -53,12 +54,12 @@ class Appended(NamedTuple):
     log_start_offset: int
     max_timestamp: int
     duplicate: bool
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     placed: tuple[Placed, ...] = ()
 
 
 def append_one(
-    log: LogState, records: bytearray | memoryview, leader_epoch: int, now_ms: int, look: Look | None = None
+    log: LogState, records: bytearray | memoryview, leader_epoch: LeaderEpoch, now_ms: int, look: Look | None = None
 ) -> Appended:
     """Append one batch of a client; `look` is the result of a look into it, if one was taken already."""
     if len(records) < HEADER_BYTES:
@@ -170,7 +171,7 @@ def is_full(
 def append_several(
     log: LogState,
     records: bytearray | memoryview,
-    leader_epoch: int,
+    leader_epoch: LeaderEpoch,
     now_ms: int,
     origin: Origin,
     transaction_version: int,
@@ -199,7 +200,7 @@ def append_trusted(
     log: LogState,
     batch: memoryview,
     header: BatchHeader,
-    leader_epoch: int,
+    leader_epoch: LeaderEpoch,
     now_ms: int,
     origin: Origin,
     transaction_version: int,

@@ -14,9 +14,9 @@ from bisect import bisect_left, bisect_right
 
 from ottla.log.files.checkpoint import LEADER_EPOCHS, CheckpointError, read_lines, write_lines
 from ottla.log.files.disk import Directory, File, StorageError
+from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch
 from ottla.model.limits import EPOCHS_PER_PARTITION_MAX
 
-UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
 
 
@@ -25,15 +25,16 @@ class Epochs:
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
-        self._epochs: list[int] = []
+        self._epochs: list[LeaderEpoch] = []
         self._starts: list[int] = []
-        self.latest = UNDEFINED_EPOCH
+        self.latest: LeaderEpoch = NO_LEADER_EPOCH
         self.is_stale = False  # the last write failed: the file is older than the state in memory
 
     def load(self) -> bool:
         """Read the checkpoint; False if it is damaged (then the epochs come from the batches)."""
         try:
-            entries = [(int(epoch), int(start)) for epoch, start in read_lines(self._directory, LEADER_EPOCHS)]
+            lines = list(read_lines(self._directory, LEADER_EPOCHS))
+            entries = [(LeaderEpoch(int(epoch)), int(start)) for epoch, start in lines]
         except (CheckpointError, ValueError):
             return False
         for epoch, start in entries:
@@ -41,10 +42,10 @@ class Epochs:
         return True
 
     @property
-    def entries(self) -> list[tuple[int, int]]:
+    def entries(self) -> list[tuple[LeaderEpoch, int]]:
         return list(zip(self._epochs, self._starts, strict=True))
 
-    def assign(self, epoch: int, start_offset: int) -> None:
+    def assign(self, epoch: LeaderEpoch, start_offset: int) -> None:
         """Begin `epoch` with the next batch, at `start_offset`."""
         before = self.entries
         if self._assign(epoch, start_offset):
@@ -54,21 +55,21 @@ class Epochs:
                 # The batch will not be appended either: undo the change, so that the next batch begins the epoch again.
                 self._epochs = [known for known, _ in before]
                 self._starts = [start for _, start in before]
-                self.latest = self._epochs[-1] if before else UNDEFINED_EPOCH
+                self.latest = self._epochs[-1] if before else NO_LEADER_EPOCH
                 raise
 
     def rewind(self, offset: int) -> None:
         """Drop, during recovery, the epochs that begin at or above `offset`; they are read from the batches again."""
         keep = bisect_left(self._starts, offset)
         del self._epochs[keep:], self._starts[keep:]
-        self.latest = self._epochs[-1] if keep else UNDEFINED_EPOCH
+        self.latest = self._epochs[-1] if keep else NO_LEADER_EPOCH
 
-    def assign_quietly(self, epoch: int, start_offset: int) -> None:
+    def assign_quietly(self, epoch: LeaderEpoch, start_offset: int) -> None:
         """Begin an epoch during recovery without writing the file, which is written once at the end (`write`)."""
         if epoch != self.latest:
             self._assign(epoch, start_offset)
 
-    def _assign(self, epoch: int, start_offset: int) -> bool:
+    def _assign(self, epoch: LeaderEpoch, start_offset: int) -> bool:
         if (
             epoch < 0
             or epoch == self.latest
@@ -86,25 +87,25 @@ class Epochs:
         self.latest = epoch
         return True
 
-    def end_offset(self, epoch: int, log_end: int) -> tuple[int, int]:
+    def end_offset(self, epoch: LeaderEpoch, log_end: int) -> tuple[LeaderEpoch, int]:
         """Return (largest epoch at or below `epoch`, its end offset); (-1, -1) if unknown."""
-        if epoch == UNDEFINED_EPOCH:
-            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == NO_LEADER_EPOCH:
+            return NO_LEADER_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest:
             return epoch, log_end
         at = bisect_right(self._epochs, epoch)
         if at == len(self._epochs):
             # The epoch is newer than any known here.
-            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+            return NO_LEADER_EPOCH, UNDEFINED_OFFSET
         if at == 0:
             # The epoch is older than any known: all of it lies before the first known epoch.
             return epoch, self._starts[0]
         return self._epochs[at - 1], self._starts[at]
 
-    def epoch_at(self, offset: int) -> int:
+    def epoch_at(self, offset: int) -> LeaderEpoch:
         """Return the epoch of the batch that holds `offset`; -1 if unknown."""
         at = bisect_right(self._starts, offset)
-        return self._epochs[at - 1] if at else UNDEFINED_EPOCH
+        return self._epochs[at - 1] if at else NO_LEADER_EPOCH
 
     def truncate_from_end(self, offset: int) -> None:
         """Drop the epochs that begin at or above `offset`, where the log was truncated."""
@@ -123,7 +124,7 @@ class Epochs:
     def clear(self) -> None:
         self._epochs.clear()
         self._starts.clear()
-        self.latest = UNDEFINED_EPOCH
+        self.latest = NO_LEADER_EPOCH
         self.write()
 
     def file(self) -> File | None:

@@ -32,6 +32,7 @@ from ottla.log.producers.producer import ProducerEntry
 from ottla.log.producers.producers import Origin
 from ottla.log.recovery.recover import Progress, recover
 from ottla.log.state import LogSlice, LogState, MayWait, OnRoll
+from ottla.model.ids import LeaderEpoch
 
 __all__ = ["Appended", "Log", "LogSlice", "Origin"]
 
@@ -119,7 +120,7 @@ class Log(LogState):
     def append(
         self,
         records: bytearray | memoryview,
-        leader_epoch: int,
+        leader_epoch: LeaderEpoch,
         now_ms: int,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = -1,
@@ -132,7 +133,7 @@ class Log(LogState):
             return appending.append_one(self, records, leader_epoch, now_ms, look)
         return appending.append_several(self, records, leader_epoch, now_ms, origin, transaction_version)
 
-    def append_replicated(self, records: bytes | memoryview, leader_epoch: int, now_ms: int) -> int:
+    def append_replicated(self, records: bytes | memoryview, leader_epoch: LeaderEpoch, now_ms: int) -> int:
         """Append a leader's batches, as they are; return how many bytes were new. All of them or none."""
         if self.cut_at is not None:
             cut.finish(self, now_ms)
@@ -146,7 +147,7 @@ class Log(LogState):
             return lookup.largest(self.segments, self.log_start_offset)
         return lookup.TimeSearch(self.segments, timestamp, self.log_start_offset)
 
-    def epoch_end(self, leader_epoch: int, max_offset: int | None = None) -> tuple[int, int]:
+    def epoch_end(self, leader_epoch: LeaderEpoch, max_offset: int | None = None) -> tuple[LeaderEpoch, int]:
         return self.epochs.end_offset(leader_epoch, self.next_offset if max_offset is None else max_offset)
 
     @property

@@ -22,6 +22,7 @@ from ottla.log.look import unpacked_bytes_max
 from ottla.log.steps import Steps
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import LeaderEpoch
 from ottla.records.batch import BatchHeader
 from ottla.records.record import frames, payload
 
@@ -29,7 +30,7 @@ from ottla.records.record import frames, payload
 class TimeOffset(NamedTuple):
     offset: int
     timestamp: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
 
 
 class _Range(NamedTuple):

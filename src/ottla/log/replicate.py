@@ -14,11 +14,12 @@ from ottla.log.files.segment import Segment
 from ottla.log.producers.producers import Origin
 from ottla.log.state import LogState
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import LeaderEpoch
 from ottla.model.limits import INT32_MAX
 from ottla.records.batch import CONTROL_FLAG, BatchHeader, check, headers
 
 
-def append(log: LogState, records: bytes | memoryview, leader_epoch: int, now_ms: int) -> int:
+def append(log: LogState, records: bytes | memoryview, leader_epoch: LeaderEpoch, now_ms: int) -> int:
     """Append the batches behind the end of the log, up to one of an epoch above `leader_epoch`; return their bytes."""
     start = log.next_offset
     view = memoryview(records)

@@ -26,6 +26,7 @@ from ottla.log.producers.snapshot import Snapshots
 from ottla.log.unwritten import Unwritten
 from ottla.log.validate import header_is_enough
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import LeaderEpoch
 from ottla.model.limits import MARK_INTERVAL_BYTES
 
 _new = tuple.__new__
@@ -115,7 +116,7 @@ class LogState:
 
     # --- growing
 
-    def begin_epoch(self, leader_epoch: int, offset: int) -> None:
+    def begin_epoch(self, leader_epoch: LeaderEpoch, offset: int) -> None:
         """Begin another leader epoch with the next batch, at `offset`."""
         self.epochs.assign(leader_epoch, offset)
         self.durable.names_changed = True

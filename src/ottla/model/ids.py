@@ -2,9 +2,9 @@
 
 Rules:
 - The numbers are integers with a type of their own (`NewType`), which costs nothing at run time. Messages declare their
-  fields with these types (`wire.types`), so most of the code gets them from there. Where two numbers are passed side by
-  side, at least one of them has its own type, so the type checker refuses to swap them.
-- Offsets are plain integers: nearly all that is done with them is arithmetic.
+  fields with these types (`wire.types`), so most of the code gets them from there. Where ids and epochs are passed side
+  by side, all but one of them have their own types, so the type checker refuses to swap them (ADR 0041).
+- Offsets and node ids are plain integers: offsets are added and compared, node ids are members of sets and tuples.
 - A UUID is raw 16-byte `bytes` everywhere inside Ottla; text exists only at the edges (files, CLI, logs).
 - The text form is Kafka's: url-safe base64 without padding, 22 characters.
 """
@@ -22,12 +22,16 @@ ProducerId = NewType("ProducerId", int)
 ProducerEpoch = NewType("ProducerEpoch", int)
 # The offset of a broker's registration in the metadata log; each registration of a broker has another one.
 BrokerEpoch = NewType("BrokerEpoch", int)
+# Counts the leaders of a partition, or of the metadata quorum (raft's epoch).
+LeaderEpoch = NewType("LeaderEpoch", int)
 # Counts the changes of a partition's state; must not be mistaken for its leader epoch.
 PartitionEpoch = NewType("PartitionEpoch", int)
 NO_PRODUCER_ID: Final = ProducerId(-1)
 NO_PRODUCER_EPOCH: Final = ProducerEpoch(-1)
 FIRST_PRODUCER_EPOCH: Final = ProducerEpoch(0)
 NO_BROKER_EPOCH: Final = BrokerEpoch(-1)
+NO_LEADER_EPOCH: Final = LeaderEpoch(-1)
+FIRST_LEADER_EPOCH: Final = LeaderEpoch(0)
 NO_PARTITION_EPOCH: Final = PartitionEpoch(-1)
 FIRST_PARTITION_EPOCH: Final = PartitionEpoch(0)
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from ottla.model.errors import ErrorCode
 from ottla.raft import effects, waiting
-from ottla.raft.counting import voter_progress
 from ottla.raft.journal import QuorumRecord
+from ottla.raft.replica_progress import voter_progress
 from ottla.raft.roles import Leader
 from ottla.raft.state import RaftState
 from ottla.raft.transitions import resign

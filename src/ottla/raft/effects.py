@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
+from ottla.model.ids import LeaderEpoch
 from ottla.raft.journal import OffsetAndEpoch
 from ottla.raft.voters import QuorumEndpoint
 from ottla.wire.message import Request, Response
@@ -40,7 +41,7 @@ class Committed(NamedTuple):
 class Lead(NamedTuple):
     """This node leads, and everything up to the beginning of its epoch is committed and was reported as `Committed`."""
 
-    epoch: int
+    epoch: LeaderEpoch
 
 
 class Follow(NamedTuple):
@@ -50,7 +51,7 @@ class Follow(NamedTuple):
     """
 
     leader_id: int
-    epoch: int
+    epoch: LeaderEpoch
 
 
 class LoadSnapshot(NamedTuple):

@@ -11,16 +11,16 @@ Rules:
 from __future__ import annotations
 
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import NO_ID
+from ottla.model.ids import NO_ID, LeaderEpoch
 from ottla.model.limits import RAFT_ELECTION_BACKOFF_MS
 from ottla.raft import answers, following, leading, lost_disk, roll_call
 from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
+from ottla.raft.named_leader import heard_of, named_leader
 from ottla.raft.request_checks import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from ottla.raft.state import RaftState
-from ottla.raft.transitions import become, become_follower, become_prospective, become_unattached, heard_of
+from ottla.raft.transitions import become, become_follower, become_prospective, become_unattached
 from ottla.raft.vote_requests import ask_for_vote
-from ottla.raft.voters import QuorumEndpoint
 from ottla.wire.messages.quorum.vote import VoteRequest, VoteResponse
 
 _DOUBLINGS_MAX = 10
@@ -98,7 +98,7 @@ def _note_vote(node: RaftState, candidate: ReplicaKey) -> None:
 
 def _become_candidate(node: RaftState) -> None:
     state = Candidate(node.election_timeout(), node.own_votes)
-    become(node, state, epoch=node.epoch + 1, voted=node.me, remembered=not node.voters.is_only(node.me))
+    become(node, state, epoch=LeaderEpoch(node.epoch + 1), voted=node.me, remembered=not node.voters.is_only(node.me))
     lost_disk.end(node)
 
 
@@ -172,10 +172,8 @@ def vote_answered(node: RaftState, voter_id: int, request: VoteRequest, response
         node.inflight.pause(voter_id, node.now_ms)
         return
     told = response.topics[0].partitions[0]
-    found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
-    endpoint = QuorumEndpoint("", found.host, found.port) if found is not None else None
     roll_call.answered(node, voter_id, request, told.vote_granted, told.leader_epoch)
-    if heard_of(node, told.error_code, told.leader_id, told.leader_epoch, endpoint):
+    if heard_of(node, named_leader(told, response.node_endpoints), told.error_code):
         return
     ask = request.topics[0].partitions[0]
     wanted = Prospective if ask.pre_vote else Candidate

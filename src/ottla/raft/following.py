@@ -19,10 +19,11 @@ from ottla.model.limits import RAFT_STAGGER_MS
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import answers, effects, events, lost_disk, membership
 from ottla.raft.journal import OffsetAndEpoch, QuorumRecord
+from ottla.raft.named_leader import NamedLeader, attach, heard_of, named_leader
 from ottla.raft.request_checks import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Prospective, Resigned, SnapshotDownload, Unattached
 from ottla.raft.state import RaftState
-from ottla.raft.transitions import attach, become_prospective, heard_of, new_follower
+from ottla.raft.transitions import become_prospective, new_follower
 from ottla.raft.voters import QuorumEndpoint
 from ottla.records.batch import headers
 from ottla.records.control import ControlType, control_type
@@ -101,7 +102,7 @@ def _mistake(node: RaftState, told: _Announced) -> ErrorCode:
 
 def _attach_to_sender(node: RaftState, told: _Announced, endpoints: Sequence[_LeaderEndpoint]) -> None:
     ends = [QuorumEndpoint(each.name, each.host, each.port) for each in endpoints]
-    attach(node, told.leader_id, told.leader_epoch, ends[0] if ends else None)
+    attach(node, NamedLeader(told.leader_id, told.leader_epoch, ends[0] if ends else None))
 
 
 def unreachable(node: RaftState, event: events.Unreachable) -> None:
@@ -236,12 +237,10 @@ def fetch_answered(node: RaftState, destination: int, request: FetchRequest, res
         node.inflight.pause(destination, node.now_ms)
         return
     data = response.responses[0].partitions[0]
-    told = data.current_leader
-    found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
-    endpoint = QuorumEndpoint("", found.host, found.port) if found is not None else None
+    leader = named_leader(data.current_leader, response.node_endpoints)
     node.inflight.pause(destination, node.now_ms)  # until the answer proves to be useful
-    if heard_of(node, data.error_code, told.leader_id, told.leader_epoch, endpoint):
-        if told.leader_id < 0 and told.leader_epoch == node.epoch:
+    if heard_of(node, leader, data.error_code):
+        if leader.id < 0 and leader.epoch == node.epoch:
             _leaderless(node, destination)
         return
     state = node.state
@@ -333,8 +332,7 @@ def snapshot_answered(
         node.inflight.pause(destination, node.now_ms)
         return
     data = response.topics[0].partitions[0]
-    told = data.current_leader
-    if heard_of(node, data.error_code, told.leader_id, told.leader_epoch, None):
+    if heard_of(node, named_leader(data.current_leader), data.error_code):
         return
     state = node.state
     if not isinstance(state, Follower) or state.receiving is None or state.receiving.install_ms is not None:

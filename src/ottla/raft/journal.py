@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from ottla.model.ids import NO_ID
+from ottla.model.ids import FIRST_LEADER_EPOCH, NO_ID, LeaderEpoch
 from ottla.records.control import ControlType
 
 
@@ -21,11 +21,14 @@ class OffsetAndEpoch(NamedTuple):
     """The end of a log, or the content of a snapshot: everything below `offset`, the last record being of `epoch`."""
 
     offset: int
-    epoch: int
+    epoch: LeaderEpoch
 
     def is_up_to_date_with(self, other: OffsetAndEpoch) -> bool:
         """Whether a candidate whose log ends here may be elected by a voter whose log ends at `other`."""
         return (self.epoch, self.offset) >= (other.epoch, other.offset)
+
+
+EMPTY_LOG = OffsetAndEpoch(0, FIRST_LEADER_EPOCH)
 
 
 class ReplicaKey(NamedTuple):
@@ -38,7 +41,7 @@ class ReplicaKey(NamedTuple):
 class ElectionState(NamedTuple):
     """The election state that a node must remember: its epoch, the leader of that epoch, the candidate it voted for."""
 
-    epoch: int = 0
+    epoch: LeaderEpoch = FIRST_LEADER_EPOCH
     leader_id: int = -1
     voted: ReplicaKey | None = None
 
@@ -68,16 +71,16 @@ class Journal(Protocol):
     def flushed_offset(self) -> int: ...
 
     @property
-    def last_epoch(self) -> int:
+    def last_epoch(self) -> LeaderEpoch:
         """The epoch of the last record, or of the snapshot that the log begins with; 0 if there is neither."""
 
-    def epoch_end(self, epoch: int) -> tuple[int, int]:
+    def epoch_end(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, int]:
         """Return (largest known epoch at or below `epoch`, its end offset); (-1, -1) if unknown."""
 
     def read(self, offset: int, max_bytes: int) -> ReadableBytes:
         """Return whole batches from `offset` on, at least one if there is one; empty at the end of the log."""
 
-    def append_controls(self, controls: Sequence[tuple[ControlType, bytes]], epoch: int) -> None:
+    def append_controls(self, controls: Sequence[tuple[ControlType, bytes]], epoch: LeaderEpoch) -> None:
         """Append one batch of control records, as the leader."""
 
     def append_fetched(self, records: bytes | memoryview) -> None:

@@ -14,11 +14,12 @@ from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import membership, waiting
 from ottla.raft.committing import advance, append_controls
 from ottla.raft.config import NEVER_MS
-from ottla.raft.counting import voter_progress
+from ottla.raft.named_leader import heard_of, named_leader
+from ottla.raft.replica_progress import voter_progress
 from ottla.raft.roles import Leader, Resigned
 from ottla.raft.state import RaftState
-from ottla.raft.transitions import become, become_unattached, heard_of, resign
-from ottla.raft.voters import QuorumEndpoint, encode_kraft_version
+from ottla.raft.transitions import become, become_unattached, resign
+from ottla.raft.voters import encode_kraft_version
 from ottla.records.control import ControlType
 from ottla.wire import compile
 from ottla.wire.journal.control import LeaderChangeMessage
@@ -113,9 +114,7 @@ def begin_answered(
     if response.error_code or not response.topics:
         return
     told = response.topics[0].partitions[0]
-    found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
-    endpoint = QuorumEndpoint("", found.host, found.port) if found is not None else None
-    heard_of(node, told.error_code, told.leader_id, told.leader_epoch, endpoint)
+    heard_of(node, named_leader(told, response.node_endpoints), told.error_code)
 
 
 # --- resigning
@@ -164,7 +163,5 @@ def end_answered(
     if response.error_code or not response.topics:
         return
     told = response.topics[0].partitions[0]
-    if not heard_of(node, told.error_code, told.leader_id, told.leader_epoch, None) and isinstance(
-        node.state, Resigned
-    ):
+    if not heard_of(node, named_leader(told), told.error_code) and isinstance(node.state, Resigned):
         node.state.uninformed.discard(voter_id)

@@ -18,13 +18,12 @@ Rules:
 
 from __future__ import annotations
 
+from ottla.model.ids import LeaderEpoch
 from ottla.model.limits import RAFT_DOUBT_FIRST_REPORT_MS, RAFT_DOUBT_REPORT_MS
 from ottla.raft import effects
-from ottla.raft.journal import OffsetAndEpoch
+from ottla.raft.journal import EMPTY_LOG, OffsetAndEpoch
 from ottla.raft.roles import Doubt, Follower
 from ottla.raft.state import RaftState
-
-_EMPTY = OffsetAndEpoch(0, 0)
 
 
 def begin(node: RaftState) -> None:
@@ -48,11 +47,11 @@ def is_quarantined(node: RaftState) -> bool:
 # --- with an empty log
 
 
-def may_take_part(node: RaftState, epoch: int, candidate_id: int = -1) -> bool:
+def may_take_part(node: RaftState, epoch: LeaderEpoch, candidate_id: int = -1) -> bool:
     """Whether this node may stand for election, or vote for that candidate, in an epoch."""
     if node.doubt is None:
         return True
-    return node.end == _EMPTY and not unheard(node, node.doubt, epoch, candidate_id)
+    return node.end == EMPTY_LOG and not unheard(node, node.doubt, epoch, candidate_id)
 
 
 def may_stand(node: RaftState) -> bool:
@@ -62,7 +61,7 @@ def may_stand(node: RaftState) -> bool:
     that removal, and then no other node can be elected. Its own vote does not count.
     """
     is_elector = node.is_voter or node.history.may_hold(node.me, node.high_watermark)
-    return is_elector and may_take_part(node, node.epoch + 1)
+    return is_elector and may_take_part(node, LeaderEpoch(node.epoch + 1))
 
 
 def may_vote(node: RaftState, candidate_id: int) -> bool:
@@ -87,7 +86,7 @@ def may_answer(node: RaftState, last: OffsetAndEpoch) -> bool:
     return True
 
 
-def unheard(node: RaftState, doubt: Doubt, epoch: int, candidate_id: int = -1) -> tuple[int, ...]:
+def unheard(node: RaftState, doubt: Doubt, epoch: LeaderEpoch, candidate_id: int = -1) -> tuple[int, ...]:
     """Return the voters that did not lately say, in an epoch below `epoch`, that their logs are empty.
 
     A candidate says so by its request for a vote, and may do so in `epoch` itself: if this node lost a vote of that
@@ -140,4 +139,4 @@ def report_doubt(node: RaftState, doubt: Doubt) -> None:
         doubt.report_ms = node.now_ms + RAFT_DOUBT_FIRST_REPORT_MS
     if node.now_ms >= doubt.report_ms:
         doubt.report_ms = node.now_ms + RAFT_DOUBT_REPORT_MS
-        node.emit(effects.DoubtChanged(is_over=False, unheard=unheard(node, doubt, node.epoch + 1)))
+        node.emit(effects.DoubtChanged(is_over=False, unheard=unheard(node, doubt, LeaderEpoch(node.epoch + 1))))

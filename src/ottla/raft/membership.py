@@ -20,10 +20,10 @@ from ottla.raft import answers, waiting
 from ottla.raft.committing import advance, append_controls
 from ottla.raft.config import NEVER_MS
 from ottla.raft.journal import ReplicaKey
+from ottla.raft.named_leader import NamedLeader, heard_of
 from ottla.raft.request_checks import leader_refusal
 from ottla.raft.roles import Follower, Leader, VoterChange
 from ottla.raft.state import RaftState
-from ottla.raft.transitions import heard_of
 from ottla.raft.voters import KRAFT_VERSION_MAX, QuorumEndpoint, Voter, VoterSet
 from ottla.records.control import ControlType
 from ottla.wire.message import Request, Response
@@ -249,7 +249,7 @@ def update_answered(
     told = response.current_leader
     if told.leader_epoch >= 0:
         endpoint = QuorumEndpoint("", told.host, told.port) if told.host else None
-        heard_of(node, response.error_code, told.leader_id, told.leader_epoch, endpoint)
+        heard_of(node, NamedLeader(told.leader_id, told.leader_epoch, endpoint), response.error_code)
 
 
 def join_answered(node: RaftState, leader_id: int, request: Any, response: Any) -> None:

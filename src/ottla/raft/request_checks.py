@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import LeaderEpoch
 from ottla.model.limits import RAFT_EPOCH_ANY_MAX, RAFT_EPOCH_LEAP_MAX
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft.state import RaftState
@@ -20,7 +21,7 @@ def refusal(own_cluster: str, cluster_id: str | None, topics: Sequence[Any], nam
     return ErrorCode.NONE
 
 
-def is_absurd(epoch: int, own: int) -> bool:
+def is_absurd(epoch: LeaderEpoch, own: LeaderEpoch) -> bool:
     """Whether no election can have led to this epoch.
 
     Every replica adopts a higher epoch that it hears of, so one absurd message could use up all epochs.
@@ -28,7 +29,7 @@ def is_absurd(epoch: int, own: int) -> bool:
     return epoch > max(RAFT_EPOCH_ANY_MAX, own + RAFT_EPOCH_LEAP_MAX)
 
 
-def leader_refusal(node: RaftState, epoch: int) -> ErrorCode:
+def leader_refusal(node: RaftState, epoch: LeaderEpoch) -> ErrorCode:
     """Return why a request for the leader of `epoch` is not for this node; NONE if it is."""
     if epoch < node.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH

@@ -34,6 +34,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from ottla.model.ids import LeaderEpoch
 from ottla.raft.config import NEVER_MS
 from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
 from ottla.raft.voters import Voter
@@ -133,7 +134,7 @@ class Leader:
     epoch_start: int
     granting: tuple[int, ...]
     replicas: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
-    superseded: set[ReplicaKey] = field(default_factory=set)  # lost disks of voters: see `counting.counts`
+    superseded: set[ReplicaKey] = field(default_factory=set)  # lost disks of voters: see `replica_progress.counts`
     waiting: list[WaitingFetch] = field(default_factory=list)
     lost_ms: int = NEVER_MS  # the leader resigns then, if no voter fetches until then
     is_ready: bool = False  # the first record of the epoch is committed
@@ -179,7 +180,7 @@ class EmptyLogSeen(NamedTuple):
     """A voter's word that its log is empty: when it came, and the voter's epoch then."""
 
     at_ms: int
-    epoch: int
+    epoch: LeaderEpoch
 
 
 class Doubt:
@@ -192,7 +193,7 @@ class Doubt:
         self.report_ms: int | None = None  # when the operator is told (again) that this node waits
         self._goal: OffsetAndEpoch | None = None  # the first high watermark that the leader of an epoch reported
 
-    def has_reached(self, high_watermark: int, epoch: int, offset: int) -> bool:
+    def has_reached(self, high_watermark: int, epoch: LeaderEpoch, offset: int) -> bool:
         """Whether `offset`, which is on disk, covers the first high watermark that the leader of `epoch` reported."""
         if self._goal is None or self._goal.epoch != epoch:
             self._goal = OffsetAndEpoch(high_watermark, epoch)

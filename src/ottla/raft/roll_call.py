@@ -5,19 +5,18 @@ The rules are those of `lost_disk`.
 
 from __future__ import annotations
 
+from ottla.model.ids import LeaderEpoch
 from ottla.raft import following, lost_disk
 from ottla.raft.config import NEVER_MS
-from ottla.raft.journal import OffsetAndEpoch
+from ottla.raft.journal import EMPTY_LOG
 from ottla.raft.roles import Doubt, EmptyLogSeen, Follower, Unattached
 from ottla.raft.state import RaftState
 from ottla.raft.vote_requests import ask_for_vote
 from ottla.wire.message import Response
 from ottla.wire.messages.quorum.vote import VoteRequest, VoteResponse
 
-_EMPTY = OffsetAndEpoch(0, 0)
 
-
-def heard(node: RaftState, voter_id: int, epoch: int) -> None:
+def heard(node: RaftState, voter_id: int, epoch: LeaderEpoch) -> None:
     """Note that a voter said that its log is empty."""
     doubt, state = node.doubt, node.state
     if doubt is None or voter_id == node.me.id or voter_id not in node.voters:
@@ -57,13 +56,13 @@ def _call_roll(node: RaftState, doubt: Doubt) -> int:
     return wake_ms
 
 
-def answered(node: RaftState, voter_id: int, request: VoteRequest, granted: bool, epoch: int) -> None:
+def answered(node: RaftState, voter_id: int, request: VoteRequest, granted: bool, epoch: LeaderEpoch) -> None:
     """Note the answer to a pre-vote for an empty log: a voter that grants it has an empty log, too.
 
     A voter that refuses is asked again later.
     """
     ask = request.topics[0].partitions[0]
-    if node.doubt is None or (ask.last_offset, ask.last_offset_epoch) != _EMPTY:
+    if node.doubt is None or (ask.last_offset, ask.last_offset_epoch) != EMPTY_LOG:
         return
     if granted:
         heard(node, voter_id, epoch)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.raft import answers, counting, waiting
+from ottla.raft import answers, replica_progress, waiting
 from ottla.raft.committing import advance
 from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
 from ottla.raft.request_checks import leader_refusal, refusal
@@ -84,9 +84,9 @@ def _note(node: RaftState, state: Leader, request: FetchRequest) -> None:
         return
     ask = request.topics[0].partitions[0]
     key = ReplicaKey(replica_id, ask.replica_directory_id)
-    if not counting.counts(node, state, key):
+    if not replica_progress.counts(node, state, key):
         return
-    known = counting.progress(node, state, key)
+    known = replica_progress.progress(node, state, key)
     end = node.journal.end_offset
     if ask.fetch_offset >= end:
         known.caught_up_ms = node.now_ms
@@ -124,7 +124,7 @@ def snapshot_asked(node: RaftState, token: object, request: FetchSnapshotRequest
     if request.replica_id >= 0 and request.replica_id != node.me.id:
         # A replica that loads a snapshot is alive, although it does not fetch.
         key = ReplicaKey(request.replica_id, ask.replica_directory_id)
-        if counting.counts(node, node.state, key):
-            counting.progress(node, node.state, key).fetched_ms = node.now_ms
+        if replica_progress.counts(node, node.state, key):
+            replica_progress.progress(node, node.state, key).fetched_ms = node.now_ms
     answer = answers.fetch_snapshot(node, ErrorCode.NONE, snapshot, size=size, position=ask.position, data=data)
     node.reply(token, answer)

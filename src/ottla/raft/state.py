@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from ottla.model.ids import LeaderEpoch
 from ottla.raft import effects
 from ottla.raft.config import RaftConfig
 from ottla.raft.inflight_requests import InflightRequests
@@ -158,7 +159,7 @@ class RaftState:
         base = self.config.election_timeout_ms
         return self.now_ms + base + self.rng.randrange(0, max(base, 1))
 
-    def epoch_end(self, epoch: int) -> OffsetAndEpoch:
+    def epoch_end(self, epoch: LeaderEpoch) -> OffsetAndEpoch:
         """Return where the log up to and including `epoch` ends, with the largest epoch at or below `epoch`."""
         found_epoch, offset = self.journal.epoch_end(epoch)
         if found_epoch < 0:

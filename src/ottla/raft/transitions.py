@@ -6,10 +6,11 @@ The allowed transitions are listed in `roles`.
 from __future__ import annotations
 
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import LeaderEpoch
 from ottla.raft import effects, lost_disk, waiting
-from ottla.raft.counting import voter_progress
 from ottla.raft.journal import ElectionState, ReplicaKey
-from ottla.raft.roles import NEXT, ROLE_OF, Candidate, Follower, Leader, Prospective, Resigned, RoleState, Unattached
+from ottla.raft.replica_progress import voter_progress
+from ottla.raft.roles import NEXT, ROLE_OF, Follower, Leader, Prospective, Resigned, RoleState, Unattached
 from ottla.raft.state import RaftState
 from ottla.raft.voters import QuorumEndpoint
 
@@ -18,7 +19,7 @@ def become(
     node: RaftState,
     state: RoleState,
     *,
-    epoch: int | None = None,
+    epoch: LeaderEpoch | None = None,
     leader_id: int = -1,
     voted: ReplicaKey | None = None,
     endpoint: QuorumEndpoint | None = None,
@@ -43,7 +44,7 @@ def become(
         node.emit(effects.Follow(leader_id, epoch))
 
 
-def _check(node: RaftState, state: RoleState, epoch: int, leader_id: int, voted: ReplicaKey | None) -> None:
+def _check(node: RaftState, state: RoleState, epoch: LeaderEpoch, leader_id: int, voted: ReplicaKey | None) -> None:
     """Assert that epochs only rise, and that each has at most one leader and one vote of this node."""
     assert epoch >= node.epoch, f"from epoch {node.epoch} back to {epoch}"
     if epoch > node.epoch:
@@ -53,7 +54,7 @@ def _check(node: RaftState, state: RoleState, epoch: int, leader_id: int, voted:
     assert voted is None or node.voted is None or voted.id == node.voted.id, f"epoch {epoch}: {node.voted}, {voted}"
 
 
-def _remember(node: RaftState, state: RoleState, epoch: int, leader_id: int, voted: ReplicaKey | None) -> None:
+def _remember(node: RaftState, state: RoleState, epoch: LeaderEpoch, leader_id: int, voted: ReplicaKey | None) -> None:
     if isinstance(state, Leader | Resigned):
         leader_id, voted = node.me.id, None  # the leader has voted for itself
     election = ElectionState(epoch, leader_id, voted)
@@ -62,14 +63,16 @@ def _remember(node: RaftState, state: RoleState, epoch: int, leader_id: int, vot
         node.remembered = election
 
 
-def _step_down(node: RaftState, state: Leader, epoch: int) -> None:
+def _step_down(node: RaftState, state: Leader, epoch: LeaderEpoch) -> None:
     """Refuse all requests that wait for this leader: the clients must ask another node."""
     error = ErrorCode.FENCED_LEADER_EPOCH if epoch > node.epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
     waiting.refuse_waiting(node, state, error)
     waiting.end_change(node, state, ErrorCode.NOT_LEADER_OR_FOLLOWER, "This node does not lead the quorum any more.")
 
 
-def become_unattached(node: RaftState, epoch: int, *, leader_id: int = -1, voted: ReplicaKey | None = None) -> None:
+def become_unattached(
+    node: RaftState, epoch: LeaderEpoch, *, leader_id: int = -1, voted: ReplicaKey | None = None
+) -> None:
     become(node, Unattached(node.election_timeout()), epoch=epoch, leader_id=leader_id, voted=voted)
 
 
@@ -87,7 +90,7 @@ def new_follower(node: RaftState) -> Follower:
     return Follower(node.now_ms + node.config.fetch_timeout_ms, node.now_ms + node.config.update_voter_interval_ms)
 
 
-def become_follower(node: RaftState, epoch: int, leader_id: int, endpoint: QuorumEndpoint) -> None:
+def become_follower(node: RaftState, epoch: LeaderEpoch, leader_id: int, endpoint: QuorumEndpoint) -> None:
     voted = node.voted if epoch == node.epoch else None
     become(node, new_follower(node), epoch=epoch, leader_id=leader_id, voted=voted, endpoint=endpoint)
     node.elections_lost = 0
@@ -99,31 +102,3 @@ def resign(node: RaftState, state: Leader) -> None:
     known = sorted(voter_progress(node, state), key=lambda each: (-each.end_offset, each.key))
     keys = tuple(node.voters[each.key.id].key for each in known)
     become(node, Resigned(node.election_timeout(), {key.id for key in keys}, keys), voted=node.me)
-
-
-def attach(node: RaftState, leader_id: int, epoch: int, endpoint: QuorumEndpoint | None) -> None:
-    """Follow the leader that another node named, if that is news."""
-    if epoch < node.epoch or leader_id == node.me.id:
-        return
-    if endpoint is None and leader_id in node.voters:
-        endpoint = node.voters[leader_id].address
-    newer = epoch > node.epoch
-    if leader_id < 0 or endpoint is None:
-        if newer:
-            become_unattached(node, epoch, leader_id=leader_id)
-        return
-    waits = isinstance(node.state, Unattached | Prospective | Candidate)
-    if newer or (waits and node.leader_id in (-1, leader_id)):
-        become_follower(node, epoch, leader_id, endpoint)
-
-
-def heard_of(node: RaftState, error: int, leader_id: int, epoch: int, endpoint: QuorumEndpoint | None) -> bool:
-    """Adopt what an answer says about the leader; True if the answer is of no other use (another epoch or leader)."""
-    if epoch < node.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
-        return True
-    if epoch > node.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
-        attach(node, leader_id, epoch, endpoint)
-        return True
-    if leader_id >= 0 and node.leader_endpoint() is None:  # or only the leader's id is remembered
-        attach(node, leader_id, epoch, endpoint)
-    return error == ErrorCode.BROKER_NOT_AVAILABLE

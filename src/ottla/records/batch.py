@@ -17,7 +17,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_PRODUCER_ID, ProducerEpoch, ProducerId
+from ottla.model.ids import NO_PRODUCER_ID, LeaderEpoch, ProducerEpoch, ProducerId
 from ottla.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, INT32_MAX, RECORD_BYTES_MIN, UNPACKED_RATIO_MAX
 from ottla.records.compress import CODEC_OF_ID, Codec
 from ottla.records.crc import crc32c
@@ -52,7 +52,6 @@ DELETE_HORIZON_FLAG = 0x40
 
 NO_TIMESTAMP = -1
 NO_SEQUENCE = -1
-NO_LEADER_EPOCH = -1
 
 # The smallest payload of the oldest format (magic 0); below it the length field itself is garbage.
 _LENGTH_MIN_ANY_MAGIC = 14
@@ -79,7 +78,7 @@ class BatchHeader(NamedTuple):
 
     base_offset: int
     length: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     magic: int
     crc: int
     attributes: int
@@ -296,7 +295,7 @@ def check_request(view: Buffer, version: int) -> BatchHeader:
     return header
 
 
-def stamp(view: bytearray | memoryview, pos: int, base_offset: int, leader_epoch: int) -> None:
+def stamp(view: bytearray | memoryview, pos: int, base_offset: int, leader_epoch: LeaderEpoch) -> None:
     """Write base offset and leader epoch in place; both lie before the CRC."""
     _pack_base_offset(view, pos, base_offset)
     _pack_int32(view, pos + LEADER_EPOCH_AT, leader_epoch)

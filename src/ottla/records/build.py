@@ -8,7 +8,7 @@ Rules:
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId
+from ottla.model.ids import NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, LeaderEpoch, ProducerEpoch, ProducerId
 from ottla.model.limits import INT32_MAX
 from ottla.records.batch import (
     ATTRIBUTES_AT,
@@ -18,7 +18,6 @@ from ottla.records.batch import (
     HEADER_BYTES,
     LOG_APPEND_TIME_FLAG,
     MAGIC,
-    NO_LEADER_EPOCH,
     NO_SEQUENCE,
     NO_TIMESTAMP,
     PREFIX_BYTES,
@@ -54,7 +53,7 @@ def build_batch(
     producer_id: ProducerId = NO_PRODUCER_ID,
     producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
-    leader_epoch: int = NO_LEADER_EPOCH,
+    leader_epoch: LeaderEpoch = NO_LEADER_EPOCH,
     transactional: bool = False,
     control: bool = False,
     log_append_time: int | None = None,
@@ -94,7 +93,7 @@ def build_batch(
     )
 
 
-def values_batch(values: Iterable[bytes], *, base_offset: int, leader_epoch: int, timestamp: int) -> bytearray:
+def values_batch(values: Iterable[bytes], *, base_offset: int, leader_epoch: LeaderEpoch, timestamp: int) -> bytearray:
     """Like `build_batch`, but faster, for very many records that have only a value."""
     encoded = encode_values(values, timestamp)
     return assemble(
@@ -133,7 +132,7 @@ def assemble(
     packed: bytes | bytearray | memoryview,
     *,
     base_offset: int,
-    leader_epoch: int,
+    leader_epoch: LeaderEpoch,
     attributes: int,
     last_offset_delta: int,
     base_timestamp: int,

@@ -12,8 +12,8 @@ from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
 
-from ottla.model.ids import ProducerEpoch, ProducerId
-from ottla.records.batch import NO_LEADER_EPOCH, NO_SEQUENCE, Buffer
+from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch, ProducerEpoch, ProducerId
+from ottla.records.batch import NO_SEQUENCE, Buffer
 from ottla.records.build import build_batch
 from ottla.records.record import NO_OFFSET, Record, invalid, records
 
@@ -62,7 +62,7 @@ def control_batch(
     *,
     timestamp: int,
     base_offset: int = 0,
-    leader_epoch: int = NO_LEADER_EPOCH,
+    leader_epoch: LeaderEpoch = NO_LEADER_EPOCH,
 ) -> bytearray:
     """Build a control batch of the controllers' kinds: each entry is a kind and its encoded message."""
     found = [Record(NO_OFFSET, timestamp, control_key(kind), value) for kind, value in entries]
@@ -76,7 +76,7 @@ def end_txn_batch(
     producer_epoch: ProducerEpoch,
     timestamp: int,
     base_offset: int = 0,
-    leader_epoch: int = NO_LEADER_EPOCH,
+    leader_epoch: LeaderEpoch = NO_LEADER_EPOCH,
 ) -> bytearray:
     """Build the batch that ends a transaction; it has no sequence number."""
     key = control_key(ControlType.COMMIT if marker.commit else ControlType.ABORT)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import NO_BROKER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, PartitionEpoch
+from ottla.model.ids import NO_BROKER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, LeaderEpoch, PartitionEpoch
 from ottla.replica.neighbours import OtherBrokers
 from ottla.replica.terms import Proposal, Terms
 
@@ -162,7 +162,9 @@ class InSync:
                 found.append(broker_id)
         return found
 
-    def propose(self, leader_epoch: int, end: int, least: int, others: OtherBrokers, now_ms: int) -> Proposal | None:
+    def propose(
+        self, leader_epoch: LeaderEpoch, end: int, least: int, others: OtherBrokers, now_ms: int
+    ) -> Proposal | None:
         """Return the next change of the ISR if one is due; it counts as under way from now on."""
         if self.pending is not None:
             return None

@@ -27,10 +27,10 @@ from ottla.log.log import Appended, Log, Origin
 from ottla.log.look import Look
 from ottla.log.state import LogState
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_PARTITION_EPOCH, BrokerEpoch
+from ottla.model.ids import NO_LEADER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, LeaderEpoch
 from ottla.replica.isr import AWAIT_METADATA, CERTAINLY_NOT_DONE, Follower, InSync, Pulse
 from ottla.replica.neighbours import Neighbours
-from ottla.replica.reading import NO_EPOCH, READ_COMMITTED, READ_UNCOMMITTED, Fetch, Readable
+from ottla.replica.reading import READ_COMMITTED, READ_UNCOMMITTED, Fetch, Readable
 from ottla.replica.terms import NO_LEADER, Proposal, Terms, sole
 
 __all__ = ["READ_COMMITTED", "READ_UNCOMMITTED", "Fetch", "Partition"]
@@ -60,7 +60,7 @@ class Partition(Readable):
         *,
         neighbours: Neighbours[Partition],
         node_id: int = 0,
-        leader_epoch: int | None = None,
+        leader_epoch: LeaderEpoch | None = None,
         high_watermark: int | None = None,
     ) -> None:
         """Lead as the only replica if a `leader_epoch` is given; `high_watermark` is the checkpointed one."""
@@ -181,7 +181,7 @@ class Partition(Readable):
         *,
         now_ms: int,
         acks: int = 1,
-        leader_epoch: int | None = None,
+        leader_epoch: LeaderEpoch | None = None,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = -1,
         look: Look | None = None,
@@ -354,8 +354,8 @@ class Partition(Readable):
         now_ms: int,
         *,
         log_start: int = -1,
-        current_leader_epoch: int = NO_EPOCH,
-        last_fetched_epoch: int = NO_EPOCH,
+        current_leader_epoch: LeaderEpoch = NO_LEADER_EPOCH,
+        last_fetched_epoch: LeaderEpoch = NO_LEADER_EPOCH,
         at_least_one: bool = True,
         pulse: Pulse | None = None,
         patient: bool = True,
@@ -365,7 +365,7 @@ class Partition(Readable):
         Unless `patient`, raise Cold where the disk would have to be waited for; then the follower's progress is not
         noted.
         """
-        if current_leader_epoch != NO_EPOCH:
+        if current_leader_epoch != NO_LEADER_EPOCH:
             self.check_epoch(current_leader_epoch)
         self.require_leader()
         follower = self._follower(replica_id, current_leader_epoch)
@@ -373,7 +373,7 @@ class Partition(Readable):
         if broker_epoch != -1 and registered is not None and registered > broker_epoch:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # sent by an earlier incarnation of the follower
         log = self.log
-        if last_fetched_epoch != NO_EPOCH:
+        if last_fetched_epoch != NO_LEADER_EPOCH:
             diverging = self._diverging(offset, last_fetched_epoch)
             if diverging is not None:
                 watermarks = self.high_watermark, self.last_stable_offset, log.log_start_offset
@@ -392,11 +392,11 @@ class Partition(Readable):
         watermarks = self.high_watermark, self.last_stable_offset, log.log_start_offset
         return Fetch(fetched.slice, *watermarks, [], None)
 
-    def _follower(self, replica_id: int, current_leader_epoch: int) -> Follower:
+    def _follower(self, replica_id: int, current_leader_epoch: LeaderEpoch) -> Follower:
         follower = self.in_sync.followers.get(replica_id) if self.in_sync is not None else None
         if follower is None:
             # A replica that was just added may learn of it before its leader does: it should try again.
-            named = current_leader_epoch != NO_EPOCH
+            named = current_leader_epoch != NO_LEADER_EPOCH
             raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH if named else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return follower
 
@@ -475,7 +475,7 @@ class Partition(Readable):
         return taken
 
     def truncate_for(
-        self, epoch: int, end_offset: int, now_ms: int = 0, *, producers: ProducersThen | None = None
+        self, epoch: LeaderEpoch, end_offset: int, now_ms: int = 0, *, producers: ProducersThen | None = None
     ) -> int:
         """Cut the log at `cut_point`; return its new end. `producers`: their state at that offset, if known."""
         self.truncate_to(self.cut_point(epoch, end_offset), now_ms, producers=producers)

@@ -12,7 +12,7 @@ from ottla.log.files.disk import FileSlice, StorageError
 from ottla.log.log import Log
 from ottla.log.lookup import TimeOffset, TimeSearch
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import ProducerId, TopicPartition
+from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch, ProducerId, TopicPartition
 from ottla.model.limits import ABORTED_PER_FETCH_MAX
 
 READ_UNCOMMITTED = 0
@@ -30,7 +30,6 @@ EARLIEST_PENDING_UPLOAD = -6
 
 # In DeleteRecords: delete up to the high watermark.
 HIGH_WATERMARK = -1
-NO_EPOCH = -1
 _NO_TIME = -1
 _new = tuple.__new__
 
@@ -43,7 +42,7 @@ class Fetch(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     aborted: list[tuple[ProducerId, int]]
-    diverging: tuple[int, int] | None  # (epoch, end offset) where the reader's log diverges from this one
+    diverging: tuple[LeaderEpoch, int] | None  # (epoch, end offset) where the reader's log diverges from this one
 
 
 class Readable:
@@ -62,7 +61,7 @@ class Readable:
         self.topic = topic
         self.index = index
         self.log = log
-        self.leader_epoch = -1
+        self.leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
         self.is_leader = False
         self.epoch_start = -1  # where the log ended when this node began to lead
         self.high_watermark = log.log_start_offset
@@ -83,8 +82,8 @@ class Readable:
         max_bytes: int,
         *,
         isolation: int = READ_UNCOMMITTED,
-        current_leader_epoch: int = NO_EPOCH,
-        last_fetched_epoch: int = NO_EPOCH,
+        current_leader_epoch: LeaderEpoch = NO_LEADER_EPOCH,
+        last_fetched_epoch: LeaderEpoch = NO_LEADER_EPOCH,
         at_least_one: bool = True,
         only_leader: bool = True,
         aborted_max: int = ABORTED_PER_FETCH_MAX,
@@ -95,13 +94,13 @@ class Readable:
         Raises FENCED/UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE; and Cold, unless `patient`,
         where it would have to wait for the disk.
         """
-        if current_leader_epoch != NO_EPOCH:
+        if current_leader_epoch != NO_LEADER_EPOCH:
             self.check_epoch(current_leader_epoch)
         if only_leader and not self.is_leader:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.log
         stable = self.last_stable_offset
-        if last_fetched_epoch != NO_EPOCH:
+        if last_fetched_epoch != NO_LEADER_EPOCH:
             diverging = self._diverging(offset, last_fetched_epoch)
             if diverging is not None:
                 return Fetch(None, self.high_watermark, stable, log.log_start_offset, [], diverging)
@@ -125,10 +124,10 @@ class Readable:
                 log.directory.disk.relax()
         return _new(Fetch, (fetched.slice, self.high_watermark, stable, log.log_start_offset, aborted, None))
 
-    def _diverging(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
+    def _diverging(self, offset: int, last_fetched_epoch: LeaderEpoch) -> tuple[LeaderEpoch, int] | None:
         """Return the end of the reader's last epoch in this log, if the reader has read beyond it (KIP-595)."""
         epoch, end = self._epoch_end(last_fetched_epoch)
-        if epoch == NO_EPOCH or offset < self.log.log_start_offset:
+        if epoch == NO_LEADER_EPOCH or offset < self.log.log_start_offset:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"Could not determine the end offset of the last fetched epoch {last_fetched_epoch} of {self.name}",
@@ -140,7 +139,7 @@ class Readable:
         timestamp: int,
         *,
         isolation: int = READ_UNCOMMITTED,
-        current_leader_epoch: int = NO_EPOCH,
+        current_leader_epoch: LeaderEpoch = NO_LEADER_EPOCH,
         only_leader: bool = True,
         search: Callable[[TimeSearch], TimeOffset | None] = TimeSearch.whole,
     ) -> TimeOffset | None:
@@ -150,7 +149,7 @@ class Readable:
         A new leader whose high watermark has not reached the beginning of its epoch raises OFFSET_NOT_AVAILABLE, rather
         than answer with an offset lower than one that clients were told before.
         """
-        if current_leader_epoch != NO_EPOCH:
+        if current_leader_epoch != NO_LEADER_EPOCH:
             self.check_epoch(current_leader_epoch)
         if only_leader:
             self.require_leader()
@@ -162,7 +161,7 @@ class Readable:
         if timestamp in (EARLIEST, EARLIEST_LOCAL):
             return TimeOffset(log.log_start_offset, _NO_TIME, self._first_epoch())
         if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-            return TimeOffset(-1, _NO_TIME, NO_EPOCH)  # nothing is tiered
+            return TimeOffset(-1, _NO_TIME, NO_LEADER_EPOCH)  # nothing is tiered
         if timestamp < MAX_TIMESTAMP:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown special timestamp {timestamp}")
         try:
@@ -189,23 +188,25 @@ class Readable:
                 f"epoch ({self.epoch_start}).",
             )
 
-    def epoch_end_offset(self, leader_epoch: int, *, current_leader_epoch: int = NO_EPOCH) -> tuple[int, int]:
+    def epoch_end_offset(
+        self, leader_epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
+    ) -> tuple[LeaderEpoch, int]:
         """Return (epoch, end offset) of the largest epoch at or below `leader_epoch`; (-1, -1) if unknown."""
-        if current_leader_epoch != NO_EPOCH:
+        if current_leader_epoch != NO_LEADER_EPOCH:
             self.check_epoch(current_leader_epoch)
         self.require_leader()
         return self._epoch_end(leader_epoch)
 
-    def _epoch_end(self, leader_epoch: int) -> tuple[int, int]:
+    def _epoch_end(self, leader_epoch: LeaderEpoch) -> tuple[LeaderEpoch, int]:
         latest, written = self.log.epochs.latest, self.log.written_offset
         if self.is_leader and latest < leader_epoch <= self.leader_epoch:
             # A leader's epoch counts as begun from its election on, even if nothing was written in it yet.
-            known = leader_epoch == self.leader_epoch or latest == NO_EPOCH
+            known = leader_epoch == self.leader_epoch or latest == NO_LEADER_EPOCH
             return leader_epoch if known else latest, written
         epoch, end = self.log.epoch_end(leader_epoch)
         return epoch, min(end, written)
 
-    def cut_point(self, epoch: int, end_offset: int) -> int:
+    def cut_point(self, epoch: LeaderEpoch, end_offset: int) -> int:
         """Return the offset where this log diverges from that of the leader, in which `epoch` ends at `end_offset`.
 
         If `epoch` is unknown here, this is one step of several: the leader's answer to the next fetch tells more.
@@ -213,7 +214,7 @@ class Readable:
         known, end = self.log.epoch_end(epoch)
         if known == epoch:
             end = min(end, end_offset)
-        elif known == NO_EPOCH:
+        elif known == NO_LEADER_EPOCH:
             end = end_offset
         return min(end, self.log.next_offset)
 
@@ -238,13 +239,13 @@ class Readable:
             )
         return max(offset, self.log.log_start_offset)
 
-    def _first_epoch(self) -> int:
+    def _first_epoch(self) -> LeaderEpoch:
         """Return the epoch of the first record; in an empty log that of the next record."""
         log = self.log
         epoch = log.epochs.epoch_at(log.log_start_offset)
-        return self.leader_epoch if epoch == NO_EPOCH and log.log_start_offset == log.next_offset else epoch
+        return self.leader_epoch if epoch == NO_LEADER_EPOCH and log.log_start_offset == log.next_offset else epoch
 
-    def check_epoch(self, leader_epoch: int) -> None:
+    def check_epoch(self, leader_epoch: LeaderEpoch) -> None:
         if leader_epoch < self.leader_epoch:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
         if leader_epoch > self.leader_epoch:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ottla.model.ids import FIRST_PARTITION_EPOCH, BrokerEpoch, PartitionEpoch
+from ottla.model.ids import FIRST_PARTITION_EPOCH, BrokerEpoch, LeaderEpoch, PartitionEpoch
 
 NO_LEADER = -1
 
 
 class Terms(NamedTuple):
     leader: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -28,7 +28,7 @@ class Proposal(NamedTuple):
     (-1: none).
     """
 
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
     isr: tuple[tuple[int, BrokerEpoch], ...]
 
@@ -37,6 +37,6 @@ class Proposal(NamedTuple):
         return tuple(broker_id for broker_id, _ in self.isr)
 
 
-def sole(node_id: int, leader_epoch: int, partition_epoch: PartitionEpoch = FIRST_PARTITION_EPOCH) -> Terms:
+def sole(node_id: int, leader_epoch: LeaderEpoch, partition_epoch: PartitionEpoch = FIRST_PARTITION_EPOCH) -> Terms:
     """The terms of a partition that has one replica."""
     return Terms(node_id, leader_epoch, partition_epoch, (node_id,), (node_id,))

@@ -11,11 +11,19 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 from ottla.model import ids
-from ottla.model.ids import NO_BROKER_EPOCH, NO_ID, NO_PARTITION_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from ottla.model.ids import (
+    NO_BROKER_EPOCH,
+    NO_ID,
+    NO_LEADER_EPOCH,
+    NO_PARTITION_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+)
 
 __all__ = [
     "NO_BROKER_EPOCH",
     "NO_ID",
+    "NO_LEADER_EPOCH",
     "NO_PARTITION_EPOCH",
     "NO_PRODUCER_EPOCH",
     "NO_PRODUCER_ID",
@@ -28,6 +36,7 @@ __all__ = [
     "Int16",
     "Int32",
     "Int64",
+    "LeaderEpoch",
     "PartitionEpoch",
     "ProducerEpoch",
     "ProducerId",
@@ -73,6 +82,7 @@ Int64 = Annotated[int, Fixed("q", 8)]
 Float64 = Annotated[float, Fixed("d", 8)]
 Uuid = Annotated[bytes, Fixed("16s", 16)]
 BrokerEpoch = Annotated[ids.BrokerEpoch, Fixed("q", 8)]
+LeaderEpoch = Annotated[ids.LeaderEpoch, Fixed("i", 4)]
 PartitionEpoch = Annotated[ids.PartitionEpoch, Fixed("i", 4)]
 ProducerId = Annotated[ids.ProducerId, Fixed("q", 8)]
 ProducerEpoch = Annotated[ids.ProducerEpoch, Fixed("h", 2)]

@@ -15,7 +15,7 @@ from ottla.client.metadata import NoPartition
 from ottla.client.outcomes import Outcomes, outcomes_of
 from ottla.model import limits
 from ottla.model.errors import ApiError
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.wire.message import Request, Response
 
 K = TypeVar("K")
@@ -43,7 +43,7 @@ async def ask_leaders(
         if known is not None and known.partition(index) is None:
             cluster.metadata.mark_stale(name)  # the partition may have been added a moment ago
 
-    async def guarded(node_id: int, led: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, V]:
+    async def guarded(node_id: int, led: Mapping[TopicPartition, LeaderEpoch]) -> Outcomes[TopicPartition, V]:
         try:
             outcomes = await ask(node_id, led)
         except (ApiError, ClientError) as error:

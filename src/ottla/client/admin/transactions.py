@@ -34,8 +34,8 @@ class TransactionDescription(NamedTuple):
 
     transactional_id: str
     state: str
-    producer_id: int
-    producer_epoch: int
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
     timeout_ms: int
     started_ms: int | None
     partitions: tuple[TopicPartition, ...]

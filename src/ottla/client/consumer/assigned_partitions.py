@@ -14,9 +14,7 @@ from collections.abc import Iterator
 
 from ottla.client.consumer.fetched import ConsumedRecord, FetchCursor, Fetched, RawBatch, decode_batch
 from ottla.client.consumer.offsets import Time
-from ottla.model.ids import NO_ID, TopicPartition
-
-NO_EPOCH = -1
+from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, TopicPartition
 
 
 class AssignedPartition:
@@ -46,7 +44,7 @@ class AssignedPartition:
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
         self.position: int | None = None  # None: not known yet (see the cursor's time, or the committed offset)
-        self.leader_epoch = NO_EPOCH  # of the last record handed out, or as committed
+        self.leader_epoch: int = NO_LEADER_EPOCH  # of the last record handed out, or as committed
         self.failure: Exception | None = None
         self.is_told = False  # whether the failure was raised to the caller
         # Whether the next records could not be read a moment ago: for a while the partition then counts as empty.
@@ -65,7 +63,7 @@ class AssignedPartition:
         self._current: RawBatch | None = None  # the batch that was decoded last
         self._decoded: list[ConsumedRecord] = []  # the rest of a batch that was too large for the last caller
 
-    def move(self, position: int | Time | None, leader_epoch: int = NO_EPOCH, topic_id: bytes = NO_ID) -> None:
+    def move(self, position: int | Time | None, leader_epoch: int = NO_LEADER_EPOCH, topic_id: bytes = NO_ID) -> None:
         """Continue from this position. A `Time` is resolved to an offset first; None: look up the committed offset. If
         a topic id is given, the position is valid only in the topic with that id, not in another topic of the same
         name.

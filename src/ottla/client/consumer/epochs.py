@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from ottla.client.cluster import Cluster
 from ottla.client.leaders import ask_leaders, ask_one
 from ottla.client.outcomes import Outcomes
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.wire.messages.records.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -21,19 +21,21 @@ _UNKNOWN = -1
 _Topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
 
 
-async def epoch_ends(cluster: Cluster, epochs: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int | None]:
+async def epoch_ends(
+    cluster: Cluster, epochs: Mapping[TopicPartition, LeaderEpoch]
+) -> Outcomes[TopicPartition, int | None]:
     """Return the offset behind the last record of this epoch, or of the last epoch before it, in each partition; None
     if the leader does not know.
     """
 
-    async def ask(node_id: int, leads: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int | None]:
+    async def ask(node_id: int, leads: Mapping[TopicPartition, LeaderEpoch]) -> Outcomes[TopicPartition, int | None]:
         return await _ask(cluster, node_id, {each: (epochs[each], current) for each, current in leads.items()})
 
     return await ask_leaders(cluster, epochs, ask)
 
 
 async def _ask(
-    cluster: Cluster, node_id: int, wanted: Mapping[TopicPartition, tuple[int, int]]
+    cluster: Cluster, node_id: int, wanted: Mapping[TopicPartition, tuple[LeaderEpoch, LeaderEpoch]]
 ) -> Outcomes[TopicPartition, int | None]:
     topics: dict[str, _Topic] = {}
     for (name, index), (epoch, current_epoch) in wanted.items():

@@ -19,9 +19,9 @@ from ottla.client.consumer.offsets import Time
 from ottla.client.errors import LogTruncated, check
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_ID, TopicPartition
+from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, LeaderEpoch, TopicPartition
 from ottla.records import batch as batches_of
-from ottla.records.batch import NO_LEADER_EPOCH, BatchHeader
+from ottla.records.batch import BatchHeader
 from ottla.records.committed import AbortedFilter
 from ottla.records.record import Columns, Headers, columns
 from ottla.wire.messages.records.fetch import FetchResponse
@@ -101,7 +101,7 @@ class FetchCursor:
         self.busy = False  # a request for it is in flight, or its result was not collected yet
         self.failure: Exception | None = None  # why its leader has to be looked up
         self.is_dropped = False  # the owner has replaced it
-        self.tried: tuple[int, int] | None = None  # leader and leader epoch of the last attempt
+        self.tried: tuple[int, LeaderEpoch] | None = None  # leader and leader epoch of the last attempt
         self.replica: tuple[int, float] | None = None  # a follower to fetch from instead of the leader, and until when
 
     @property
@@ -121,7 +121,7 @@ class Fetched(NamedTuple):
     last_stable_offset: int = -1
     size_bytes: int = 0
     error: Exception | None = None
-    next_epoch: int = NO_LEADER_EPOCH
+    next_epoch: LeaderEpoch = NO_LEADER_EPOCH
 
 
 def read_answer(cursor: FetchCursor, answer: PartitionAnswer, options: ReadOptions) -> Fetched:

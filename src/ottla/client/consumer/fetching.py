@@ -39,8 +39,7 @@ from ottla.client.leader_search import LeaderSearch
 from ottla.client.metadata import NO_LEADER
 from ottla.client.producer.links import SILENCE_MS
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_ID, TopicPartition
-from ottla.records.batch import NO_LEADER_EPOCH
+from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, LeaderEpoch, TopicPartition
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 __all__ = ["ConsumedRecord", "FetchCursor", "Fetched", "Fetcher", "RawBatch", "ReadOptions", "decode_batch"]
@@ -351,7 +350,7 @@ class Fetcher:
     # --- other requests -----------------------------------------------------------------------------------------
 
     async def _find_offsets(
-        self, node_id: int, cursors: list[FetchCursor], wanted: Mapping[TopicPartition, tuple[Time, int]]
+        self, node_id: int, cursors: list[FetchCursor], wanted: Mapping[TopicPartition, tuple[Time, LeaderEpoch]]
     ) -> list[Fetched]:
         """Look up the positions of cursors that have a time instead."""
         asked = await ask_leader(self._cluster, node_id, wanted, read_committed=self.options.read_committed)
@@ -396,7 +395,7 @@ class Fetcher:
             return []
         return [_failure(cursor, error)]
 
-    def _epoch_of(self, partition: TopicPartition) -> int:
+    def _epoch_of(self, partition: TopicPartition) -> LeaderEpoch:
         topic = self._cluster.metadata.topics.get(partition.topic)
         info = None if topic is None else topic.partition(partition.partition)
         return NO_LEADER_EPOCH if info is None else info.leader_epoch

@@ -21,7 +21,7 @@ from ottla.client.errors import ClientError, CommitFailed, check, error_code
 from ottla.client.outcomes import Outcomes
 from ottla.client.retried_parts import settle
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_ID, TopicPartition
+from ottla.model.ids import NO_ID, LeaderEpoch, TopicPartition
 from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
@@ -108,7 +108,7 @@ class GroupOffsets:
                 OffsetCommitRequest.Topic.Partition(
                     partition_index=index,
                     committed_offset=place.offset,
-                    committed_leader_epoch=place.leader_epoch,
+                    committed_leader_epoch=LeaderEpoch(place.leader_epoch),
                     committed_metadata=place.metadata,
                 )
             )

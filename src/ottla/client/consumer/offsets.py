@@ -15,7 +15,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.errors import OffsetOutOfRange
 from ottla.client.leaders import ask_leaders, ask_one
 from ottla.client.outcomes import Outcomes
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 NOT_FOUND = -1
@@ -64,7 +64,7 @@ async def list_offsets_each(
 ) -> Outcomes[TopicPartition, OffsetAndTime]:
     """Ask the leaders for the offset at a time, for each partition; transient errors are retried."""
 
-    async def ask(node_id: int, leads: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, OffsetAndTime]:
+    async def ask(node_id: int, leads: Mapping[TopicPartition, LeaderEpoch]) -> Outcomes[TopicPartition, OffsetAndTime]:
         times = {partition: (wanted[partition], epoch) for partition, epoch in leads.items()}
         return await ask_leader(cluster, node_id, times, read_committed=read_committed)
 
@@ -72,7 +72,7 @@ async def list_offsets_each(
 
 
 async def ask_leader(
-    cluster: Cluster, node_id: int, wanted: Mapping[TopicPartition, tuple[Time, int]], *, read_committed: bool
+    cluster: Cluster, node_id: int, wanted: Mapping[TopicPartition, tuple[Time, LeaderEpoch]], *, read_committed: bool
 ) -> Outcomes[TopicPartition, OffsetAndTime]:
     """Send one ListOffsets to the leader of all these partitions; `wanted` has the time and the
     leader epoch of each.

@@ -20,16 +20,8 @@ from collections import deque
 from struct import Struct
 from typing import NamedTuple
 
-from ottla.model.ids import ProducerIdentity, TopicPartition
-from ottla.records.batch import (
-    ATTRIBUTES_AT,
-    CRC_AT,
-    HEADER_BYTES,
-    NO_LEADER_EPOCH,
-    PRODUCER_ID_AT,
-    TRANSACTIONAL_FLAG,
-    pack_crc_into,
-)
+from ottla.model.ids import NO_LEADER_EPOCH, ProducerIdentity, TopicPartition
+from ottla.records.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES, PRODUCER_ID_AT, TRANSACTIONAL_FLAG, pack_crc_into
 from ottla.records.build import EncodedRecords, assemble, put_record
 from ottla.records.compress import Codec, compress
 from ottla.records.crc import crc32c

@@ -30,7 +30,7 @@ from ottla.client.errors import ClientError, ProducerFenced, TransactionAborted,
 from ottla.client.producer.options import ProducerOptions
 from ottla.client.producer.sender import Sender
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import ProducerEpoch, ProducerId, ProducerIdentity, TopicPartition
+from ottla.model.ids import LeaderEpoch, ProducerEpoch, ProducerId, ProducerIdentity, TopicPartition
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.records.produce import ProduceRequest
 from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -468,7 +468,7 @@ def _offset_topics(positions: Mapping[TopicPartition, OffsetAndMetadata]) -> lis
             TxnOffsetCommitRequest.Topic.Partition(
                 partition_index=index,
                 committed_offset=offset,
-                committed_leader_epoch=leader_epoch,
+                committed_leader_epoch=LeaderEpoch(leader_epoch),
                 committed_metadata=metadata,
             )
         )

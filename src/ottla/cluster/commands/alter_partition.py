@@ -11,7 +11,7 @@ from ottla.cluster.leader_election import Elections, Wish
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import NO_BROKER_EPOCH, BrokerEpoch, PartitionEpoch
+from ottla.model.ids import NO_BROKER_EPOCH, BrokerEpoch, LeaderEpoch, PartitionEpoch
 
 _RECOVERED, _RECOVERING = 0, 1
 
@@ -28,7 +28,7 @@ class IsrChange(NamedTuple):
 
     topic_id: bytes
     index: int  # type: ignore[assignment]  # hides tuple.index
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
     isr: tuple[IsrMember, ...]
     recovering: int = _RECOVERED

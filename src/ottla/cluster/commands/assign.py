@@ -11,7 +11,7 @@ from ottla.cluster.entities import PartitionState, Placed
 from ottla.cluster.replica_placement import place
 from ottla.cluster.view import MetadataView
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import FIRST_PARTITION_EPOCH
+from ottla.model.ids import FIRST_LEADER_EPOCH, FIRST_PARTITION_EPOCH
 
 
 def place_automatically(view: MetadataView, first: int, count: int, replication_factor: int) -> list[Placed]:
@@ -66,7 +66,7 @@ def _first_state(view: MetadataView, replicas: tuple[int, ...], isr: tuple[int, 
         replicas=replicas,
         isr=isr,
         leader=isr[0],
-        leader_epoch=0,
+        leader_epoch=FIRST_LEADER_EPOCH,
         partition_epoch=FIRST_PARTITION_EPOCH,
         directories=view.directories(replicas),
     )

@@ -12,7 +12,15 @@ from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_ID, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId, TopicPartition
+from ottla.model.ids import (
+    NO_ID,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    LeaderEpoch,
+    ProducerEpoch,
+    ProducerId,
+    TopicPartition,
+)
 from ottla.model.limits import INT64_MAX
 from ottla.model.settings.groups import OFFSET_METADATA_MAX_BYTES
 
@@ -26,7 +34,7 @@ class NewOffset(NamedTuple):
 
     partition: TopicPartition
     offset: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     metadata: str | None
     topic_id: bytes = NO_ID
 

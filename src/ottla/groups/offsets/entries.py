@@ -6,7 +6,15 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.offsets.store import NO_EXPIRY, CommittedOffset
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry, Marker
-from ottla.model.ids import NO_ID, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId, TopicPartition
+from ottla.model.ids import (
+    NO_ID,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    ProducerEpoch,
+    ProducerId,
+    TopicPartition,
+)
 from ottla.wire.journal.consumer_offsets import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
 
 # The record versions that Kafka 4.3 writes: a topic id needs version 4, an expiry of its own version 1, everything else
@@ -53,7 +61,7 @@ def apply_commit(view: GroupsView, entry: Entry) -> None:
     legacy = isinstance(key, LegacyOffsetCommitKey)
     committed = CommittedOffset(
         value.offset,
-        -1 if legacy else value.leader_epoch,
+        NO_LEADER_EPOCH if legacy else value.leader_epoch,
         value.metadata,
         value.commit_timestamp,
         NO_EXPIRY if legacy else value.expire_timestamp,

@@ -11,7 +11,7 @@ from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch, TopicPartition
 
 
 class FetchedOffset(NamedTuple):
@@ -19,7 +19,7 @@ class FetchedOffset(NamedTuple):
 
     partition: TopicPartition
     offset: int = -1
-    leader_epoch: int = -1
+    leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
     metadata: str = ""
     error: ErrorCode = ErrorCode.NONE
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ottla.model.ids import NO_ID, ProducerId, TopicPartition
+from ottla.model.ids import NO_ID, LeaderEpoch, ProducerId, TopicPartition
 
 NO_EXPIRY = -1
 
@@ -19,7 +19,7 @@ class CommittedOffset(NamedTuple):
     """One committed offset; `order` tells which of two commits came later in the journal."""
 
     offset: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     metadata: str
     committed_at_ms: int
     expires_at_ms: int = NO_EXPIRY

@@ -12,15 +12,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.model import limits
-from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from ottla.records.batch import (
-    ATTRIBUTES_AT,
-    CRC_AT,
-    HEADER_BYTES,
-    NO_LEADER_EPOCH,
-    NO_SEQUENCE,
-    pack_crc_into,
-)
+from ottla.model.ids import NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from ottla.records.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES, NO_SEQUENCE, pack_crc_into
 from ottla.records.build import assemble, put_record
 from ottla.records.crc import crc32c
 from ottla.records.record import Record

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ottla.client.errors import error_code
 from ottla.cluster.state import ClusterState
 from ottla.model.errors import ApiError
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_LEADER_EPOCH, TopicPartition
 from ottla.server.loop.later import Later
 from ottla.server.peers.peer_requests import PeerRequests
 
@@ -56,7 +56,7 @@ class OutsideCommits:
 
         topics = self._state().topics
         offsets = tuple(
-            NewOffset(partition, offset, -1, metadata, topics[partition.topic].id)
+            NewOffset(partition, offset, NO_LEADER_EPOCH, metadata, topics[partition.topic].id)
             for partition, offset in positions.items()
         )
         outsider = Committer(member_id="", instance_id=None, epoch=-1, request_version=0)

@@ -15,6 +15,7 @@ from ottla.client.address import Address
 from ottla.client.errors import ClientError, NotConnected, RequestTimedOut
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import LeaderEpoch
 from ottla.server.peers.peers import Peers
 from ottla.server.quorum.active_controller import ActiveController
 from ottla.server.quorum.metadata_host import MetadataHost
@@ -42,7 +43,7 @@ class _Leader(NamedTuple):
     """The leader of the quorum (-1 if unknown) and its epoch."""
 
     id: int
-    epoch: int
+    epoch: LeaderEpoch
 
 
 def error_of_whole(response: HasErrorCode) -> Iterable[int]:

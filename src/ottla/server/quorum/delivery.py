@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.journal import Item
 from ottla.cluster.store import MetadataStore
+from ottla.model.ids import LeaderEpoch
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE
 from ottla.raft.journal import OffsetAndEpoch
 
@@ -20,22 +21,22 @@ from ottla.raft.journal import OffsetAndEpoch
 class QuorumListener(Protocol):
     """The interface of a state machine over the journal, as the quorum uses it: the host of the cluster's state."""
 
-    def taking(self, entries: Sequence[MetadataEntry], epoch: int, high_watermark: int) -> Iterator[None]:
+    def taking(self, entries: Sequence[MetadataEntry], epoch: LeaderEpoch, high_watermark: int) -> Iterator[None]:
         """Apply the next committed records, in slices. `epoch` is that of the last record, `high_watermark` the offset
         after it.
         """
         ...
 
-    def loading_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> Iterator[None]:
+    def loading_snapshot(self, items: Iterable[Item], offset: int, epoch: LeaderEpoch) -> Iterator[None]:
         """Replace the state by that of a snapshot of everything below `offset`, in slices; the items can be
         read once.
         """
         ...
 
-    def lead(self, epoch: int) -> None:
+    def lead(self, epoch: LeaderEpoch) -> None:
         """Report that this node leads; all committed records before its epoch were delivered."""
 
-    def follow(self, leader_id: int, epoch: int) -> None:
+    def follow(self, leader_id: int, epoch: LeaderEpoch) -> None:
         """Report that another node leads, or none (-1): records that are appended and not committed may be lost."""
 
 
@@ -44,7 +45,7 @@ class _Group(NamedTuple):
 
     start: int
     end: int
-    epoch: int
+    epoch: LeaderEpoch
     timestamp: int
     entries: Sequence[MetadataEntry]
 
@@ -59,7 +60,7 @@ class CommitDelivery:
         self._own: deque[_Group] = deque()
         self.last_timestamp = 0  # the timestamp of the last delivered records
 
-    def remember(self, entries: Sequence[MetadataEntry], start: int, end: int, epoch: int, now_ms: int) -> None:
+    def remember(self, entries: Sequence[MetadataEntry], start: int, end: int, epoch: LeaderEpoch, now_ms: int) -> None:
         """Keep records that were just appended. A group that was written as a transaction is read back, because control
         records surround it.
         """

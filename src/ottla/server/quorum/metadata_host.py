@@ -24,6 +24,7 @@ from ottla.cluster.stages import in_stages
 from ottla.cluster.state import ClusterState, JournalError
 from ottla.machine.stepped import in_one_go
 from ottla.model import limits
+from ottla.model.ids import FIRST_LEADER_EPOCH, LeaderEpoch
 from ottla.server.loop.slices import Steps
 from ottla.server.loop.subscribers import Subscribers
 from ottla.server.storage.identity import Identity
@@ -48,7 +49,7 @@ class MetadataHost:
         self.directory_ids = identity.directory_ids
         self.state = ClusterState()
         self.end_offset = 0  # all records below this offset are applied
-        self.last_epoch = 0  # the epoch of the last applied record
+        self.last_epoch = FIRST_LEADER_EPOCH  # the epoch of the last applied record
         self.changes: Subscribers[[list[Change]]] = Subscribers("a change of the cluster")
         self.reloads: Subscribers[[]] = Subscribers("a snapshot of the cluster")
         self.leaders: Subscribers[[int]] = Subscribers("a new controller")
@@ -58,7 +59,7 @@ class MetadataHost:
         self._has_failed = False
         self._is_taking = False  # whether records are being applied in slices: `state` is then between two commits
         self._holds = 0
-        self._held: list[tuple[Sequence[MetadataEntry], int, int]] = []
+        self._held: list[tuple[Sequence[MetadataEntry], LeaderEpoch, int]] = []
         self._waiting: dict[asyncio.Future[None], None] = {}
 
     # --- for handlers
@@ -87,7 +88,7 @@ class MetadataHost:
 
     # --- from the quorum
 
-    def taking(self, entries: Sequence[MetadataEntry], epoch: int, high_watermark: int) -> Steps:
+    def taking(self, entries: Sequence[MetadataEntry], epoch: LeaderEpoch, high_watermark: int) -> Steps:
         if self._has_failed:
             return
         if self._holds:
@@ -95,7 +96,7 @@ class MetadataHost:
         else:
             yield from self._taking(entries, epoch, high_watermark)
 
-    def loading_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> Steps:
+    def loading_snapshot(self, items: Iterable[Item], offset: int, epoch: LeaderEpoch) -> Steps:
         """Build the new state beside the old one, which stays visible until the new one is complete."""
         if self._has_failed:
             return
@@ -115,12 +116,12 @@ class MetadataHost:
         yield from self.reloads.telling()
         self._wake()
 
-    def lead(self, epoch: int) -> None:
+    def lead(self, epoch: LeaderEpoch) -> None:
         log.info("node %d is the active controller of epoch %d", self.node_id, epoch)
         self.leaders.tell(self.node_id)
         self._wake()
 
-    def follow(self, leader_id: int, epoch: int) -> None:
+    def follow(self, leader_id: int, epoch: LeaderEpoch) -> None:
         self.leaders.tell(leader_id)
         self._wake()
 
@@ -166,7 +167,7 @@ class MetadataHost:
 
     # --- inside
 
-    def _taking(self, entries: Sequence[MetadataEntry], epoch: int, high_watermark: int) -> Steps:
+    def _taking(self, entries: Sequence[MetadataEntry], epoch: LeaderEpoch, high_watermark: int) -> Steps:
         self._is_taking = True
         try:
             if self._shared is None:

@@ -16,6 +16,7 @@ from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.snapshot import snapshot
 from ottla.log.files.disk import StorageError
 from ottla.model import limits
+from ottla.model.ids import LeaderEpoch
 from ottla.server.loop.runtime import Runtime
 from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.quorum.quorum import Quorum
@@ -64,7 +65,7 @@ class MetadataSnapshots:
         else:
             self._writing = asyncio.get_running_loop().create_task(self._write_slowly(entries, offset, epoch))
 
-    def _write_at_once(self, entries: Iterable[MetadataEntry], offset: int, epoch: int) -> None:
+    def _write_at_once(self, entries: Iterable[MetadataEntry], offset: int, epoch: LeaderEpoch) -> None:
         try:
             self._quorum.flushed()
             for sync in self._quorum.writing_snapshot(entries, offset, epoch):
@@ -73,7 +74,7 @@ class MetadataSnapshots:
         except StorageError as error:
             log.error("no metadata snapshot could be written: %s", error)
 
-    async def _write_slowly(self, entries: Iterable[MetadataEntry], offset: int, epoch: int) -> None:
+    async def _write_slowly(self, entries: Iterable[MetadataEntry], offset: int, epoch: LeaderEpoch) -> None:
         try:
             await self._quorum.flushed()
             for sync in self._quorum.writing_snapshot(entries, offset, epoch):

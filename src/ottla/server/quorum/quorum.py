@@ -27,10 +27,11 @@ from ottla.cluster.journal import Control
 from ottla.cluster.store import MetadataStore
 from ottla.log.files.disk import StorageError
 from ottla.model.errors import ApiError
+from ottla.model.ids import LeaderEpoch
 from ottla.raft import effects, events
-from ottla.raft.replica_progress import ReplicaView, describe
 from ottla.raft.journal import OffsetAndEpoch, ReplicaKey
 from ottla.raft.node import JOURNAL_PAUSE_MS, RaftNode
+from ottla.raft.replica_progress import ReplicaView, describe
 from ottla.raft.voters import VoterSet
 from ottla.server.loop.later import Answer, Later
 from ottla.server.loop.runtime import Runtime
@@ -148,7 +149,7 @@ class Quorum:
         return self.node.leader_id
 
     @property
-    def epoch(self) -> int:
+    def epoch(self) -> LeaderEpoch:
         return self.node.epoch
 
     @property
@@ -243,7 +244,7 @@ class Quorum:
         return later
 
     def writing_snapshot(
-        self, entries: Iterable[MetadataEntry], offset: int, epoch: int
+        self, entries: Iterable[MetadataEntry], offset: int, epoch: LeaderEpoch
     ) -> Iterator[Callable[[], None] | None]:
         """Write the committed state below `offset`, which must be on disk (`flushed`), step by step.
 

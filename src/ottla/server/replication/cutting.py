@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from ottla.log.cut import is_long, producers_at
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import LeaderEpoch
 from ottla.replica.partition import Partition
 from ottla.server.loop.runtime import Runtime
 from ottla.server.storage.storage import Storage
 
 
-def is_long_cut(partition: Partition, epoch: int, end_offset: int) -> bool:
+def is_long_cut(partition: Partition, epoch: LeaderEpoch, end_offset: int) -> bool:
     return is_long(partition.log, partition.cut_point(epoch, end_offset))
 
 
-def cut_now(partition: Partition, epoch: int, end_offset: int, runtime: Runtime, storage: Storage) -> None:
+def cut_now(partition: Partition, epoch: LeaderEpoch, end_offset: int, runtime: Runtime, storage: Storage) -> None:
     partition.truncate_for(epoch, end_offset, now_ms=runtime.now_ms())
     storage.cut(partition)
 
 
-async def cut_long(partition: Partition, epoch: int, end_offset: int, runtime: Runtime, storage: Storage) -> None:
+async def cut_long(
+    partition: Partition, epoch: LeaderEpoch, end_offset: int, runtime: Runtime, storage: Storage
+) -> None:
     """Truncate with the help of a worker; raise ApiError if the leader changed, or the log was truncated otherwise,
     meanwhile.
     """

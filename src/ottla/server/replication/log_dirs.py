@@ -21,7 +21,7 @@ from ottla.log.files.names import FUTURE_DIRECTORY
 from ottla.log.log import Log
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.replica.partition import Partition
 from ottla.server.loop.runtime import Runtime
 from ottla.server.replication.assignments import Assignments
@@ -349,7 +349,7 @@ class LogDirs:
                 records = b"" if fetched.slice is None else fetched.slice.read()
             if not records:
                 break
-            copy.append_replicated(records, limits.INT32_MAX, self._runtime.now_ms())
+            copy.append_replicated(records, LeaderEpoch(limits.INT32_MAX), self._runtime.now_ms())
         if _is_less_durable(copy, source):
             return False
         copy.next_offset = source.next_offset

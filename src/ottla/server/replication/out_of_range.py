@@ -11,6 +11,7 @@ import logging
 from ottla.client.connection import Address
 from ottla.client.errors import NotConnected
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import LeaderEpoch
 from ottla.model.settings.replication import REPLICA_SOCKET_TIMEOUT_MS
 from ottla.replica.partition import Partition
 from ottla.replica.reading import EARLIEST, LATEST
@@ -54,7 +55,7 @@ class RangeFinder:
             log.warning("%s ends at %d, its leader starts at %d: begun anew there", partition.name, own_end, start)
             partition.begin_at(start, now_ms=self._runtime.now_ms())
 
-    async def _ask(self, partition: Partition, address: Address, timestamp: int) -> tuple[int, int]:
+    async def _ask(self, partition: Partition, address: Address, timestamp: int) -> tuple[int, LeaderEpoch]:
         """Return (offset, epoch) of the start or end of the leader's log."""
         topic = ListOffsetsRequest.Topic
         request = ListOffsetsRequest(

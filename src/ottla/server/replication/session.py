@@ -16,6 +16,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from ottla.model import limits
+from ottla.model.ids import LeaderEpoch
 from ottla.model.session_epochs import next_epoch
 from ottla.replica.partition import Partition
 from ottla.wire.messages.records.fetch import FetchRequest
@@ -32,8 +33,8 @@ class Position(NamedTuple):
     """The values that a fetch sends for a partition; the leader's response depends on all of them."""
 
     offset: int
-    leader_epoch: int
-    last_epoch: int
+    leader_epoch: LeaderEpoch
+    last_epoch: LeaderEpoch
     log_start: int
 
 

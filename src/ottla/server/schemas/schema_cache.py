@@ -29,11 +29,12 @@ from typing import TYPE_CHECKING
 from ottla.cluster.entities import NO_LEADER
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch
 from ottla.records.batch import BatchHeader, headers
 from ottla.records.committed import AbortedFilter
 from ottla.records.record import Record as LogRecord
 from ottla.records.record import records
-from ottla.replica.reading import LATEST, NO_EPOCH, READ_COMMITTED
+from ottla.replica.reading import LATEST, READ_COMMITTED
 from ottla.schemas.registry.records import RegistryRecord
 from ottla.server.schemas.registered_schema import RegisteredSchemas
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
@@ -75,7 +76,7 @@ class SchemaCache:
         self._certain = 0  # everything registered before this step is known
         self._certain_ms = 0
         self._next = 0
-        self._epoch = NO_EPOCH
+        self._epoch = NO_LEADER_EPOCH
         self._cuts = 0
         self.known = RegisteredSchemas()  # as of the last `catch_up`
         self._taking: Generator[None, None, None] | None = None  # the records that were read and are not applied yet
@@ -269,7 +270,7 @@ def _end_wanted() -> ListOffsetsRequest:
     )
 
 
-def _records_wanted(topic_id: bytes, offset: int, epoch: int) -> FetchRequest:
+def _records_wanted(topic_id: bytes, offset: int, epoch: LeaderEpoch) -> FetchRequest:
     partition = FetchRequest.Topic.Partition(
         partition=0,
         fetch_offset=offset,

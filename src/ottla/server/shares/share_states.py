@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ottla.client.errors import error_code
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_LEADER_EPOCH
 from ottla.server.coordination.runtime import CoordinatorRuntime
 from ottla.server.loop.later import Later, settled
 from ottla.server.loop.retrying import growing_pauses, retrying
@@ -29,7 +30,7 @@ from ottla.shares.state.commands import (
     Summary,
     WriteState,
 )
-from ottla.shares.state.partition import NO_COUNT, NO_EPOCH, SharePartitionId
+from ottla.shares.state.partition import NO_COUNT, SharePartitionId
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.shares.delete_share_group_state import DeleteShareGroupStateRequest
 from ottla.wire.messages.shares.initialize_share_group_state import InitializeShareGroupStateRequest
@@ -188,7 +189,7 @@ _FORMS: dict[type[Any], StateRequestForm] = {
         ReadShareGroupStateSummaryRequest,
         ReadShareGroupStateSummaryRequest.ReadStateSummaryData,
         lambda command: ReadShareGroupStateSummaryRequest.ReadStateSummaryData.PartitionData(
-            partition=command.partition, leader_epoch=NO_EPOCH
+            partition=command.partition, leader_epoch=NO_LEADER_EPOCH
         ),
         lambda result: Summary(
             result.state_epoch, result.leader_epoch, result.start_offset, result.delivery_complete_count

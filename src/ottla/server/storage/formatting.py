@@ -24,8 +24,8 @@ from ottla.cluster.snapshot_files import SnapshotFiles
 from ottla.cluster.store import DIRECTORY, DOUBT
 from ottla.log.files.checkpoint import read_meta_properties
 from ottla.log.files.disk import Directory, Disk
-from ottla.model.ids import BitSource, random_uuid, uuid_bytes
-from ottla.raft.journal import OffsetAndEpoch
+from ottla.model.ids import FIRST_LEADER_EPOCH, BitSource, random_uuid, uuid_bytes
+from ottla.raft.journal import EMPTY_LOG
 from ottla.raft.voters import QuorumEndpoint, Voter, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
 from ottla.server.storage.identity import IdentityError, write_bootstrap, write_identity
@@ -139,5 +139,5 @@ def _write_voters(disk: Disk, voters: VoterSet, now_ms: int) -> None:
         Control(ControlType.KRAFT_VERSION, encode_kraft_version(1)),
         Control(ControlType.KRAFT_VOTERS, voters.encode()),
     ]
-    pieces = snapshot_batches([], epoch=0, last_timestamp=0, now_ms=now_ms, quorum=quorum)
-    SnapshotFiles(Directory(disk, DIRECTORY)).write(OffsetAndEpoch(0, 0), pieces)
+    pieces = snapshot_batches([], epoch=FIRST_LEADER_EPOCH, last_timestamp=0, now_ms=now_ms, quorum=quorum)
+    SnapshotFiles(Directory(disk, DIRECTORY)).write(EMPTY_LOG, pieces)

@@ -20,7 +20,7 @@ from ottla.cluster.store import DIRECTORY as JOURNAL
 from ottla.cluster.store import DOUBT
 from ottla.log.files.checkpoint import META_PROPERTIES, read_meta_properties, write_meta_properties
 from ottla.log.files.disk import Directory, Disk, replace_file
-from ottla.model.ids import BitSource, random_uuid, uuid_bytes, uuid_text
+from ottla.model.ids import FIRST_LEADER_EPOCH, BitSource, random_uuid, uuid_bytes, uuid_text
 from ottla.server.storage.directories import DataDirectory
 
 log = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ def _home(
 def write_bootstrap(disk: Disk, now_ms: int, levels: Mapping[str, int] = DEFAULT_LEVELS) -> None:
     """Write the first records of a new cluster, in the form of Kafka's formatter."""
     entries = [feature(name, level) for name, level in levels.items()]
-    pieces = snapshot_batches(entries, epoch=0, last_timestamp=0, now_ms=now_ms)
+    pieces = snapshot_batches(entries, epoch=FIRST_LEADER_EPOCH, last_timestamp=0, now_ms=now_ms)
     replace_file(Directory(disk, ""), BOOTSTRAP, b"".join(pieces))
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import FIRST_LEADER_EPOCH, LeaderEpoch
 from ottla.model.settings.share import SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT
 from ottla.shares.state.batches import NO_OFFSET, StateBatch, combine
 from ottla.shares.state.partition import NO_COUNT, NO_EPOCH, SharePartitionId, SharePartitionState
@@ -33,7 +34,7 @@ class Summary(NamedTuple):
     """The reply to ReadSummary."""
 
     state_epoch: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     start_offset: int
     delivery_complete_count: int
 
@@ -58,14 +59,14 @@ class InitializeState:
         state = SharePartitionState(
             snapshot_epoch=before.snapshot_epoch + 1 if before is not None else 0,
             state_epoch=self.state_epoch,
-            leader_epoch=0,
+            leader_epoch=FIRST_LEADER_EPOCH,
             start_offset=self.start_offset,
             delivery_complete_count=NO_COUNT if self.start_offset == NO_OFFSET else 0,
             batches=(),
             created_ms=now_ms,
             written_ms=now_ms,
             highest_state_epoch=self.state_epoch,
-            highest_leader_epoch=0,
+            highest_leader_epoch=FIRST_LEADER_EPOCH,
         )
         return Result([state.snapshot(id)])
 
@@ -77,7 +78,7 @@ class ReadState:
     group_id: str
     topic_id: bytes
     partition: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
 
     def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
         id = SharePartitionId(self.group_id, self.topic_id, self.partition)
@@ -100,7 +101,7 @@ class WriteState:
     topic_id: bytes
     partition: int
     state_epoch: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     start_offset: int
     delivery_complete_count: int
     batches: tuple[StateBatch, ...]
@@ -148,7 +149,7 @@ class ReadSummary:
         view.check_exists(id)
         state = view.state.partitions.get(id)
         if state is None:
-            return Result(reply=Summary(0, 0, NO_OFFSET, NO_COUNT))
+            return Result(reply=Summary(0, FIRST_LEADER_EPOCH, NO_OFFSET, NO_COUNT))
         return Result(
             reply=Summary(state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count)
         )
@@ -157,7 +158,7 @@ class ReadSummary:
 class ShareStateChange(NamedTuple):
     """The content of an update."""
 
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     start_offset: int
     delivery_complete_count: int
     batches: tuple[StateBatch, ...]

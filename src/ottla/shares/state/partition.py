@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ottla.machine.keyed import Entry
-from ottla.model.ids import uuid_text
+from ottla.model.ids import LeaderEpoch, uuid_text
 from ottla.shares.state.batches import NO_OFFSET, StateBatch, combine, combine_into
 from ottla.wire.journal.share_state import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateValue
 
@@ -35,14 +35,14 @@ class SharePartitionState:
 
     snapshot_epoch: int
     state_epoch: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     start_offset: int
     delivery_complete_count: int
     batches: tuple[StateBatch, ...]
     created_ms: int
     written_ms: int
     highest_state_epoch: int
-    highest_leader_epoch: int
+    highest_leader_epoch: LeaderEpoch
     updates: int = 0  # since the snapshot
     snapshot_at: int = 0  # the snapshot's offset in the journal: the journal is needed from there on
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 
 from ottla.log.files.segment import Segment
 from ottla.log.log import Log
+from ottla.model.ids import LeaderEpoch
 from ottla.records.batch import HEADER_BYTES, read_header
 from ottla.sim.world.disk import SimFile
 
@@ -18,7 +19,7 @@ class CommittedBatch(NamedTuple):
 
     base_offset: int
     next_offset: int
-    epoch: int
+    epoch: LeaderEpoch
     mark: int
     size_bytes: int = 0
 

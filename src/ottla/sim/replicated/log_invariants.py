@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ottla.model.ids import NO_ID
+from ottla.model.ids import NO_ID, LeaderEpoch
 from ottla.raft.journal import ReplicaKey
 from ottla.raft.voters import VoterSet
 from ottla.sim.replicated.committed_batches import CommittedBatch, Line
@@ -63,7 +63,7 @@ class LogBook:
         """How many epochs had a leader."""
         return len(self._leaders)
 
-    def leads(self, life: Life, epoch: int, end_offset: int, *, clean: bool = False) -> None:
+    def leads(self, life: Life, epoch: LeaderEpoch, end_offset: int, *, clean: bool = False) -> None:
         """A node considers itself leader from now on; `clean`: its last life ended cleanly."""
         first = self._leaders.setdefault(epoch, life)
         if first != life and not (clean and first.node_id == life.node_id):
@@ -74,11 +74,11 @@ class LogBook:
                 f"{life} leads from epoch {epoch} on, but its log ends at {end_offset}, and {owed} was committed"
             )
 
-    def owed(self, epoch: int) -> int:
+    def owed(self, epoch: LeaderEpoch) -> int:
         """Return the offset up to which the leader of an epoch must have everything."""
         return max((end for said_in, end in self._reached.items() if said_in <= epoch), default=0)
 
-    def moved(self, life: Life, epoch: int, high_watermark: int) -> None:
+    def moved(self, life: Life, epoch: LeaderEpoch, high_watermark: int) -> None:
         """Note a leader's high watermark."""
         before = self._high_watermarks.get((life, epoch), -1)
         if high_watermark < before:
@@ -132,13 +132,13 @@ class Ballots:
         self._votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
         self._leaders: dict[int, int] = {}
 
-    def voted(self, voter: ReplicaKey, epoch: int, candidate: ReplicaKey) -> None:
+    def voted(self, voter: ReplicaKey, epoch: LeaderEpoch, candidate: ReplicaKey) -> None:
         """Note a vote. A voter with another disk is another voter; a candidate's directory may be unknown."""
         before = self._votes.setdefault((voter, epoch), candidate)
         if before.id != candidate.id:
             self._blame(f"quorum: node {voter.id} voted for {before.id} and for {candidate.id} in epoch {epoch}")
 
-    def follows(self, node_id: int, epoch: int, leader_id: int) -> None:
+    def follows(self, node_id: int, epoch: LeaderEpoch, leader_id: int) -> None:
         before = self._leaders.setdefault(epoch, leader_id)
         if before != leader_id:
             self._blame(f"quorum: node {node_id} follows {leader_id} in epoch {epoch}, others followed {before}")

@@ -18,9 +18,8 @@ from ottla.client.consumer.epochs import epoch_ends
 from ottla.client.consumer.offsets import EARLIEST, LATEST, NOT_FOUND, OffsetAndTime, Time, bounds_each, list_offsets
 from ottla.client.errors import ClientError, UnsupportedApi
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch, TopicPartition
 from ottla.model.limits import SPARK_SNAPSHOT_TRIES_MAX
-from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.spark.read.marks import ReachedOffsets
 from ottla.spark.read.offsets import Limit, Offsets
 from ottla.spark.read.settings import ReadSettings
@@ -163,7 +162,7 @@ class Lookup:
 
     def _epoch_ends(self, reached: ReachedOffsets, taken: Snapshot) -> Offsets:
         changed = {
-            each: reached.epochs[each]
+            each: LeaderEpoch(reached.epochs[each])
             for each, epoch in taken.epochs.items()
             if reached.epochs.get(each, epoch) < epoch and not is_new(each, reached, taken.topic_ids)
         }

@@ -12,8 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ottla.model.ids import NO_ID, TopicPartition
-from ottla.records.batch import NO_LEADER_EPOCH
+from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, TopicPartition
 from ottla.spark.read.offsets import Offsets
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from ottla.model.ids import NO_ID, TopicPartition
-from ottla.records.batch import NO_LEADER_EPOCH
+from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, TopicPartition
 from ottla.spark.plain import told_plainly
 from ottla.spark.read.filters import ReadBounds, narrow
 from ottla.spark.read.lookup import Lookup

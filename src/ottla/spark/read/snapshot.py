@@ -15,8 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ottla.model.ids import NO_ID, TopicPartition
-from ottla.records.batch import NO_LEADER_EPOCH
+from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, TopicPartition
 from ottla.spark.options import OptionError
 from ottla.spark.read.loss import DataLoss, Reason
 from ottla.spark.read.marks import ReachedOffsets

@@ -23,8 +23,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer.fetching import FetchCursor, Fetched, Fetcher, RawBatch
 from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, TopicRecreated, UnsupportedApi
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_ID
-from ottla.records.batch import NO_LEADER_EPOCH
+from ottla.model.ids import NO_ID, NO_LEADER_EPOCH
 from ottla.spark.read.loss import DataLoss, Reason, report
 from ottla.spark.read.plan import TaskRange
 from ottla.spark.read.settings import ReadSettings

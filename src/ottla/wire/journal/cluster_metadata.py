@@ -8,6 +8,7 @@ from __future__ import annotations
 from ottla.wire.message import Data, Struct, on
 from ottla.wire.types import (
     NO_BROKER_EPOCH,
+    NO_LEADER_EPOCH,
     NO_PARTITION_EPOCH,
     Bool,
     BrokerEpoch,
@@ -17,6 +18,7 @@ from ottla.wire.types import (
     Int16,
     Int32,
     Int64,
+    LeaderEpoch,
     PartitionEpoch,
     ProducerId,
     String,
@@ -89,7 +91,7 @@ class PartitionRecord(Data, key=3, versions="0-2", flexible="0+"):
     adding_replicas: list[Int32]
     leader: Int32 = -1
     leader_recovery_state: Int8 = on("0+", 0, tag=0)
-    leader_epoch: Int32 = -1
+    leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
     partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
     directories: list[Uuid] = on("1+", [])
     eligible_leader_replicas: list[Int32] | None = on("2+", None, tag=1)

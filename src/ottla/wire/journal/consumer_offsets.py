@@ -7,7 +7,7 @@ A record's key starts with its type as an int16 (`Key.key`), its value with its 
 from __future__ import annotations
 
 from ottla.wire.message import Data, Struct, on
-from ottla.wire.types import NO_ID, Bytes, Int32, Int64, String, Uuid
+from ottla.wire.types import NO_ID, NO_LEADER_EPOCH, Bytes, Int32, Int64, LeaderEpoch, String, Uuid
 
 
 class LegacyOffsetCommitKey(Data, key=0, versions="0"):
@@ -44,7 +44,7 @@ class OffsetCommitValue(Data, key=1, versions="0-4", flexible="4+"):
     """
 
     offset: Int64
-    leader_epoch: Int32 = on("3+", -1)
+    leader_epoch: LeaderEpoch = on("3+", NO_LEADER_EPOCH)
     metadata: String
     commit_timestamp: Int64
     expire_timestamp: Int64 = on("1", -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.wire.message import Data, Struct, on
-from ottla.wire.types import NO_ID, Int32, Int64, String, Uuid
+from ottla.wire.types import NO_ID, NO_LEADER_EPOCH, Int32, Int64, LeaderEpoch, String, Uuid
 
 
 class QuorumStateData(Data, versions="0-1", flexible="0+"):
@@ -14,7 +14,7 @@ class QuorumStateData(Data, versions="0-1", flexible="0+"):
 
     cluster_id: String = on("0", "")
     leader_id: Int32 = -1
-    leader_epoch: Int32 = -1
+    leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
     voted_id: Int32 = -1
     voted_directory_id: Uuid = on("1+", NO_ID)
     applied_offset: Int64 = on("0", 0)

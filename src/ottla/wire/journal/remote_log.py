@@ -6,7 +6,7 @@ A record's value starts with two unsigned varints (key, version) and then holds 
 from __future__ import annotations
 
 from ottla.wire.message import Data, Struct, on
-from ottla.wire.types import Bool, Bytes, Int8, Int32, Int64, String, Uuid
+from ottla.wire.types import Bool, Bytes, Int8, Int32, Int64, LeaderEpoch, String, Uuid
 
 
 class RemoteLogSegmentMetadataRecord(Data, key=0, versions="0", flexible="0+"):
@@ -29,7 +29,7 @@ class RemoteLogSegmentMetadataRecord(Data, key=0, versions="0", flexible="0+"):
     event_timestamp_ms: Int64
 
     class SegmentLeaderEpochEntry(Struct):
-        leader_epoch: Int32
+        leader_epoch: LeaderEpoch
         offset: Int64
 
     segment_leader_epochs: list[SegmentLeaderEpochEntry]
@@ -83,7 +83,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(Data, key=3, versions="0", flexible
     event_timestamp_ms: Int64
 
     class SegmentLeaderEpochEntry(Struct):
-        leader_epoch: Int32
+        leader_epoch: LeaderEpoch
         offset: Int64
 
     segment_leader_epochs: list[SegmentLeaderEpochEntry]

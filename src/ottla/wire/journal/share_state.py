@@ -6,7 +6,7 @@ A record's key starts with its type as an int16 (`Key.key`), its value with its 
 from __future__ import annotations
 
 from ottla.wire.message import Data, Struct, on
-from ottla.wire.types import Int8, Int16, Int32, Int64, String, Uuid
+from ottla.wire.types import Int8, Int16, Int32, Int64, LeaderEpoch, String, Uuid
 
 
 class ShareSnapshotKey(Data, key=0, versions="0"):
@@ -22,7 +22,7 @@ class ShareSnapshotValue(Data, key=0, versions="0", flexible="0+"):
 
     snapshot_epoch: Int32
     state_epoch: Int32
-    leader_epoch: Int32
+    leader_epoch: LeaderEpoch
     start_offset: Int64
     delivery_complete_count: Int32 = on("0+", -1, tag=0)
     create_timestamp: Int64
@@ -49,7 +49,7 @@ class ShareUpdateValue(Data, key=1, versions="0", flexible="0+"):
     """The changes of a share partition's state."""
 
     snapshot_epoch: Int32
-    leader_epoch: Int32
+    leader_epoch: LeaderEpoch
     start_offset: Int64
     delivery_complete_count: Int32 = on("0+", -1, tag=0)
 

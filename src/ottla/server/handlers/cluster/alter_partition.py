@@ -10,7 +10,7 @@ from itertools import groupby
 from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, IsrMember, IsrOutcome
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import FIRST_PARTITION_EPOCH
+from ottla.model.ids import FIRST_LEADER_EPOCH, FIRST_PARTITION_EPOCH
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
@@ -69,7 +69,7 @@ def _partition(outcome: IsrOutcome) -> _Topic.PartitionData:
             partition_index=outcome.index,
             error_code=outcome.error,
             leader_id=0,
-            leader_epoch=0,
+            leader_epoch=FIRST_LEADER_EPOCH,
             isr=[],
             partition_epoch=FIRST_PARTITION_EPOCH,
         )

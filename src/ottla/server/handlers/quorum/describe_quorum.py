@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import FIRST_LEADER_EPOCH
 from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.raft.describe import ReplicaView
+from ottla.raft.replica_progress import ReplicaView
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.wire.messages.quorum.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
@@ -83,7 +84,7 @@ def _refuse(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
                         error_code=code,
                         error_message=code.message,
                         leader_id=0,
-                        leader_epoch=0,
+                        leader_epoch=FIRST_LEADER_EPOCH,
                         high_watermark=0,
                         current_voters=[],
                         observers=[],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.model.ids import FIRST_LEADER_EPOCH
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.share_state_requests import STATE_PORTIONS, StateForm, ask_share_coordinators
@@ -37,5 +38,5 @@ _FORM = StateForm(
     _TOPIC.PartitionResult,
     _command,
     Summary._asdict,
-    blank=Summary(0, 0, 0, NO_COUNT),
+    blank=Summary(0, FIRST_LEADER_EPOCH, 0, NO_COUNT),
 )

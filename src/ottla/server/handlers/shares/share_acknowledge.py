@@ -6,6 +6,7 @@ v2 renewed locks
 from __future__ import annotations
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import FIRST_LEADER_EPOCH
 from ottla.model.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
@@ -65,7 +66,7 @@ def _topics(outcomes: dict[Named, ApiError | None]) -> list[TopicResponse]:
                 partition_index=index,
                 error_code=error.code if error is not None else 0,
                 error_message=error.text if error is not None else None,
-                current_leader=PartitionData.LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+                current_leader=PartitionData.LeaderIdAndEpoch(leader_id=0, leader_epoch=FIRST_LEADER_EPOCH),
             )
         )
     return list(topics.values())

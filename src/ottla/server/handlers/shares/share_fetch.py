@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import FIRST_LEADER_EPOCH
 from ottla.model.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
@@ -151,7 +152,7 @@ def _data(
         error_message=error.text if error is not None else None,
         acknowledge_error_code=ack.code if ack is not None else 0,
         acknowledge_error_message=ack.text if ack is not None else None,
-        current_leader=PartitionData.LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+        current_leader=PartitionData.LeaderIdAndEpoch(leader_id=0, leader_epoch=FIRST_LEADER_EPOCH),
         records=taken.records,
         acquired_records=[
             PartitionData.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)

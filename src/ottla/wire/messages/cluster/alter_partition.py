@@ -7,7 +7,7 @@ v3   in-sync replicas with broker epochs (KIP-903); request + new_isr_with_epoch
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import NO_BROKER_EPOCH, BrokerEpoch, Int8, Int16, Int32, PartitionEpoch, Uuid
+from ottla.wire.types import NO_BROKER_EPOCH, BrokerEpoch, Int8, Int16, Int32, LeaderEpoch, PartitionEpoch, Uuid
 
 
 class AlterPartitionRequest(Request["AlterPartitionResponse"], key=56, versions="2-3", flexible="0+"):
@@ -19,7 +19,7 @@ class AlterPartitionRequest(Request["AlterPartitionResponse"], key=56, versions=
 
         class PartitionData(Struct):
             partition_index: Int32
-            leader_epoch: Int32
+            leader_epoch: LeaderEpoch
             new_isr: list[Int32] = on("0-2", [])
 
             class BrokerState(Struct):
@@ -46,7 +46,7 @@ class AlterPartitionResponse(Response, key=56, versions="2-3", flexible="0+"):
             partition_index: Int32
             error_code: Int16
             leader_id: Int32
-            leader_epoch: Int32
+            leader_epoch: LeaderEpoch
             isr: list[Int32]
             leader_recovery_state: Int8 = 0
             partition_epoch: PartitionEpoch

@@ -13,7 +13,7 @@ v10  topics by id; request + topic_id - name; response + topic_id - name
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import NO_ID, Int16, Int32, Int64, String, Uuid
+from ottla.wire.types import NO_ID, NO_LEADER_EPOCH, Int16, Int32, Int64, LeaderEpoch, String, Uuid
 
 
 class OffsetCommitRequest(Request["OffsetCommitResponse"], key=8, versions="2-10", flexible="8+"):
@@ -30,7 +30,7 @@ class OffsetCommitRequest(Request["OffsetCommitResponse"], key=8, versions="2-10
         class Partition(Struct):
             partition_index: Int32
             committed_offset: Int64
-            committed_leader_epoch: Int32 = on("6+", -1)
+            committed_leader_epoch: LeaderEpoch = on("6+", NO_LEADER_EPOCH)
             committed_metadata: String | None
 
         partitions: list[Partition]

@@ -15,7 +15,7 @@ v10  topics by id; request + topic_id - name; response + topic_id - name
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import NO_ID, Bool, Int16, Int32, Int64, String, Uuid
+from ottla.wire.types import NO_ID, NO_LEADER_EPOCH, Bool, Int16, Int32, Int64, LeaderEpoch, String, Uuid
 
 
 class OffsetFetchRequest(Request["OffsetFetchResponse"], key=9, versions="1-10", flexible="6+"):
@@ -52,7 +52,7 @@ class OffsetFetchResponse(Response, key=9, versions="1-10", flexible="6+"):
         class Partition(Struct):
             partition_index: Int32
             committed_offset: Int64
-            committed_leader_epoch: Int32 = on("5-7", -1)
+            committed_leader_epoch: LeaderEpoch = on("5-7", NO_LEADER_EPOCH)
             metadata: String | None
             error_code: Int16
 
@@ -71,7 +71,7 @@ class OffsetFetchResponse(Response, key=9, versions="1-10", flexible="6+"):
             class Partitions(Struct):
                 partition_index: Int32
                 committed_offset: Int64
-                committed_leader_epoch: Int32 = -1
+                committed_leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
                 metadata: String | None
                 error_code: Int16
 

@@ -7,7 +7,7 @@ v1   endpoints and voter keys (KIP-853); flexible; request + voter_id, voter_dir
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import NO_ID, Int16, Int32, String, UInt16, Uuid
+from ottla.wire.types import NO_ID, Int16, Int32, LeaderEpoch, String, UInt16, Uuid
 
 
 class BeginQuorumEpochRequest(Request["BeginQuorumEpochResponse"], key=53, versions="0-1", flexible="1+"):
@@ -21,7 +21,7 @@ class BeginQuorumEpochRequest(Request["BeginQuorumEpochResponse"], key=53, versi
             partition_index: Int32
             voter_directory_id: Uuid = on("1+", NO_ID)
             leader_id: Int32
-            leader_epoch: Int32
+            leader_epoch: LeaderEpoch
 
         partitions: list[PartitionData]
 
@@ -45,7 +45,7 @@ class BeginQuorumEpochResponse(Response, key=53, versions="0-1", flexible="1+"):
             partition_index: Int32
             error_code: Int16
             leader_id: Int32
-            leader_epoch: Int32
+            leader_epoch: LeaderEpoch
 
         partitions: list[PartitionData]
 

@@ -9,7 +9,7 @@ v2   voters' directory ids and endpoints (KIP-853); response + replica_directory
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import NO_ID, Bool, Int16, Int32, Int64, String, UInt16, Uuid
+from ottla.wire.types import NO_ID, Bool, Int16, Int32, Int64, LeaderEpoch, String, UInt16, Uuid
 
 
 class ReplicaState(Struct):
@@ -44,7 +44,7 @@ class DescribeQuorumResponse(Response, key=55, versions="0-2", flexible="0+"):
             error_code: Int16
             error_message: String | None = on("2+", "")
             leader_id: Int32
-            leader_epoch: Int32
+            leader_epoch: LeaderEpoch
             high_watermark: Int64
             current_voters: list[ReplicaState]
             observers: list[ReplicaState]

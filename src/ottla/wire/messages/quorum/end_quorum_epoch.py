@@ -7,7 +7,7 @@ v1   endpoints and candidates with directory ids (KIP-853); flexible; request + 
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Int16, Int32, String, UInt16, Uuid
+from ottla.wire.types import Int16, Int32, LeaderEpoch, String, UInt16, Uuid
 
 
 class EndQuorumEpochRequest(Request["EndQuorumEpochResponse"], key=54, versions="0-1", flexible="1+"):
@@ -19,7 +19,7 @@ class EndQuorumEpochRequest(Request["EndQuorumEpochResponse"], key=54, versions=
         class PartitionData(Struct):
             partition_index: Int32
             leader_id: Int32
-            leader_epoch: Int32
+            leader_epoch: LeaderEpoch
             preferred_successors: list[Int32] = on("0", [])
 
             class ReplicaInfo(Struct):
@@ -50,7 +50,7 @@ class EndQuorumEpochResponse(Response, key=54, versions="0-1", flexible="1+"):
             partition_index: Int32
             error_code: Int16
             leader_id: Int32
-            leader_epoch: Int32
+            leader_epoch: LeaderEpoch
 
         partitions: list[PartitionData]
 

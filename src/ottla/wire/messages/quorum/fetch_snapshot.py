@@ -6,7 +6,7 @@ v1   directory ids (KIP-853); request + replica_directory_id; response + node_en
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import NO_ID, Int16, Int32, Int64, Records, String, UInt16, Uuid
+from ottla.wire.types import NO_ID, Int16, Int32, Int64, LeaderEpoch, Records, String, UInt16, Uuid
 
 
 class FetchSnapshotRequest(Request["FetchSnapshotResponse"], key=59, versions="0-1", flexible="0+"):
@@ -19,11 +19,11 @@ class FetchSnapshotRequest(Request["FetchSnapshotResponse"], key=59, versions="0
 
         class PartitionSnapshot(Struct):
             partition: Int32
-            current_leader_epoch: Int32
+            current_leader_epoch: LeaderEpoch
 
             class SnapshotId(Struct):
                 end_offset: Int64
-                epoch: Int32
+                epoch: LeaderEpoch
 
             snapshot_id: SnapshotId
             position: Int64
@@ -47,13 +47,13 @@ class FetchSnapshotResponse(Response, key=59, versions="0-1", flexible="0+"):
 
             class SnapshotId(Struct):
                 end_offset: Int64
-                epoch: Int32
+                epoch: LeaderEpoch
 
             snapshot_id: SnapshotId
 
             class LeaderIdAndEpoch(Struct):
                 leader_id: Int32 = 0
-                leader_epoch: Int32 = 0
+                leader_epoch: LeaderEpoch = LeaderEpoch(0)
 
             current_leader: LeaderIdAndEpoch = on("0+", LeaderIdAndEpoch, tag=0)
             size: Int64

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Int16, Int32, String, UInt16, Uuid
+from ottla.wire.types import NO_LEADER_EPOCH, Int16, Int32, LeaderEpoch, String, UInt16, Uuid
 
 
 class UpdateRaftVoterRequest(Request["UpdateRaftVoterResponse"], key=82, versions="0", flexible="0+"):
     cluster_id: String | None
-    current_leader_epoch: Int32
+    current_leader_epoch: LeaderEpoch
     voter_id: Int32
     voter_directory_id: Uuid
 
@@ -32,7 +32,7 @@ class UpdateRaftVoterResponse(Response, key=82, versions="0", flexible="0+"):
 
     class CurrentLeader(Struct):
         leader_id: Int32 = -1
-        leader_epoch: Int32 = -1
+        leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
         host: String = ""
         port: Int32 = 0
 

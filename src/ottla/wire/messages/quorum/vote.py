@@ -8,7 +8,7 @@ v2   pre-vote (KIP-996); request + pre_vote
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import NO_ID, Bool, Int16, Int32, Int64, String, UInt16, Uuid
+from ottla.wire.types import NO_ID, Bool, Int16, Int32, Int64, LeaderEpoch, String, UInt16, Uuid
 
 
 class VoteRequest(Request["VoteResponse"], key=52, versions="0-2", flexible="0+"):
@@ -20,11 +20,11 @@ class VoteRequest(Request["VoteResponse"], key=52, versions="0-2", flexible="0+"
 
         class PartitionData(Struct):
             partition_index: Int32
-            replica_epoch: Int32
+            replica_epoch: LeaderEpoch
             replica_id: Int32
             replica_directory_id: Uuid = on("1+", NO_ID)
             voter_directory_id: Uuid = on("1+", NO_ID)
-            last_offset_epoch: Int32
+            last_offset_epoch: LeaderEpoch
             last_offset: Int64
             pre_vote: Bool = on("2+", False)
 
@@ -43,7 +43,7 @@ class VoteResponse(Response, key=52, versions="0-2", flexible="0+"):
             partition_index: Int32
             error_code: Int16
             leader_id: Int32
-            leader_epoch: Int32
+            leader_epoch: LeaderEpoch
             vote_granted: Bool
 
         partitions: list[PartitionData]

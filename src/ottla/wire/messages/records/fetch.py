@@ -25,11 +25,13 @@ from ottla.wire.message import Request, Response, Struct, on
 from ottla.wire.types import (
     NO_BROKER_EPOCH,
     NO_ID,
+    NO_LEADER_EPOCH,
     BrokerEpoch,
     Int8,
     Int16,
     Int32,
     Int64,
+    LeaderEpoch,
     ProducerId,
     Records,
     String,
@@ -59,9 +61,9 @@ class FetchRequest(Request["FetchResponse"], key=1, versions="4-18", flexible="1
 
         class Partition(Struct):
             partition: Int32
-            current_leader_epoch: Int32 = on("9+", -1)
+            current_leader_epoch: LeaderEpoch = on("9+", NO_LEADER_EPOCH)
             fetch_offset: Int64
-            last_fetched_epoch: Int32 = on("12+", -1)
+            last_fetched_epoch: LeaderEpoch = on("12+", NO_LEADER_EPOCH)
             log_start_offset: Int64 = on("5+", -1)
             partition_max_bytes: Int32
             replica_directory_id: Uuid = on("17+", NO_ID, tag=0)
@@ -97,20 +99,20 @@ class FetchResponse(Response, key=1, versions="4-18", flexible="12+"):
             log_start_offset: Int64 = on("5+", -1)
 
             class EpochEndOffset(Struct):
-                epoch: Int32 = -1
+                epoch: LeaderEpoch = NO_LEADER_EPOCH
                 end_offset: Int64 = -1
 
             diverging_epoch: EpochEndOffset = on("12+", EpochEndOffset, tag=0)
 
             class LeaderIdAndEpoch(Struct):
                 leader_id: Int32 = -1
-                leader_epoch: Int32 = -1
+                leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
 
             current_leader: LeaderIdAndEpoch = on("12+", LeaderIdAndEpoch, tag=1)
 
             class SnapshotId(Struct):
                 end_offset: Int64 = -1
-                epoch: Int32 = -1
+                epoch: LeaderEpoch = NO_LEADER_EPOCH
 
             snapshot_id: SnapshotId = on("12+", SnapshotId, tag=2)
 

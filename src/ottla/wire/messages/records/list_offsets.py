@@ -16,7 +16,7 @@ v11  timestamp -6: first offset still to be uploaded (KIP-1023)
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Int8, Int16, Int32, Int64, String
+from ottla.wire.types import NO_LEADER_EPOCH, Int8, Int16, Int32, Int64, LeaderEpoch, String
 
 
 class ListOffsetsRequest(Request["ListOffsetsResponse"], key=2, versions="1-11", flexible="6+"):
@@ -28,7 +28,7 @@ class ListOffsetsRequest(Request["ListOffsetsResponse"], key=2, versions="1-11",
 
         class Partition(Struct):
             partition_index: Int32
-            current_leader_epoch: Int32 = on("4+", -1)
+            current_leader_epoch: LeaderEpoch = on("4+", NO_LEADER_EPOCH)
             timestamp: Int64
 
         partitions: list[Partition]
@@ -48,7 +48,7 @@ class ListOffsetsResponse(Response, key=2, versions="1-11", flexible="6+"):
             error_code: Int16
             timestamp: Int64 = -1
             offset: Int64 = -1
-            leader_epoch: Int32 = on("4+", -1)
+            leader_epoch: LeaderEpoch = on("4+", NO_LEADER_EPOCH)
 
         partitions: list[PartitionResponse]
 

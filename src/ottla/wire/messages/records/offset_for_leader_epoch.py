@@ -7,7 +7,7 @@ v4   flexible
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Int16, Int32, Int64, String
+from ottla.wire.types import NO_LEADER_EPOCH, Int16, Int32, Int64, LeaderEpoch, String
 
 
 class OffsetForLeaderEpochRequest(Request["OffsetForLeaderEpochResponse"], key=23, versions="2-4", flexible="4+"):
@@ -18,8 +18,8 @@ class OffsetForLeaderEpochRequest(Request["OffsetForLeaderEpochResponse"], key=2
 
         class OffsetForLeaderPartition(Struct):
             partition: Int32
-            current_leader_epoch: Int32 = -1
-            leader_epoch: Int32
+            current_leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
+            leader_epoch: LeaderEpoch
 
         partitions: list[OffsetForLeaderPartition]
 
@@ -35,7 +35,7 @@ class OffsetForLeaderEpochResponse(Response, key=23, versions="2-4", flexible="4
         class EpochEndOffset(Struct):
             error_code: Int16
             partition: Int32
-            leader_epoch: Int32 = -1
+            leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
             end_offset: Int64 = -1
 
         partitions: list[EpochEndOffset]

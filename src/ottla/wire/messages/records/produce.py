@@ -18,7 +18,7 @@ A broker advertises Produce from version 0 on, though it refuses 0 to 2: librdka
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import NO_ID, Int16, Int32, Int64, Records, String, Uuid
+from ottla.wire.types import NO_ID, NO_LEADER_EPOCH, Int16, Int32, Int64, LeaderEpoch, Records, String, Uuid
 
 
 class ProduceRequest(Request["ProduceResponse"], key=0, versions="3-13", flexible="9+"):
@@ -60,7 +60,7 @@ class ProduceResponse(Response, key=0, versions="3-13", flexible="9+"):
 
             class LeaderIdAndEpoch(Struct):
                 leader_id: Int32 = -1
-                leader_epoch: Int32 = -1
+                leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
 
             current_leader: LeaderIdAndEpoch = on("10+", LeaderIdAndEpoch, tag=0)
 

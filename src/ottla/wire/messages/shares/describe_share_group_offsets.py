@@ -6,7 +6,7 @@ v1   lag; response + lag
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Int16, Int32, Int64, String, Uuid
+from ottla.wire.types import Int16, Int32, Int64, LeaderEpoch, String, Uuid
 
 
 class DescribeShareGroupOffsetsRequest(
@@ -37,7 +37,7 @@ class DescribeShareGroupOffsetsResponse(Response, key=90, versions="0-1", flexib
             class Partition(Struct):
                 partition_index: Int32
                 start_offset: Int64
-                leader_epoch: Int32
+                leader_epoch: LeaderEpoch
                 lag: Int64 = on("1+", -1)
                 error_code: Int16
                 error_message: String | None = None

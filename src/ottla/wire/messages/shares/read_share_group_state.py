@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct
-from ottla.wire.types import Int8, Int16, Int32, Int64, String, Uuid
+from ottla.wire.types import Int8, Int16, Int32, Int64, LeaderEpoch, String, Uuid
 
 
 class ReadShareGroupStateRequest(Request["ReadShareGroupStateResponse"], key=84, versions="0", flexible="0+"):
@@ -14,7 +14,7 @@ class ReadShareGroupStateRequest(Request["ReadShareGroupStateResponse"], key=84,
 
         class PartitionData(Struct):
             partition: Int32
-            leader_epoch: Int32
+            leader_epoch: LeaderEpoch
 
         partitions: list[PartitionData]
 

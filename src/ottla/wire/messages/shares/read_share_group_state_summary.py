@@ -6,7 +6,7 @@ v1   count of delivered records; response + delivery_complete_count
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Int16, Int32, Int64, String, Uuid
+from ottla.wire.types import Int16, Int32, Int64, LeaderEpoch, String, Uuid
 
 
 class ReadShareGroupStateSummaryRequest(
@@ -19,7 +19,7 @@ class ReadShareGroupStateSummaryRequest(
 
         class PartitionData(Struct):
             partition: Int32
-            leader_epoch: Int32
+            leader_epoch: LeaderEpoch
 
         partitions: list[PartitionData]
 
@@ -35,7 +35,7 @@ class ReadShareGroupStateSummaryResponse(Response, key=87, versions="0-1", flexi
             error_code: Int16
             error_message: String | None = None
             state_epoch: Int32
-            leader_epoch: Int32
+            leader_epoch: LeaderEpoch
             start_offset: Int64
             delivery_complete_count: Int32 = on("1+", -1)
 

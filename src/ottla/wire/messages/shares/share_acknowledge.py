@@ -7,7 +7,7 @@ v2   renewed locks; request + is_renew_ack; response + acquisition_lock_timeout_
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Bool, Int8, Int16, Int32, Int64, String, Uuid
+from ottla.wire.types import Bool, Int8, Int16, Int32, Int64, LeaderEpoch, String, Uuid
 
 
 class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"], key=79, versions="1-2", flexible="0+"):
@@ -50,7 +50,7 @@ class ShareAcknowledgeResponse(Response, key=79, versions="1-2", flexible="0+"):
 
             class LeaderIdAndEpoch(Struct):
                 leader_id: Int32
-                leader_epoch: Int32
+                leader_epoch: LeaderEpoch
 
             current_leader: LeaderIdAndEpoch
 

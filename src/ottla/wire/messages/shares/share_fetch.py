@@ -7,7 +7,7 @@ v2   batch-optimised or record-limited acquiring, renewed locks; request + share
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Bool, Int8, Int16, Int32, Int64, Records, String, Uuid
+from ottla.wire.types import Bool, Int8, Int16, Int32, Int64, LeaderEpoch, Records, String, Uuid
 
 
 class ShareFetchRequest(Request["ShareFetchResponse"], key=78, versions="1-2", flexible="0+"):
@@ -64,7 +64,7 @@ class ShareFetchResponse(Response, key=78, versions="1-2", flexible="0+"):
 
             class LeaderIdAndEpoch(Struct):
                 leader_id: Int32
-                leader_epoch: Int32
+                leader_epoch: LeaderEpoch
 
             current_leader: LeaderIdAndEpoch
             records: Records

@@ -6,7 +6,7 @@ v1   count of delivered records; request + delivery_complete_count
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Int8, Int16, Int32, Int64, String, Uuid
+from ottla.wire.types import Int8, Int16, Int32, Int64, LeaderEpoch, String, Uuid
 
 
 class WriteShareGroupStateRequest(Request["WriteShareGroupStateResponse"], key=85, versions="0-1", flexible="0+"):
@@ -18,7 +18,7 @@ class WriteShareGroupStateRequest(Request["WriteShareGroupStateResponse"], key=8
         class PartitionData(Struct):
             partition: Int32
             state_epoch: Int32
-            leader_epoch: Int32
+            leader_epoch: LeaderEpoch
             start_offset: Int64
             delivery_complete_count: Int32 = on("1+", -1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct
-from ottla.wire.types import Bool, Int16, Int32, String, Uuid
+from ottla.wire.types import NO_LEADER_EPOCH, Bool, Int16, Int32, LeaderEpoch, String, Uuid
 
 
 class DescribeTopicPartitionsRequest(Request["DescribeTopicPartitionsResponse"], key=75, versions="0", flexible="0+"):
@@ -33,7 +33,7 @@ class DescribeTopicPartitionsResponse(Response, key=75, versions="0", flexible="
             error_code: Int16
             partition_index: Int32
             leader_id: Int32
-            leader_epoch: Int32 = -1
+            leader_epoch: LeaderEpoch = NO_LEADER_EPOCH
             replica_nodes: list[Int32]
             isr_nodes: list[Int32]
             eligible_leader_replicas: list[Int32] | None = None

@@ -20,7 +20,7 @@ v13  top-level error, REBOOTSTRAP_REQUIRED possible (KIP-1102); response + error
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import NO_ID, Bool, Int16, Int32, String, Uuid
+from ottla.wire.types import NO_ID, NO_LEADER_EPOCH, Bool, Int16, Int32, LeaderEpoch, String, Uuid
 
 
 class MetadataRequest(Request["MetadataResponse"], key=3, versions="0-13", flexible="9+"):
@@ -57,7 +57,7 @@ class MetadataResponse(Response, key=3, versions="0-13", flexible="9+"):
             error_code: Int16
             partition_index: Int32
             leader_id: Int32
-            leader_epoch: Int32 = on("7+", -1)
+            leader_epoch: LeaderEpoch = on("7+", NO_LEADER_EPOCH)
             replica_nodes: list[Int32]
             isr_nodes: list[Int32]
             offline_replicas: list[Int32] = on("5+", [])

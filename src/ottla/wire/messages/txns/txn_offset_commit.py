@@ -10,7 +10,7 @@ v5   the group joins the transaction implicitly (KIP-890)
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Int16, Int32, Int64, ProducerEpoch, ProducerId, String
+from ottla.wire.types import NO_LEADER_EPOCH, Int16, Int32, Int64, LeaderEpoch, ProducerEpoch, ProducerId, String
 
 
 class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"], key=28, versions="0-5", flexible="3+"):
@@ -28,7 +28,7 @@ class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"], key=28, version
         class Partition(Struct):
             partition_index: Int32
             committed_offset: Int64
-            committed_leader_epoch: Int32 = on("2+", -1)
+            committed_leader_epoch: LeaderEpoch = on("2+", NO_LEADER_EPOCH)
             committed_metadata: String | None
 
         partitions: list[Partition]
