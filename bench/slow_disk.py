@@ -21,7 +21,7 @@ from tests.server.talk import FETCH_VERSION, PRODUCE_VERSION, create, fetch_requ
 from tests.support.requests.raw import RawConnection
 from tests.support.slow_disk import SlowDisk
 
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.groups.heartbeat import HeartbeatRequest
 
 DELAY_S = 0.1
@@ -75,7 +75,7 @@ def show(found: Samples) -> None:
 
 def _serve(pipe: Pipe, directory: Path) -> None:
     disk = SlowDisk(pytest.MonkeyPatch(), DELAY_S)
-    broker = Broker(directory, {"log.dirs": f"{directory}/a,{directory}/b"}).start()
+    broker = EmbeddedBroker(directory, {"log.dirs": f"{directory}/a,{directory}/b"}).start()
     try:
         with RawConnection(broker.bootstrap) as connection:
             # A new partition goes to the directory with the fewest partitions.

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ottla.cli.app import app
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 
 class Run:
@@ -55,7 +55,7 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.fixture
-def ottla(ottla_broker: Broker) -> Callable[..., Run]:
+def ottla(ottla_broker: EmbeddedBroker) -> Callable[..., Run]:
     """Run a command against a node that is up."""
 
     def run(*arguments: str, stdin: str | bytes | None = None, code: int = 0) -> Run:

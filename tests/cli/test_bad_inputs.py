@@ -17,9 +17,10 @@ import pytest
 from tests.cli.conftest import Run, invoke
 
 from ottla.cli.docs import every_command
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 NOBODY = "127.0.0.1:1"
+LONG = 64 * "a"  # DNS knows names with parts of at most 63 characters
 
 # What calls each command correctly; `{...}` is a path below the test's directory. None: it is started as a process.
 VALID: dict[str, str | None] = {
@@ -103,11 +104,16 @@ USAGE = [
     Bad("up -l :80000", 2, "ports go from 0 to 65535"),
     Bad("up -l here", 2, "is not HOST:PORT"),
     Bad("up -l 127.0.0.1:0 --registry nowhere", 2, "is not HOST:PORT"),
+    Bad("up -l [::1", 2, "is not HOST:PORT"),
+    Bad("up -l ..:0", 2, "is not the name of a host"),
+    Bad(f"up -l {LONG}:0", 2, "is not the name of a host"),
+    Bad(f"up -l 127.0.0.1:0 --registry {LONG}:0", 2, "is not the name of a host"),
     Bad("up --brokers 0", 2),
     Bad("up --brokers many", 2),
     Bad("up --controllers 0", 2),
     Bad("up --ephemeral --data {d}", 2, "give one of them"),
     Bad("up --set nothing -d {d} -l 127.0.0.1:0", 2, "NAME=VALUE"),
+    Bad("up --set =x -d {d} -l 127.0.0.1:0", 2, "NAME=VALUE"),
     Bad("up --set log.dirs=/x -d {d}", 2, "--data"),
     Bad("up --set num.partitions=many -d {d} -l 127.0.0.1:0", 1, "num.partitions"),
     Bad("up -d {file} -l 127.0.0.1:0", 1, "is a file"),
@@ -121,6 +127,7 @@ USAGE = [
     Bad("up -n 3 -d {d} -l 192.0.2.1:0", 1),
     Bad("up -n 3 -d {d} -l no.such.host.invalid:0", 1),
     Bad("up -n 3 -d {d} -l 127.0.0.1:0 --set nothing", 1, "NAME=VALUE"),
+    Bad("up -n 3 -d {d} -l 127.0.0.1:0 --set =x", 1, "NAME=VALUE"),
     Bad("up -d {d} -l 192.0.2.1:0", 1, "cannot listen"),
     Bad("up -d {d} -l no.such.host.invalid:0", 1, "cannot listen"),
     Bad("start", 2, "give --config FILE or --data DIR"),
@@ -128,6 +135,8 @@ USAGE = [
     Bad("start {full}", 1, "is a directory"),
     Bad("start {binary}", 1),
     Bad("start --data {d} --listen here", 2),
+    Bad("start --data {d} --listen 127.0.0.1:0 --set =x", 2, "NAME=VALUE"),
+    Bad("start --data {d} --listen PLAINTEXT://..:0", 1, "is not the name of a host"),
     Bad("start --data {d} --log-level LOUD", 2, "--log-level"),
     Bad("start --data {file} --listen 127.0.0.1:0", 1),
     Bad("start --data {d} --listen 127.0.0.1:0 --set node.id=x", 1),
@@ -141,6 +150,12 @@ USAGE = [
     Bad("registry -l :80000", 2, "ports go from 0 to 65535"),
     Bad("registry --session-timeout soon", 2, "--session-timeout"),
     Bad("registry -b nowhere:x", 2, "--bootstrap"),
+    Bad(f"registry -l {LONG}:0", 2, "is not the name of a host"),
+    Bad("registry --advertise http://[::1", 2, "--advertise"),
+    Bad("registry --advertise host:8081", 2, "--advertise"),
+    Bad("registry --advertise ''", 2, "--advertise"),
+    Bad("registry --peer junk", 2, "--peer"),
+    Bad("registry --peer http://h:99999", 2, "--peer"),
     Bad("demo --orders 5", 2),
     Bad("demo -l here", 2, "is not HOST:PORT"),
     Bad("demo --registry here", 2, "is not HOST:PORT"),
@@ -148,6 +163,10 @@ USAGE = [
     Bad("produce '' v", 2, "empty"),
     Bad("produce t v -b host:port", 2, "--bootstrap"),
     Bad("produce t v -b ''", 2, "--bootstrap"),
+    Bad("produce t v -b [::1", 2, "--bootstrap"),
+    Bad("produce t v -b 'a b'", 2, "is not the name of a host"),
+    Bad("produce t v -b host,..:9092", 2, "is not the name of a host"),
+    Bad(f"produce t v -b {LONG}", 2, "is not the name of a host"),
     Bad("produce t v -p -1", 2),
     Bad("produce t v -H nothing", 2, "NAME=VALUE"),
     Bad("produce t v --acks 2", 2),
@@ -156,6 +175,8 @@ USAGE = [
     Bad("produce t v -F xml", 2),
     Bad("produce t v --value thrift", 2),
     Bad("produce t v --value avro --registry ftp://x", 2, "--registry"),
+    Bad("produce t v --value avro --registry http://h:99999", 2, "--registry"),
+    Bad("consume t --value avro --registry http://h:abc", 2, "--registry"),
     Bad("consume t --from-beginning --last 3", 2, "give only one of"),
     Bad("consume t --since soon", 2, "--since"),
     Bad("consume t --from-timestamp soon", 2, "--from-timestamp"),
@@ -166,6 +187,8 @@ USAGE = [
     Bad("consume t -g g -p 0", 2, "a group decides"),
     Bad("sql ''", 1, "empty"),
     Bad("sql 'select 1' --registry ftp://x", 2, "--registry"),
+    Bad("sql 'select 1' --registry http://h:99999", 2, "--registry"),
+    Bad("sql 'select 1' --registry http://[::1", 2, "--registry"),
     Bad("sql 'select 1' --max 0", 2),
     Bad("cluster elect --unclean", 2),
     Bad("cluster elect junk", 2, "TOPIC:PARTITION"),
@@ -181,6 +204,10 @@ USAGE = [
     Bad("cluster drain me", 2),
     Bad("cluster add-broker -d {missing}", 1, "holds no local cluster"),
     Bad("cluster add-broker --id -1", 2),
+    Bad("cluster add-broker --listen here:x", 2, "is not HOST:PORT"),
+    Bad("cluster add-broker --listen junk", 2, "is not HOST:PORT"),
+    Bad("cluster add-broker --listen :9999", 2, "is not HOST:PORT"),
+    Bad("cluster add-voter 2 --listen junk", 2, "is not HOST:PORT"),
     Bad("cluster features junk", 2),
     Bad("cluster features metadata.version=high", 2),
     Bad("topic create t -p 0.5", 2),
@@ -199,6 +226,14 @@ USAGE = [
     Bad("schema register s {binary.avsc}", 1, "not text in UTF-8"),
     Bad("schema register s {good.avsc} --ref junk", 2, "NAME=SUBJECT:VERSION"),
     Bad("schema register s {good.avsc} -u ftp://x", 2, "--registry"),
+    Bad("schema list -u http://h:99999", 2, "--registry"),
+    Bad("schema list -u http://h:0", 2, "--registry"),
+    Bad("schema list -u :abc", 2, "--registry"),
+    Bad("schema list -u http://[::1", 2, "--registry"),
+    Bad("schema list -u 'http://a b:8081'", 2, "--registry"),
+    Bad("schema list -u http://..:8081", 2, "--registry"),
+    Bad("schema list -u http://h/ü", 2, "--registry"),
+    Bad(f"schema list -u http://{LONG}:8081", 2, "--registry"),
     Bad("schema show", 2, "give a subject or --id"),
     Bad("schema show s -t -k", 2, "exclude each other"),
     Bad("group list --type banana", 2),
@@ -206,6 +241,7 @@ USAGE = [
     Bad("group reset-offsets g --to sideways", 2),
     Bad("group reset-offsets g --back soon", 2),
     Bad("share consume t", 2, "--group"),
+    Bad("share consume t -g g -n -1", 2),
     Bad("share consume t -g g --accept --reject", 2, "give only one of"),
     Bad("dlq redrive t", 2, "say which letters"),
     Bad("dlq list t --letter five", 2),
@@ -259,7 +295,7 @@ REFUSED = [
     Bad("cluster remove-broker 99", 1),
     Bad("cluster balance --capacity 99=1", 1),
     Bad("cluster add-broker --listen 127.0.0.1:9999 --id 1", 1, "already"),
-    Bad("cluster add-broker --listen here:x", 1),
+    Bad("cluster add-broker --listen 127.0.0.1:9999", 1, "no controller says where"),
     Bad("cluster add-voter 99", 1),
     Bad("cluster remove-voter 99", 1),
     Bad("cluster features nosuch=1", 1),
@@ -311,8 +347,8 @@ REFUSED = [
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("node") / "data") as running:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("node") / "data") as running:
         env = {"OTTLA_BOOTSTRAP": running.bootstrap, "OTTLA_REGISTRY": running.registry.url}
         assert invoke("topic", "create", "t", "-p", "2", env=env).code == 0
         schema = '{"type": "record", "name": "S", "fields": []}'
@@ -382,7 +418,7 @@ def test_usage(bad: Bad, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", REFUSED, ids=lambda bad: f"{bad.words} {bad.stdin}")
-def test_refused(bad: Bad, tmp_path: Path, broker: Broker) -> None:
+def test_refused(bad: Bad, tmp_path: Path, broker: EmbeddedBroker) -> None:
     env = {"OTTLA_BOOTSTRAP": broker.bootstrap, "OTTLA_REGISTRY": broker.registry.url}
     check(run(bad, tmp_path, env), bad.code, bad.told)
 

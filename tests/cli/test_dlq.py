@@ -8,13 +8,13 @@ from tests.server.share_talk import REJECT, RELEASE, Queue
 from tests.support.requests.raw import RawConnection
 
 from ottla.records.record import NO_OFFSET, Record
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 Ottla = Callable[..., Run]
 
 
 @pytest.fixture
-def queue(ottla_broker: Broker) -> Iterator[Queue]:
+def queue(ottla_broker: EmbeddedBroker) -> Iterator[Queue]:
     """Three letters: two rejected records, and one that was delivered too often."""
     settings = {"ottla_share_dlq_topic": "graves", "share_delivery_count_limit": 2}
     with RawConnection(ottla_broker.bootstrap) as connection, Queue(ottla_broker, connection, **settings) as queue:

@@ -9,13 +9,13 @@ from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.model.ids import TopicPartition as Place
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 Ottla = Callable[..., Run]
 RECORDS = 10
 
 
-def consume(broker: Broker, group: str, count: int, **settings: object) -> Consumer:
+def consume(broker: EmbeddedBroker, group: str, count: int, **settings: object) -> Consumer:
     """A member that has read and committed `count` records."""
     consumer = Consumer(
         {
@@ -36,7 +36,7 @@ def consume(broker: Broker, group: str, count: int, **settings: object) -> Consu
 
 
 @pytest.fixture
-def orders(ottla_broker: Broker) -> Broker:
+def orders(ottla_broker: EmbeddedBroker) -> EmbeddedBroker:
     """A topic with ten records, the later five a minute younger."""
     start_ms = ottla_broker.clock.now_ms() - 120_000
     with Blocking(ottla_broker.bootstrap) as client:
@@ -47,7 +47,7 @@ def orders(ottla_broker: Broker) -> Broker:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_describe_with_lag(ottla: Ottla, orders: Broker, protocol: str) -> None:
+def test_describe_with_lag(ottla: Ottla, orders: EmbeddedBroker, protocol: str) -> None:
     member = consume(orders, "shop", 5, **{"group.protocol": protocol})
     shown = ottla("group", "describe", "shop", "--json").json
     assert (shown["group"], shown["type"], shown["state"]) == ("shop", protocol, "Stable")
@@ -63,7 +63,7 @@ def test_describe_with_lag(ottla: Ottla, orders: Broker, protocol: str) -> None:
     assert ottla("group", "describe", "shop", "--json").json["state"] == "Empty"
 
 
-def test_list(ottla: Ottla, orders: Broker) -> None:
+def test_list(ottla: Ottla, orders: EmbeddedBroker) -> None:
     assert ottla("group", "list", "--json").json == []
     consume(orders, "shop", 5).close()
     assert ottla("group", "list", "--json").json == [
@@ -76,7 +76,7 @@ def test_list(ottla: Ottla, orders: Broker) -> None:
     assert ottla("group", "list").lines[1].split("\t") == ["shop", "classic", "Empty", "consumer"]
 
 
-def test_reset_offsets(ottla: Ottla, orders: Broker) -> None:
+def test_reset_offsets(ottla: Ottla, orders: EmbeddedBroker) -> None:
     consume(orders, "shop", 5).close()
 
     def committed() -> int:
@@ -105,7 +105,7 @@ def test_reset_offsets(ottla: Ottla, orders: Broker) -> None:
     assert [row["group"] for row in ottla("group", "list", "--json").json] == ["new", "shop"]
 
 
-def test_what_cannot_be_reset(ottla: Ottla, orders: Broker) -> None:
+def test_what_cannot_be_reset(ottla: Ottla, orders: EmbeddedBroker) -> None:
     assert "one of --to" in ottla("group", "reset-offsets", "shop", code=2).err
     assert "one of --to" in ottla("group", "reset-offsets", "shop", "--to", "latest", "--shift", "1", code=2).err
     assert "earliest, latest or an offset" in ottla("group", "reset-offsets", "shop", "--to", "x", code=2).err
@@ -118,7 +118,7 @@ def test_what_cannot_be_reset(ottla: Ottla, orders: Broker) -> None:
     member.close()
 
 
-def test_delete(ottla: Ottla, orders: Broker) -> None:
+def test_delete(ottla: Ottla, orders: EmbeddedBroker) -> None:
     consume(orders, "shop", 5).close()
     ottla("group", "delete-offsets", "shop", "-t", "orders")
     assert ottla("group", "describe", "shop", "--json").json["partitions"] == []
@@ -127,7 +127,7 @@ def test_delete(ottla: Ottla, orders: Broker) -> None:
     assert "GROUP_ID_NOT_FOUND" in ottla("group", "delete", "shop", code=1).err
 
 
-def test_some_of_several_are_deleted(ottla: Ottla, orders: Broker) -> None:
+def test_some_of_several_are_deleted(ottla: Ottla, orders: EmbeddedBroker) -> None:
     with Blocking(orders.bootstrap) as client:
         for name in ("one", "two"):
             client.admin.groups.set_offsets(name, {Place("orders", 0): 1})
@@ -140,7 +140,7 @@ def test_some_of_several_are_deleted(ottla: Ottla, orders: Broker) -> None:
     assert "group nobody: GROUP_ID_NOT_FOUND" in gone.err
 
 
-def test_transactions(ottla: Ottla, orders: Broker) -> None:
+def test_transactions(ottla: Ottla, orders: EmbeddedBroker) -> None:
     assert ottla("txn", "list", "--json").json == []
     assert "there is no transactional id 'pay'" in ottla("txn", "describe", "pay", code=1).err
     producer = Producer({"bootstrap.servers": orders.bootstrap, "transactional.id": "pay"})
@@ -167,7 +167,7 @@ def test_transactions(ottla: Ottla, orders: Broker) -> None:
     reader.close()
 
 
-def test_what_cannot_be_aborted(ottla: Ottla, orders: Broker) -> None:
+def test_what_cannot_be_aborted(ottla: Ottla, orders: EmbeddedBroker) -> None:
     hanging = ("--partition", "orders:0", "--start-offset", "1")
     assert "--start-offset" in ottla("txn", "abort", code=2).err
     assert "--start-offset" in ottla("txn", "abort", "pay", *hanging, code=2).err

@@ -7,20 +7,20 @@ from tests.cli.conftest import Run
 
 from ottla.cli.records import group_reading as reading
 from ottla.client.blocking.blocking import Blocking
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 Ottla = Callable[..., Run]
 
 
 @pytest.fixture
-def ottla_broker(ottla_broker_factory: Callable[..., Broker]) -> Broker:
+def ottla_broker(ottla_broker_factory: Callable[..., EmbeddedBroker]) -> EmbeddedBroker:
     """One whose members do not wait five seconds for their partitions."""
     beats = ("group.share.heartbeat.interval.ms", "group.share.min.heartbeat.interval.ms")
     return ottla_broker_factory(**dict.fromkeys(beats, 100), **{"group.initial.rebalance.delay.ms": 0})
 
 
 @pytest.fixture
-def jobs(ottla_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Broker:
+def jobs(ottla_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> EmbeddedBroker:
     """A topic with six records."""
     monkeypatch.setattr(reading, "IDLE_MS", 1_000)
     with Blocking(ottla_broker.bootstrap) as client:
@@ -29,7 +29,7 @@ def jobs(ottla_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Broker:
     return ottla_broker
 
 
-def test_taking_from_a_queue(ottla: Ottla, jobs: Broker) -> None:
+def test_taking_from_a_queue(ottla: Ottla, jobs: EmbeddedBroker) -> None:
     consume = ("share", "consume", "jobs", "--group", "work", "--format", "raw")
     looked = ottla(*consume, "--from-beginning", "--release").lines
     assert looked == ["0", "1", "2", "3", "4", "5"]
@@ -41,7 +41,7 @@ def test_taking_from_a_queue(ottla: Ottla, jobs: Broker) -> None:
     assert "only one of" in refused.err
 
 
-def test_looking_moving_and_deleting(ottla: Ottla, jobs: Broker) -> None:
+def test_looking_moving_and_deleting(ottla: Ottla, jobs: EmbeddedBroker) -> None:
     ottla("share", "consume", "jobs", "--group", "work", "--from-beginning", "-n", "4")
     ottla("consume", "jobs", "--group", "readers", "--from-beginning")
     assert [each["group"] for each in ottla("share", "list", "--json").json] == ["work"]
@@ -59,7 +59,7 @@ def test_looking_moving_and_deleting(ottla: Ottla, jobs: Broker) -> None:
     assert ottla("share", "list", "--json").json == []
 
 
-def test_consuming_as_a_member(ottla: Ottla, jobs: Broker) -> None:
+def test_consuming_as_a_member(ottla: Ottla, jobs: EmbeddedBroker) -> None:
     consume = ("consume", "jobs", "--group", "readers", "--format", "raw")
     assert ottla(*consume, "--from-beginning", "--max", "2").lines == ["0", "1"]
     assert ottla(*consume).lines == ["2", "3", "4", "5"], "from where the group left off"

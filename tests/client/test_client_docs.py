@@ -11,13 +11,13 @@ from typing import Any
 from tests.support.waiting import WAIT_S
 
 from ottla.client.admin import Admin
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 PAGE = Path(__file__).parents[2] / "docs" / "client.md"
 BEATS = ("group.share.heartbeat.interval.ms", "group.share.min.heartbeat.interval.ms")
 
 
-def test_every_block_runs(ottla_broker_factory: Callable[..., Broker]) -> None:
+def test_every_block_runs(ottla_broker_factory: Callable[..., EmbeddedBroker]) -> None:
     broker = ottla_broker_factory(**dict.fromkeys(BEATS, 100))
     text = PAGE.read_text()
     blocks = [(text.count("\n", 0, each.start()), each[1]) for each in re.finditer(r"```python\n(.*?)```", text, re.S)]

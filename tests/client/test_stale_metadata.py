@@ -18,7 +18,7 @@ from ottla.client.errors import BufferFull, DeliveryFailed, TopicUnknown
 from ottla.client.metadata import Metadata
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 from ottla.wire.messages.records.produce import ProduceRequest
 from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
@@ -271,7 +271,7 @@ def test_a_leader_that_says_it_is_none_is_not_asked_in_a_loop() -> None:
     run(test)
 
 
-def test_no_blocking_call_waits_for_metadata(ottla_broker: Broker) -> None:
+def test_no_blocking_call_waits_for_metadata(ottla_broker: EmbeddedBroker) -> None:
     """The same of the blocking client and a real broker."""
     with Blocking(ottla_broker.bootstrap, ProducerOptions(max_block_ms=1_000, linger_ms=0)) as client:
         client.admin.topics.create("t", 1, 1)

@@ -21,7 +21,7 @@ from tests.support.waiting import WAIT_S
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.server.api import dispatch
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.frame import request_frame
 from ottla.wire.message import Request, Struct, fields
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
@@ -199,13 +199,13 @@ class GoodMember(threading.Thread):
 
 
 @pytest.fixture
-def good(ottla_broker: Broker) -> Iterator[GoodMember]:
+def good(ottla_broker: EmbeddedBroker) -> Iterator[GoodMember]:
     client = GoodMember(ottla_broker.bootstrap)
     yield client
     client.connection.close()
 
 
-def prepare(broker: Broker) -> bytes:
+def prepare(broker: EmbeddedBroker) -> bytes:
     """Two topics and the internal ones; the id of the one that is fair game."""
     with RawConnection(broker.bootstrap) as connection:
         topics = [
@@ -223,7 +223,7 @@ def prepare(broker: Broker) -> bytes:
 
 
 def test_absurd_requests_are_answered_and_hurt_nobody(
-    ottla_broker: Broker, good: GoodMember, caplog: pytest.LogCaptureFixture
+    ottla_broker: EmbeddedBroker, good: GoodMember, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
     dispatch.load_handlers()

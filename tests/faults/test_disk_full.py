@@ -19,7 +19,7 @@ from tests.support.waiting import until
 from ottla.client.blocking.blocking import Blocking
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.records.produce import ProduceRequest
 from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
 from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest
@@ -78,7 +78,7 @@ def create(connection: RawConnection, topic: str, partitions: int) -> None:
 
 def test_full_disk_refuses_and_recovers(small_disk: Path, tmp_path: Path) -> None:
     roomy = tmp_path / "roomy"
-    with Broker(tmp_path, {"log.dirs": f"{roomy},{small_disk}"}) as broker:
+    with EmbeddedBroker(tmp_path, {"log.dirs": f"{roomy},{small_disk}"}) as broker:
         connection = RawConnection(broker.bootstrap)
         create(connection, "t", 2)
         homes = directories(connection)
@@ -105,7 +105,7 @@ def test_full_disk_refuses_and_recovers(small_disk: Path, tmp_path: Path) -> Non
         assert produce(connection, "t", small, b"y" * 500_000) == (0, accepted), "space came back, offsets go on"
         connection.close()
 
-    with Broker(tmp_path, {"log.dirs": f"{roomy},{small_disk}"}) as broker:
+    with EmbeddedBroker(tmp_path, {"log.dirs": f"{roomy},{small_disk}"}) as broker:
         connection = RawConnection(broker.bootstrap)
         assert produce(connection, "t", small, b"after restart") == (0, accepted + 1)
         connection.close()
@@ -124,19 +124,19 @@ def directories(connection: RawConnection) -> dict[str, list[int]]:
 
 def test_a_read_only_directory_keeps_its_partitions_back_and_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
     settings = {"log.dirs": f"{tmp_path / 'roomy'},{small_disk}"}
-    with Broker(tmp_path, settings) as broker, RawConnection(broker.bootstrap) as connection:
+    with EmbeddedBroker(tmp_path, settings) as broker, RawConnection(broker.bootstrap) as connection:
         create(connection, "t", 2)
         (small,) = directories(connection)[str(small_disk)]
         assert produce(connection, "t", small, b"before") == (0, 0)
         assert produce(connection, "t", 1 - small, b"before") == (0, 0)
     remount(small_disk, "ro")
     try:
-        with Broker(tmp_path, settings) as broker, RawConnection(broker.bootstrap) as connection:
+        with EmbeddedBroker(tmp_path, settings) as broker, RawConnection(broker.bootstrap) as connection:
             assert produce(connection, "t", small, b"refused")[0] == ErrorCode.KAFKA_STORAGE_ERROR
             assert produce(connection, "t", 1 - small, b"fine") == (0, 1)
     finally:
         remount(small_disk, "rw")
-    with Broker(tmp_path, settings) as broker, RawConnection(broker.bootstrap) as connection:
+    with EmbeddedBroker(tmp_path, settings) as broker, RawConnection(broker.bootstrap) as connection:
         assert produce(connection, "t", small, b"after") == (0, 1), "nothing began anew"
         assert produce(connection, "t", 1 - small, b"fine") == (0, 2)
 
@@ -220,7 +220,7 @@ def remount(path: Path, mode: str) -> None:
 def test_a_directory_that_vanishes_takes_only_its_partitions(tmp_path: Path) -> None:
     good, bad = tmp_path / "good", tmp_path / "bad"
     with (
-        Broker(tmp_path, {"log.dirs": f"{good},{bad}"}) as broker,
+        EmbeddedBroker(tmp_path, {"log.dirs": f"{good},{bad}"}) as broker,
         RawConnection(broker.bootstrap) as connection,
     ):
         create(connection, "t", 2)

@@ -13,7 +13,7 @@ from tests.support.requests.same import Side
 from tests.support.requests.transactional import Transactional
 
 from ottla.model.errors import ErrorCode
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest
@@ -73,7 +73,7 @@ def settings(small_disk: Path) -> dict[str, object]:
 
 def test_offsets_and_sessions_over_a_full_disk(small_disk: Path, tmp_path: Path, settings: dict[str, object]) -> None:
     ballast = Ballast(small_disk)
-    with Broker(tmp_path, settings) as broker:
+    with EmbeddedBroker(tmp_path, settings) as broker:
         side = Side("ottla", broker.bootstrap)
         side.create("t", 1)
         connection = RawConnection(broker.bootstrap)
@@ -101,7 +101,7 @@ def test_offsets_and_sessions_over_a_full_disk(small_disk: Path, tmp_path: Path,
         assert commit(connection, 100) == 0
         connection.close()
         side.close()
-    with Broker(tmp_path, settings) as broker, RawConnection(broker.bootstrap) as connection:
+    with EmbeddedBroker(tmp_path, settings) as broker, RawConnection(broker.bootstrap) as connection:
         assert committed(connection) == 100
 
 
@@ -109,7 +109,7 @@ def test_a_transaction_ends_although_the_disk_was_full(
     small_disk: Path, tmp_path: Path, settings: dict[str, object]
 ) -> None:
     ballast = Ballast(small_disk)
-    with Broker(tmp_path, settings) as broker:
+    with EmbeddedBroker(tmp_path, settings) as broker:
         side = Side("ottla", broker.bootstrap)
         side.create("t", 1)
         # So long an id that its record does not fit into what is left of a page.

@@ -18,7 +18,7 @@ from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.server.api import dispatch
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.frame import request_frame
 from ottla.wire.message import Request
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
@@ -57,7 +57,7 @@ class GoodClient(threading.Thread):
 
 
 @pytest.fixture
-def good(ottla_broker: Broker) -> Iterator[GoodClient]:
+def good(ottla_broker: EmbeddedBroker) -> Iterator[GoodClient]:
     connection = RawConnection(ottla_broker.bootstrap)
     topics = [MetadataRequest.Topic(name="good")]
     asking = MetadataRequest(topics=topics, allow_auto_topic_creation=True)
@@ -119,7 +119,7 @@ def damaged(frame: bytes, rng: random.Random) -> bytes:
     return struct.pack(">i", length) + bytes(body)
 
 
-def test_fuzzed_frames_hurt_nobody_else(ottla_broker: Broker, good: GoodClient) -> None:
+def test_fuzzed_frames_hurt_nobody_else(ottla_broker: EmbeddedBroker, good: GoodClient) -> None:
     rng = random.Random(3)
     frames = valid_frames(rng)
     host, port = ottla_broker.bootstrap.split(":")
@@ -140,14 +140,14 @@ def test_fuzzed_frames_hurt_nobody_else(ottla_broker: Broker, good: GoodClient) 
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 2**31 - 1, limits.REQUEST_FRAME_BYTES_MAX + 1])
-def test_absurd_lengths_close_the_connection_at_once(ottla_broker: Broker, length: int) -> None:
+def test_absurd_lengths_close_the_connection_at_once(ottla_broker: EmbeddedBroker, length: int) -> None:
     with RawConnection(ottla_broker.bootstrap, timeout_s=WAIT_S) as connection:
         connection.send(struct.pack(">i", length) + b"x" * 100)
         with pytest.raises(Closed):
             connection.receive()
 
 
-def test_unknown_api_and_version_close_the_connection(ottla_broker: Broker) -> None:
+def test_unknown_api_and_version_close_the_connection(ottla_broker: EmbeddedBroker) -> None:
     for key, version in [(5, 0), (999, 0), (3, 99), (-1, 0), (0, 2)]:
         with RawConnection(ottla_broker.bootstrap, timeout_s=WAIT_S) as connection:
             connection.send(struct.pack(">ihhih", 10, key, version, 1, -1))
@@ -155,7 +155,7 @@ def test_unknown_api_and_version_close_the_connection(ottla_broker: Broker) -> N
                 connection.receive()
 
 
-def test_a_stalled_giant_frame_holds_little_memory(ottla_broker: Broker) -> None:
+def test_a_stalled_giant_frame_holds_little_memory(ottla_broker: EmbeddedBroker) -> None:
     assert ottla_broker.node is not None
     stalled = [RawConnection(ottla_broker.bootstrap) for _ in range(50)]
     for connection in stalled:

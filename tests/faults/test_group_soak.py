@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.requests.raw import RawConnection
 
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.groups.join_group import JoinGroupRequest
@@ -25,8 +25,8 @@ WITHOUT_ID, WITH_ID = 3, 5  # versions of JoinGroup: from 4 on a member is given
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    broker = Broker(tmp_path, {"offsets.retention.minutes": 1, "offsets.topic.num.partitions": 5}).start()
+def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    broker = EmbeddedBroker(tmp_path, {"offsets.retention.minutes": 1, "offsets.topic.num.partitions": 5}).start()
     with RawConnection(broker.bootstrap) as connection:
         topic = CreateTopicsRequest.CreatableTopic(
             name="t", num_partitions=1, replication_factor=1, assignments=[], configs=[]
@@ -51,7 +51,7 @@ def join(group: str, member: str = "") -> JoinGroupRequest:
 class Crowd:
     """One life of each group, all kinds of them mixed."""
 
-    def __init__(self, broker: Broker, rng: random.Random) -> None:
+    def __init__(self, broker: EmbeddedBroker, rng: random.Random) -> None:
         self.broker = broker
         self.rng = rng
         self.connection = RawConnection(broker.bootstrap)
@@ -102,7 +102,7 @@ class Crowd:
             each.close()
 
 
-def test_nothing_is_left_of_groups_that_are_gone(broker: Broker) -> None:
+def test_nothing_is_left_of_groups_that_are_gone(broker: EmbeddedBroker) -> None:
     rng = random.Random(5)
     for _ in range(ROUNDS):
         crowd = Crowd(broker, rng)

@@ -32,7 +32,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, ti
 from tests.support.waiting import WAIT_S
 
 from ottla.schemas import framing
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 ORDER = {
     "type": "record",
@@ -52,13 +52,13 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("broker")) as broker:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as broker:
         yield broker
 
 
 @pytest.fixture
-def client(broker: Broker) -> Iterator[SchemaRegistryClient]:
+def client(broker: EmbeddedBroker) -> Iterator[SchemaRegistryClient]:
     client = SchemaRegistryClient({"url": broker.registry.url})
     yield client
     client.close()
@@ -67,7 +67,7 @@ def client(broker: Broker) -> Iterator[SchemaRegistryClient]:
 class Topic:
     """A topic that serializers write and deserializers read, through the broker."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: EmbeddedBroker) -> None:
         self.name = f"orders-{next(_numbers)}"
         self.subject = f"{self.name}-value"
         self._bootstrap = broker.bootstrap
@@ -101,7 +101,7 @@ class Topic:
 
 
 @pytest.fixture
-def topic(broker: Broker) -> Topic:
+def topic(broker: EmbeddedBroker) -> Topic:
     return Topic(broker)
 
 
@@ -209,7 +209,7 @@ def order_message() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
 
 
-def test_protobuf(client: SchemaRegistryClient, broker: Broker, topic: Topic) -> None:
+def test_protobuf(client: SchemaRegistryClient, broker: EmbeddedBroker, topic: Topic) -> None:
     kind = order_message()
     value = kind(id=7, lines=[kind.Line(item="tea"), kind.Line(item="milk")])
     value.at.seconds = 1_700_000_000
@@ -266,7 +266,7 @@ def test_metadata_and_latest_with_it(client: SchemaRegistryClient, topic: Topic)
     assert found.version == 1 and json.loads(found.schema.schema_str)["doc"] == "1"
 
 
-def test_the_asyncio_client(broker: Broker, topic: Topic) -> None:
+def test_the_asyncio_client(broker: EmbeddedBroker, topic: Topic) -> None:
     async def run() -> tuple[int, list[int], str | None]:
         client = AsyncSchemaRegistryClient({"url": broker.registry.url})
         try:

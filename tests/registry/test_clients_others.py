@@ -17,7 +17,7 @@ from tests.support.clients import go, nodejs
 from tests.support.lines import HarnessError, LineServer
 from tests.support.waiting import WAIT_S
 
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.compat
 
@@ -35,8 +35,8 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("broker")) as broker:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as broker:
         yield broker
 
 
@@ -57,7 +57,7 @@ def golang(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineServer]:
 
 
 @pytest.fixture
-def request_of(broker: Broker) -> dict[str, Any]:
+def request_of(broker: EmbeddedBroker) -> dict[str, Any]:
     """What every request says."""
     topic = f"orders-{next(_numbers)}"
     return {
@@ -75,7 +75,9 @@ def request_of(broker: Broker) -> dict[str, Any]:
     ("client", "kind"),
     [("kafkajs", "AVRO"), ("kafkajs", "JSON"), ("kafkajs", "PROTOBUF"), ("confluent", "AVRO"), ("confluent", "JSON")],
 )
-def test_javascript(node: LineServer, broker: Broker, request_of: dict[str, Any], client: str, kind: str) -> None:
+def test_javascript(
+    node: LineServer, broker: EmbeddedBroker, request_of: dict[str, Any], client: str, kind: str
+) -> None:
     asked = {**request_of, "client": client, "type": kind, "schema": SCHEMAS[kind]}
     made = node.ask({"verb": "sr_write", **asked})
     assert node.ask({"verb": "sr_read", **asked})["objects"] == OBJECTS
@@ -84,7 +86,9 @@ def test_javascript(node: LineServer, broker: Broker, request_of: dict[str, Any]
         assert (found.schema_id, found.version, found.schema.schema_type) == (made["id"], 1, kind)
 
 
-def test_javascript_reads_what_python_wrote(node: LineServer, broker: Broker, request_of: dict[str, Any]) -> None:
+def test_javascript_reads_what_python_wrote(
+    node: LineServer, broker: EmbeddedBroker, request_of: dict[str, Any]
+) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     with SchemaRegistryClient({"url": broker.registry.url}) as python:
         serializer = AvroSerializer(python, SCHEMAS["AVRO"])

@@ -20,7 +20,7 @@ from ottla.model import limits
 from ottla.registry.identity import RegistryIdentity, read_elected, read_identity
 from ottla.registry.leader import ElectionOptions, ElectionResult
 from ottla.registry.store import StoreOptions
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.registry import Registry
 
 _numbers = itertools.count()
@@ -64,8 +64,8 @@ class Stranger:
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("broker"), {"group.min.session.timeout.ms": 100}) as broker:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), {"group.min.session.timeout.ms": 100}) as broker:
         yield broker
 
 
@@ -73,7 +73,7 @@ Start = Callable[..., Registry]
 
 
 @pytest.fixture
-def start(broker: Broker) -> Iterator[Start]:
+def start(broker: EmbeddedBroker) -> Iterator[Start]:
     name = f"forwarding-{next(_numbers)}"
     started: list[Registry] = []
 

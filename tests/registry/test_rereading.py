@@ -24,7 +24,7 @@ from ottla.registry.store import StoreOptions
 from ottla.registry.topic import WrongTopic
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.records import RegistryRecord
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.faults import Fault
 from ottla.testing.registry import Registry
 
@@ -34,13 +34,13 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("broker"), {"group.min.session.timeout.ms": 100}) as broker:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), {"group.min.session.timeout.ms": 100}) as broker:
         yield broker
 
 
 @pytest.fixture
-def one(broker: Broker) -> Iterator[Registry]:
+def one(broker: EmbeddedBroker) -> Iterator[Registry]:
     """A registry over a topic of this test's own, with three subjects: s1, s2, s3 have the ids 1, 2, 3."""
     name = f"rereading-{next(_numbers)}"
     registry = Registry(broker.bootstrap, store=StoreOptions(name), election=ElectionOptions(name, SESSION_MS)).start()
@@ -69,7 +69,7 @@ def client_id(registry: Registry) -> str:
     return registry.url.replace("http://", "ottla-registry-")
 
 
-def write(broker: Broker, topic: str, key: bytes = b'{"keytype":"NOOP","magic":0}') -> int:
+def write(broker: EmbeddedBroker, topic: str, key: bytes = b'{"keytype":"NOOP","magic":0}') -> int:
     """Somebody else writes to the topic; the offset."""
 
     async def send() -> int:
@@ -79,12 +79,12 @@ def write(broker: Broker, topic: str, key: bytes = b'{"keytype":"NOOP","magic":0
     return asyncio.run(send())
 
 
-def slow(broker: Broker, registry: Registry) -> Fault:
+def slow(broker: EmbeddedBroker, registry: Registry) -> Fault:
     """Each fetch of the registry takes a while: long enough to ask it something meanwhile."""
     return broker.fail("Fetch", delay="400ms", times=None, client_id=client_id(registry))
 
 
-def cut(broker: Broker, topic: str, offset: int) -> None:
+def cut(broker: EmbeddedBroker, topic: str, offset: int) -> None:
     """The broker's log loses its end, as by an unclean election."""
     node: Any = broker.node
 
@@ -95,7 +95,7 @@ def cut(broker: Broker, topic: str, offset: int) -> None:
     asyncio.run_coroutine_threadsafe(run(), broker._loop).result(60)
 
 
-def holds(broker: Broker, registry: Registry, subjects: list[str]) -> None:
+def holds(broker: EmbeddedBroker, registry: Registry, subjects: list[str]) -> None:
     """The log gives no id twice, and the registry knows all of it."""
     ids: dict[int, str] = {}
     with Blocking(broker.bootstrap) as client:
@@ -107,7 +107,7 @@ def holds(broker: Broker, registry: Registry, subjects: list[str]) -> None:
     assert ask(registry.url, "GET", "/subjects").content == subjects
 
 
-def test_a_fetch_that_is_refused_takes_nothing_back(broker: Broker, one: Registry) -> None:
+def test_a_fetch_that_is_refused_takes_nothing_back(broker: EmbeddedBroker, one: Registry) -> None:
     refused = broker.fail("Fetch", "TOPIC_AUTHORIZATION_FAILED", client_id=client_id(one))
     held = slow(broker, one)
     write(broker, topic_of(one))
@@ -117,7 +117,7 @@ def test_a_fetch_that_is_refused_takes_nothing_back(broker: Broker, one: Registr
     holds(broker, one, [*OLD, "s4"])
 
 
-def test_a_topic_that_lost_its_end_is_read_anew_aside(broker: Broker, one: Registry) -> None:
+def test_a_topic_that_lost_its_end_is_read_anew_aside(broker: EmbeddedBroker, one: Registry) -> None:
     topic = topic_of(one)
     lost = write(broker, topic)
     held = slow(broker, one)
@@ -151,7 +151,7 @@ class Poison:
         monkeypatch.setattr(RegistryMachine, "apply", apply)
 
 
-def test_an_exception_in_between(broker: Broker, one: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_between(broker: EmbeddedBroker, one: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     poison = Poison(monkeypatch, 1)
     held = slow(broker, one)
     write(broker, topic_of(one), POISON)
@@ -163,7 +163,7 @@ def test_an_exception_in_between(broker: Broker, one: Registry, monkeypatch: pyt
 
 
 def test_a_record_that_can_never_be_applied(
-    broker: Broker, one: Registry, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    broker: EmbeddedBroker, one: Registry, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is named, old answers stand, nothing is written, the topic is not read over and over; and then it can be."""
     poison = Poison(monkeypatch, 1_000_000)
@@ -186,7 +186,7 @@ def test_a_record_that_can_never_be_applied(
     assert poison.hits[POISON] == 4
 
 
-def test_it_is_tried_again_later(broker: Broker, one: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_tried_again_later(broker: EmbeddedBroker, one: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "REGISTRY_UNREADABLE_RETRY_MS", 50)
     poison = Poison(monkeypatch, 4)
     write(broker, topic_of(one), POISON)
@@ -196,7 +196,7 @@ def test_it_is_tried_again_later(broker: Broker, one: Registry, monkeypatch: pyt
 
 
 def test_registrations_under_trouble_of_all_kinds(
-    broker: Broker, one: Registry, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, one: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Confluent's client on several threads: what was acknowledged is there, under an id of its own."""
     poison = Poison(monkeypatch, 1)
@@ -217,7 +217,7 @@ def test_registrations_under_trouble_of_all_kinds(
         assert ask(one.url, "GET", f"/subjects/{name}/versions/1").content["id"] == number
 
 
-def test_a_topic_made_anew_answers_as_before_until_it_is_read(broker: Broker, one: Registry) -> None:
+def test_a_topic_made_anew_answers_as_before_until_it_is_read(broker: EmbeddedBroker, one: Registry) -> None:
     topic = topic_of(one)
 
     async def replace() -> None:

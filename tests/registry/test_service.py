@@ -23,7 +23,7 @@ from ottla.registry.leader import ElectionOptions, ElectionRefused, ElectionResu
 from ottla.registry.service import Service, ServiceOptions
 from ottla.registry.store import StoreOptions
 from ottla.registry.topic import WrongTopic
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.registry import Registry
 
 Make = Callable[..., Registry]
@@ -32,13 +32,13 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("broker"), {"group.min.session.timeout.ms": 100}) as broker:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), {"group.min.session.timeout.ms": 100}) as broker:
         yield broker
 
 
 @pytest.fixture
-def make(broker: Broker) -> Iterator[Make]:
+def make(broker: EmbeddedBroker) -> Iterator[Make]:
     """Registries that share a topic of this test's own; all are stopped at the end."""
     name = f"registry-{next(_numbers)}"
     started: list[Registry] = []
@@ -75,7 +75,7 @@ def test_who_is_alone_writes_at_once(tmp_path: Path) -> None:
     settings = {"group.initial.rebalance.delay.ms": 60_000, "group.max.session.timeout.ms": 600_000}
     (port,) = free_ports(1)
     election = ElectionOptions("e", session_timeout_ms=600_000)
-    with Broker(tmp_path / "data", settings) as broker:
+    with EmbeddedBroker(tmp_path / "data", settings) as broker:
         for number in (1, 2):
             one = Registry(broker.bootstrap, port, election=election).start()
             service: Any = one.service
@@ -86,7 +86,7 @@ def test_who_is_alone_writes_at_once(tmp_path: Path) -> None:
 
 
 def test_a_session_timeout_that_the_broker_refuses_is_told_once(
-    broker: Broker, caplog: pytest.LogCaptureFixture
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def refused() -> None:
         store, election = StoreOptions("hasty"), ElectionOptions("hasty", session_timeout_ms=1)
@@ -121,7 +121,7 @@ def test_followers_forward_and_read_what_they_wrote(make: Make) -> None:
     assert "a/b c" in ask(others[1].url, "GET", "/subjects").content
 
 
-def test_the_topic_is_compacted_and_as_confluent_writes_it(broker: Broker, make: Make) -> None:
+def test_the_topic_is_compacted_and_as_confluent_writes_it(broker: EmbeddedBroker, make: Make) -> None:
     one = make()
     register(one, "s", '{"type": "string"}')
     topic = topic_of(one)
@@ -169,7 +169,7 @@ def dense(url: str, counts: dict[str, int]) -> None:
         assert ids.setdefault(each["id"], each["schema"]) == each["schema"], f"id {each['id']} has two schemas"
 
 
-def test_who_was_fenced_finds_out_and_goes_on(broker: Broker, make: Make) -> None:
+def test_who_was_fenced_finds_out_and_goes_on(broker: EmbeddedBroker, make: Make) -> None:
     one = make()
     assert register(one, "s", record("R", "a")) == 1
     usurp(broker, topic_of(one))
@@ -177,7 +177,7 @@ def test_who_was_fenced_finds_out_and_goes_on(broker: Broker, make: Make) -> Non
     dense(one.url, {"s": 2})
 
 
-def usurp(broker: Broker, name: str) -> None:
+def usurp(broker: EmbeddedBroker, name: str) -> None:
     """Somebody else takes the transactional id."""
 
     async def take() -> None:
@@ -190,7 +190,7 @@ def usurp(broker: Broker, name: str) -> None:
 
 @pytest.mark.parametrize("api", ["EndTxn", "Produce", "InitProducerId"])
 @pytest.mark.parametrize("after", [True, False], ids=["done", "not done"])
-def test_a_lost_answer_is_asked_of_the_log(broker: Broker, make: Make, api: str, after: bool) -> None:
+def test_a_lost_answer_is_asked_of_the_log(broker: EmbeddedBroker, make: Make, api: str, after: bool) -> None:
     """The connection breaks around each step of a change: it is made once, and its reply is the true one."""
     one = make()
     for number in range(1, 4):
@@ -204,7 +204,7 @@ def test_a_lost_answer_is_asked_of_the_log(broker: Broker, make: Make, api: str,
 
 @pytest.mark.parametrize("error", ["INVALID_TXN_STATE", "INVALID_PRODUCER_EPOCH"])
 @pytest.mark.parametrize("after", [True, False], ids=["done", "not done"])
-def test_an_end_that_failed_may_have_been_one(broker: Broker, make: Make, error: str, after: bool) -> None:
+def test_an_end_that_failed_may_have_been_one(broker: EmbeddedBroker, make: Make, error: str, after: bool) -> None:
     """The broker says no to a commit, having carried it out or not: the log says which, and so does the reply."""
     one = make()
     register(one, "before", record("R"))
@@ -240,7 +240,7 @@ def test_no_leader_can_be_reached(make: Make) -> None:
 
 def test_a_broker_that_comes_late_goes_and_comes_back(tmp_path: Path, make: Make) -> None:
     (port,) = free_ports(1)
-    broker = Broker(tmp_path / "late", {"listeners": f"PLAINTEXT://127.0.0.1:{port}"})
+    broker = EmbeddedBroker(tmp_path / "late", {"listeners": f"PLAINTEXT://127.0.0.1:{port}"})
     bootstrap = f"127.0.0.1:{port}"
     with ThreadPoolExecutor(1) as threads:
         starting = threads.submit(make, bootstrap, 500)  # returns when everything was read
@@ -275,7 +275,7 @@ def test_before_the_topic_is_read_everything_is_unavailable() -> None:
 @pytest.mark.parametrize(
     ("partitions", "policy", "why"), [(1, "delete", "cleanup.policy=delete"), (2, "compact", "2 partitions")]
 )
-def test_a_topic_that_loses_schemas_is_refused(broker: Broker, partitions: int, policy: str, why: str) -> None:
+def test_a_topic_that_loses_schemas_is_refused(broker: EmbeddedBroker, partitions: int, policy: str, why: str) -> None:
     name = f"wrong-{policy}"
 
     async def create() -> None:
@@ -288,7 +288,7 @@ def test_a_topic_that_loses_schemas_is_refused(broker: Broker, partitions: int, 
         registry.start()
 
 
-def test_a_topic_made_anew_is_read_anew(broker: Broker, make: Make) -> None:
+def test_a_topic_made_anew_is_read_anew(broker: EmbeddedBroker, make: Make) -> None:
     one = make(timeout_ms=2_000)
     register(one, "old", record("R"))
     topic = topic_of(one)
@@ -311,7 +311,7 @@ def test_ids_are_not_given_again(tmp_path: Path) -> None:
         "log.cleaner.min.cleanable.ratio": 0.01,
         "log.cleaner.delete.retention.ms": 0,
     }
-    with Broker(tmp_path / "data", quick) as broker:
+    with EmbeddedBroker(tmp_path / "data", quick) as broker:
         url = broker.registry.url
         assert register(broker.registry, "other", record("O")) == 1
         for number in range(2, 5):
@@ -325,7 +325,7 @@ def test_ids_are_not_given_again(tmp_path: Path) -> None:
             assert register(broker.registry, "t", record("R", "new")) == 5
 
 
-def compact(broker: Broker) -> None:
+def compact(broker: EmbeddedBroker) -> None:
     """Until nothing is left of the schemas of subject `s`, not even that they are gone."""
 
     async def settings() -> None:

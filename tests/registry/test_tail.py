@@ -14,10 +14,10 @@ from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.client.producer.producer import Producer
 from ottla.model.errors import ErrorCode
 from ottla.registry.tail import Tail
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 
-def test_a_defect_does_not_end_the_reading(ottla_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_defect_does_not_end_the_reading(ottla_broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture) -> None:
     seen: list[bytes | None] = []
 
     def apply(state: list[bytes | None], record: ConsumedRecord) -> None:
@@ -45,7 +45,9 @@ def test_a_defect_does_not_end_the_reading(ottla_broker: Broker, caplog: pytest.
     assert "ZeroDivisionError" in caplog.text  # with its place
 
 
-def test_a_batch_that_cannot_be_unpacked_is_passed_over(ottla_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_batch_that_cannot_be_unpacked_is_passed_over(
+    ottla_broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
     """A broker takes a packed batch unread. The registry could write nothing any more."""
 
     async def test() -> None:

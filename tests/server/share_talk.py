@@ -13,7 +13,7 @@ from ottla.model.errors import ErrorCode
 from ottla.records.batch import headers
 from ottla.records.build import build_batch
 from ottla.records.record import Record, records
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeRequest
 from ottla.wire.messages.shares.share_fetch import ShareFetchRequest
@@ -56,7 +56,9 @@ def configure(connection: RawConnection, group_id: str, **configs: object) -> No
 class Queue:
     """A topic, a group that begins at its start, and members that join it."""
 
-    def __init__(self, broker: Broker, connection: RawConnection, *, partitions: int = 1, **settings: object) -> None:
+    def __init__(
+        self, broker: EmbeddedBroker, connection: RawConnection, *, partitions: int = 1, **settings: object
+    ) -> None:
         number = next(_NUMBERS)
         self.broker, self.connection = broker, connection
         self.topic, self.group = f"queue-{number}", f"group-{number}"

@@ -26,13 +26,13 @@ from ottla.log.files.checkpoint import CLEAN_SHUTDOWN
 from ottla.log.files.disk import StorageError
 from ottla.model import limits
 from ottla.server.ports.system import connections_max, open_files_max
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 LONG_MS = 600_000
 
 
 def test_a_start_that_fails_leaves_everything_as_it_was(tmp_path: Path) -> None:
-    broker = Broker(tmp_path / "data")
+    broker = EmbeddedBroker(tmp_path / "data")
     with broker, RawConnection(broker.bootstrap) as connection:
         create(connection, "t")
         produce(connection, "t", [b"x"])
@@ -40,16 +40,16 @@ def test_a_start_that_fails_leaves_everything_as_it_was(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(OSError, match="in use"):
-            Broker(broker.data_dir, {"listeners": address}).start()
+            EmbeddedBroker(broker.data_dir, {"listeners": address}).start()
     eventually(lambda: threading.active_count() <= threads, "no thread is left")
     assert (broker.data_dir / CLEAN_SHUTDOWN).exists(), "the next start needs no recovery"
     with broker, RawConnection(broker.bootstrap) as connection:
         assert produce(connection, "t", [b"y"]) == (0, 1)
 
 
-def test_one_data_directory_one_node(ottla_broker: Broker, tmp_path: Path) -> None:
+def test_one_data_directory_one_node(ottla_broker: EmbeddedBroker, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="another node uses"):
-        Broker(ottla_broker.data_dir).start()
+        EmbeddedBroker(ottla_broker.data_dir).start()
     other = OttlaNode(tmp_path / "other")
     other.data_dir.symlink_to(ottla_broker.data_dir)
     with pytest.raises(AssertionError, match="another node uses"):
@@ -60,7 +60,7 @@ def test_one_data_directory_one_node(ottla_broker: Broker, tmp_path: Path) -> No
     ottla_broker.restart()
 
 
-def test_a_stop_does_not_wait_for_those_who_wait(ottla_broker: Broker) -> None:
+def test_a_stop_does_not_wait_for_those_who_wait(ottla_broker: EmbeddedBroker) -> None:
     with RawConnection(ottla_broker.bootstrap) as connection, Pipeline(ottla_broker.bootstrap) as pipe:
         create(connection, "t")
         for _ in range(100):
@@ -115,7 +115,7 @@ def test_sigterm_under_load(tmp_path: Path) -> None:
     for poll in polls:
         poll.close()
     assert (node.data_dir / CLEAN_SHUTDOWN).exists()
-    with Broker(node.data_dir) as broker, RawConnection(broker.bootstrap) as connection:
+    with EmbeddedBroker(node.data_dir) as broker, RawConnection(broker.bootstrap) as connection:
         for name, end in acknowledged.items():
             topic, _, index = name.rpartition("-")
             answer = connection.call(fetch_request({(topic, int(index)): end - 1}), FETCH_VERSION)

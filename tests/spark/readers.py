@@ -13,7 +13,7 @@ from ottla.spark.read.reader import OttlaReader, RangePartition
 from ottla.spark.read.settings import parse_read
 from ottla.spark.read.shape import shape_of
 from ottla.spark.read.stream_reader import OttlaStreamReader
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 Reader = OttlaReader | OttlaStreamReader
 
@@ -52,7 +52,7 @@ def micro_batch(reader: OttlaStreamReader, start: Any) -> tuple[Any, list[int]]:
     return end, values(reader, reader.partitions(start, end))
 
 
-def cut(broker: Broker, topic: str, offset: int) -> int:
+def cut(broker: EmbeddedBroker, topic: str, offset: int) -> int:
     """A broker that crashes, and loses the end of a log: all that reaches behind the offset. Where the log ends now."""
     broker.stop()
     (path,) = (broker.data_dir / f"{topic}-0").glob("*.log")

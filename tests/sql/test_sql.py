@@ -8,14 +8,14 @@ import pytest
 from ottla.client.blocking.blocking import Blocking
 from ottla.model.errors import ApiError
 from ottla.sql import Sql, SqlError
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 COUNT = 1_000
 
 
 @pytest.fixture(scope="module")
 def sql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
-    with Broker(tmp_path_factory.mktemp("sql")) as broker:
+    with EmbeddedBroker(tmp_path_factory.mktemp("sql")) as broker:
         with Blocking(broker.bootstrap) as client:
             client.admin.topics.create("orders", 3)
             client.send_all("orders", [(b"k%d" % (i % 7), b'{"id":%d}' % i) for i in range(COUNT)])

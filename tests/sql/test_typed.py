@@ -10,7 +10,7 @@ from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.schemas.framing import frame
 from ottla.schemas.schema import SchemaSource, SchemaType
 from ottla.sql import Sql
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 OLD = {
     "type": "record",
@@ -26,7 +26,7 @@ def encoded(schema: dict[str, object], schema_id: int, value: dict[str, object])
     return frame(schema_id, out.getvalue())
 
 
-def test_values_are_columns_of_the_latest_schema(ottla_broker: Broker) -> None:
+def test_values_are_columns_of_the_latest_schema(ottla_broker: EmbeddedBroker) -> None:
     registry = SchemaRegistry(RegistryOptions.of(ottla_broker.registry.url))
     ids = [registry.register("orders-value", SchemaSource(json.dumps(each))) for each in (OLD, NEW)]
     with Blocking(ottla_broker.bootstrap) as client:
@@ -49,7 +49,7 @@ def test_values_are_columns_of_the_latest_schema(ottla_broker: Broker) -> None:
         assert sql.query("select value from topic('orders', format := 'raw') limit 1").fetchall() == [(values[0],)]
 
 
-def test_json_may_be_plain(ottla_broker: Broker) -> None:
+def test_json_may_be_plain(ottla_broker: EmbeddedBroker) -> None:
     registry = SchemaRegistry(RegistryOptions.of(ottla_broker.registry.url))
     schema = {"type": "object", "properties": {"id": {"type": "integer"}}}
     schema_id = registry.register("clicks-value", SchemaSource(json.dumps(schema), SchemaType.JSON))
@@ -62,7 +62,7 @@ def test_json_may_be_plain(ottla_broker: Broker) -> None:
         assert found == [(1,), (2,), (None,), (None,), (3,)]
 
 
-def test_without_a_registry_values_are_text(ottla_broker: Broker) -> None:
+def test_without_a_registry_values_are_text(ottla_broker: EmbeddedBroker) -> None:
     with Blocking(ottla_broker.bootstrap) as client:
         client.admin.topics.create("orders", 1)
         client.send("orders", b"tea")

@@ -13,7 +13,7 @@ from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.schemas.avro.json_values import AvroValues
 from ottla.schemas.framing import frame
 from ottla.schemas.schema import SchemaSource
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 # numba is kept from being imported, as if it were not installed.
@@ -31,7 +31,7 @@ with Blocking(bootstrap) as client:
 """
 
 
-def test_sql_and_arrow(ottla_broker: Broker) -> None:
+def test_sql_and_arrow(ottla_broker: EmbeddedBroker) -> None:
     source = SchemaSource(json.dumps(SCHEMA))
     registry = SchemaRegistry(RegistryOptions.of(ottla_broker.registry.url))
     schema_id, values = registry.register("orders-value", source), AvroValues(source)

@@ -16,7 +16,7 @@ from tests.support.processes.registry import Answer, ask
 
 from ottla.model import limits
 from ottla.schemas.registry import lookups
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.registry import Registry
 
 _blanks = itertools.count()
@@ -49,7 +49,7 @@ class Measured:
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
     directory: Path = tmp_path_factory.mktemp("broker")
-    with recorded() as recording, Broker(directory) as broker:
+    with recorded() as recording, EmbeddedBroker(directory) as broker:
         yield Measured(broker.registry, recording)
 
 

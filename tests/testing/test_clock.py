@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking.blocking import Blocking
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 
 def members(bootstrap: str, group: str) -> int:
@@ -17,13 +17,13 @@ def members(bootstrap: str, group: str) -> int:
     return len(admin.describe_consumer_groups([group])[group].result(WAIT_S).members)
 
 
-def test_time_only_passes(ottla_broker: Broker) -> None:
+def test_time_only_passes(ottla_broker: EmbeddedBroker) -> None:
     for duration in (-5, timedelta(seconds=-1), float("inf"), float("nan")):
         with pytest.raises(ValueError, match="time passes forwards"):
             ottla_broker.clock.advance(duration)
 
 
-def test_a_silent_member_is_removed_when_its_session_is_over(ottla_broker: Broker) -> None:
+def test_a_silent_member_is_removed_when_its_session_is_over(ottla_broker: EmbeddedBroker) -> None:
     with Blocking(ottla_broker.bootstrap) as client:
         client.send("orders", b"x")
     settings = {
@@ -44,7 +44,7 @@ def test_a_silent_member_is_removed_when_its_session_is_over(ottla_broker: Broke
     consumer.close()
 
 
-def test_a_new_group_begins_after_the_rebalance_delay(ottla_broker_factory: Callable[..., Broker]) -> None:
+def test_a_new_group_begins_after_the_rebalance_delay(ottla_broker_factory: Callable[..., EmbeddedBroker]) -> None:
     """With Kafka's default of 3 s, what is written meanwhile lies before the end of the topic at which it begins.
 
     Iceberg's Connect sink runs into this: its first commit is asked for before its tasks listen (compatibility.md).
@@ -69,7 +69,7 @@ def test_a_new_group_begins_after_the_rebalance_delay(ottla_broker_factory: Call
     consumer.close()
 
 
-def test_an_abandoned_transaction_is_aborted(ottla_broker: Broker) -> None:
+def test_an_abandoned_transaction_is_aborted(ottla_broker: EmbeddedBroker) -> None:
     producer = Producer(
         {"bootstrap.servers": ottla_broker.bootstrap, "transactional.id": "t", "transaction.timeout.ms": 60_000}
     )
@@ -93,7 +93,7 @@ def test_an_abandoned_transaction_is_aborted(ottla_broker: Broker) -> None:
         producer.commit_transaction(WAIT_S)
 
 
-def test_segments_age(ottla_broker_factory: Callable[..., Broker]) -> None:
+def test_segments_age(ottla_broker_factory: Callable[..., EmbeddedBroker]) -> None:
     broker = ottla_broker_factory(**{"log.retention.check.interval.ms": 60_000, "log.roll.ms": 3_600_000})
     with Blocking(broker.bootstrap) as client:
         client.send("orders", b"old", partition=0)
@@ -103,7 +103,7 @@ def test_segments_age(ottla_broker_factory: Callable[..., Broker]) -> None:
         assert [record.value for record in client.read("orders", 0)] == [b"new"]
 
 
-def test_the_clock_only_goes_on(ottla_broker: Broker) -> None:
+def test_the_clock_only_goes_on(ottla_broker: EmbeddedBroker) -> None:
     before_ms = ottla_broker.clock.now_ms()
     ottla_broker.clock.advance("1h")
     ottla_broker.restart()
@@ -113,7 +113,7 @@ def test_the_clock_only_goes_on(ottla_broker: Broker) -> None:
         ottla_broker.clock.advance("soon")
 
 
-def test_offsets_expire(ottla_broker: Broker) -> None:
+def test_offsets_expire(ottla_broker: EmbeddedBroker) -> None:
     with Blocking(ottla_broker.bootstrap) as client:
         client.send("orders", b"x", partition=0)
     consumer = Consumer({"bootstrap.servers": ottla_broker.bootstrap, "group.id": "once", "enable.auto.commit": False})

@@ -13,7 +13,7 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api import dispatch
 from ottla.server.loop.later import Disconnect, Large, Sliced
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.faults import FaultScript
 from ottla.testing.refusal import ERROR, refusal
 from ottla.wire import api, compile
@@ -21,7 +21,7 @@ from ottla.wire.message import Struct, fields
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorResponse
 
 
-def test_a_producer_retries_what_passes(ottla_broker: Broker) -> None:
+def test_a_producer_retries_what_passes(ottla_broker: EmbeddedBroker) -> None:
     fault = ottla_broker.fail(api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=3)
     producer = Producer({"bootstrap.servers": ottla_broker.bootstrap, "retry.backoff.ms": 10})
     producer.produce("orders", b"x", partition=0)
@@ -31,7 +31,7 @@ def test_a_producer_retries_what_passes(ottla_broker: Broker) -> None:
         assert [record.value for record in client.read("orders")] == [b"x"]
 
 
-def test_a_fatal_error_reaches_the_caller(ottla_broker: Broker) -> None:
+def test_a_fatal_error_reaches_the_caller(ottla_broker: EmbeddedBroker) -> None:
     ottla_broker.fail(api="produce", error=ErrorCode.MESSAGE_TOO_LARGE)
     with Blocking(ottla_broker.bootstrap) as client:
         with pytest.raises(ApiError, match="MESSAGE_TOO_LARGE"):
@@ -40,7 +40,7 @@ def test_a_fatal_error_reaches_the_caller(ottla_broker: Broker) -> None:
         assert [record.value for record in client.read("orders")] == [b"y"]
 
 
-def test_an_idempotent_producer_survives_an_answer_that_got_lost(ottla_broker: Broker) -> None:
+def test_an_idempotent_producer_survives_an_answer_that_got_lost(ottla_broker: EmbeddedBroker) -> None:
     fault = ottla_broker.fail(api="Produce", close=True, after=True, times=2)
     producer = Producer(
         {"bootstrap.servers": ottla_broker.bootstrap, "enable.idempotence": True, "retry.backoff.ms": 10}
@@ -88,7 +88,7 @@ def test_an_answer_that_is_awaited_fails_like_any_other(close: bool) -> None:
     assert carried_out == ["awaited"] * 2
 
 
-def test_only_one_client(ottla_broker: Broker) -> None:
+def test_only_one_client(ottla_broker: EmbeddedBroker) -> None:
     fault = ottla_broker.fail(api="OffsetCommit", error="GROUP_AUTHORIZATION_FAILED", times=None, client_id="bad")
     with Blocking(ottla_broker.bootstrap) as client:
         client.send("orders", b"x", partition=0)
@@ -107,7 +107,7 @@ def test_only_one_client(ottla_broker: Broker) -> None:
     assert fault.hits >= 1
 
 
-def test_a_paused_broker_answers_later(ottla_broker: Broker) -> None:
+def test_a_paused_broker_answers_later(ottla_broker: EmbeddedBroker) -> None:
     producer = Producer({"bootstrap.servers": ottla_broker.bootstrap})
     producer.produce("orders", b"before", partition=0)
     assert producer.flush(WAIT_S) == 0
@@ -117,7 +117,7 @@ def test_a_paused_broker_answers_later(ottla_broker: Broker) -> None:
     assert producer.flush(WAIT_S) == 0
 
 
-def test_a_delayed_answer(ottla_broker: Broker) -> None:
+def test_a_delayed_answer(ottla_broker: EmbeddedBroker) -> None:
     fault = ottla_broker.fail(api="Metadata", delay="1h")
     producer = Producer({"bootstrap.servers": ottla_broker.bootstrap})
     producer.produce("orders", b"x", partition=0)
@@ -136,7 +136,7 @@ def test_a_delayed_answer(ottla_broker: Broker) -> None:
         ({"api": "Fetch", "delay": "soon"}, "not a duration"),
     ],
 )
-def test_a_line_that_makes_no_sense(ottla_broker: Broker, wrong: dict[str, str], says: str) -> None:
+def test_a_line_that_makes_no_sense(ottla_broker: EmbeddedBroker, wrong: dict[str, str], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         ottla_broker.fail(**wrong)
 

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking.blocking import Blocking
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 pytest_plugins = ["pytester"]
 
@@ -33,7 +33,7 @@ def consume(bootstrap: str, topic: str, count: int) -> list[bytes]:
         consumer.close()
 
 
-def test_a_client_writes_and_reads(ottla_broker: Broker) -> None:
+def test_a_client_writes_and_reads(ottla_broker: EmbeddedBroker) -> None:
     producer = Producer({"bootstrap.servers": ottla_broker.bootstrap})
     values = [b"%d" % number for number in range(100)]
     for value in values:
@@ -42,7 +42,7 @@ def test_a_client_writes_and_reads(ottla_broker: Broker) -> None:
     assert consume(ottla_broker.bootstrap, "orders", 100) == values
 
 
-def test_brokers_are_apart(ottla_broker_factory: Callable[..., Broker]) -> None:
+def test_brokers_are_apart(ottla_broker_factory: Callable[..., EmbeddedBroker]) -> None:
     first, second = ottla_broker_factory(), ottla_broker_factory(**{"num.partitions": 4})
     assert first.bootstrap != second.bootstrap
     with Blocking(first.bootstrap) as client:
@@ -54,12 +54,12 @@ def test_brokers_are_apart(ottla_broker_factory: Callable[..., Broker]) -> None:
         assert client.run(client.cluster.topic("wide")).partition_count == 4
 
 
-def test_a_misspelt_setting_is_refused(ottla_broker_factory: Callable[..., Broker]) -> None:
+def test_a_misspelt_setting_is_refused(ottla_broker_factory: Callable[..., EmbeddedBroker]) -> None:
     with pytest.raises(ValueError, match=r"there is no setting num\.partitons, did you mean num\.partitions\?"):
         ottla_broker_factory(**{"num.partitons": 3})
 
 
-def test_a_restart_keeps_data_and_address(ottla_broker: Broker) -> None:
+def test_a_restart_keeps_data_and_address(ottla_broker: EmbeddedBroker) -> None:
     before = ottla_broker.bootstrap
     with Blocking(before) as client:
         client.send("kept", b"value", partition=0)
@@ -70,14 +70,14 @@ def test_a_restart_keeps_data_and_address(ottla_broker: Broker) -> None:
 
 def test_stopping_leaves_no_thread_behind(tmp_path: Path) -> None:
     before = threading.active_count()
-    with Broker(tmp_path):
+    with EmbeddedBroker(tmp_path):
         assert threading.active_count() > before
     assert threading.active_count() == before
 
 
 def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="not of the form NAME://HOST:PORT"):
-        Broker(tmp_path, {"listeners": "nonsense"}).start()
+        EmbeddedBroker(tmp_path, {"listeners": "nonsense"}).start()
 
 
 def test_the_fixture_works_in_a_strangers_project(pytester: pytest.Pytester) -> None:

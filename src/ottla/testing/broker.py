@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 START_TIMEOUT_S = 30.0
 
 
-class Broker:
+class EmbeddedBroker:
     """A broker in the test process. `start` returns when clients may connect; `stop` when everything is on disk and
     closed.
 
@@ -71,7 +71,7 @@ class Broker:
         host, port = self.node.addresses[0]
         return f"{host}:{port}"
 
-    def start(self) -> Broker:
+    def start(self) -> EmbeddedBroker:
         self._ready.clear()
         self._failure = None
         self._thread = threading.Thread(target=self._run, name="ottla-broker", daemon=True)
@@ -99,7 +99,7 @@ class Broker:
         self._thread.join()
         self._thread = None
 
-    def restart(self) -> Broker:
+    def restart(self) -> EmbeddedBroker:
         """Start a new node on the same data directory and the same port, so that clients find it again."""
         host, port = (self.node.addresses[0]) if self.node is not None else ("127.0.0.1", 0)
         self._stop_node()
@@ -168,7 +168,7 @@ class Broker:
         self._ready.set()
         await self.node.stopped()
 
-    def __enter__(self) -> Broker:
+    def __enter__(self) -> EmbeddedBroker:
         return self.start()
 
     def __exit__(

@@ -15,34 +15,34 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from ottla.testing.broker import Broker
+    from ottla.testing.broker import EmbeddedBroker
     from ottla.testing.registry import Registry
 
 
 @pytest.fixture
-def ottla_broker(tmp_path: Path) -> Iterator[Broker]:
+def ottla_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
     """A broker for this test alone, with an empty data directory below `tmp_path`."""
-    from ottla.testing.broker import Broker
+    from ottla.testing.broker import EmbeddedBroker
 
-    with Broker(tmp_path / "ottla") as broker:
+    with EmbeddedBroker(tmp_path / "ottla") as broker:
         yield broker
 
 
 @pytest.fixture
-def ottla_registry(ottla_broker: Broker) -> Registry:
+def ottla_registry(ottla_broker: EmbeddedBroker) -> Registry:
     """The schema registry of `ottla_broker`: give clients its `url`."""
     return ottla_broker.registry
 
 
 @pytest.fixture
-def ottla_broker_factory(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
+def ottla_broker_factory(tmp_path: Path) -> Iterator[Callable[..., EmbeddedBroker]]:
     """Makes brokers with settings of your choice: `factory(**{"num.partitions": 4})`; all are stopped at the end."""
-    from ottla.testing.broker import Broker
+    from ottla.testing.broker import EmbeddedBroker
 
-    started: list[Broker] = []
+    started: list[EmbeddedBroker] = []
 
-    def make(**settings: object) -> Broker:
-        broker = Broker(tmp_path / f"ottla-{len(started)}", settings)
+    def make(**settings: object) -> EmbeddedBroker:
+        broker = EmbeddedBroker(tmp_path / f"ottla-{len(started)}", settings)
         started.append(broker)
         return broker.start()
 

@@ -8,13 +8,13 @@ import pytest
 from tests.cli.conftest import Run, invoke
 from tests.support.processes.node import OttlaNode
 
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 Cli = Callable[..., Run]
 
 
 @pytest.fixture
-def data(ottla: Cli, ottla_broker: Broker) -> Path:
+def data(ottla: Cli, ottla_broker: EmbeddedBroker) -> Path:
     """A stopped node's directory with 40 records in `t-0` and a compressed batch in `t-1`."""
     ottla("topic", "create", "t", "-p", "2", "-c", "segment.bytes=1048576")
     ottla("produce", "t", "-p", "0", stdin="".join(f"value {n}\n" for n in range(40)))
@@ -55,7 +55,7 @@ def test_verify_sound(data: Path) -> None:
     assert alone.code == 0 and "✓ sound" in alone.out and "40 records" in alone.out
 
 
-def test_verify_beside_a_running_node(ottla: Cli, ottla_broker: Broker, tmp_path: Path) -> None:
+def test_verify_beside_a_running_node(ottla: Cli, ottla_broker: EmbeddedBroker, tmp_path: Path) -> None:
     ottla("topic", "create", "t")
     ottla("produce", "t", "v")
     data = ottla_broker.data_dir

@@ -14,7 +14,7 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import NotConnected
 from ottla.client.options import wall_clock_ms
 from ottla.spark.pipelines.status import TOPIC, Board, PipelineStatus
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 FIGURES = {
     "query": "shop-revenue",
@@ -32,7 +32,7 @@ FIGURES = {
 }
 
 
-def test_pipelines_as_others_see_them(ottla: Callable[..., Run], ottla_broker: Broker) -> None:
+def test_pipelines_as_others_see_them(ottla: Callable[..., Run], ottla_broker: EmbeddedBroker) -> None:
     assert ottla("pipeline", "list", "--json").json == []
     now_ms = wall_clock_ms()
     shop = PipelineStatus("shop", "r1", "running", host="elsewhere", pid=12, updated_ms=now_ms, queries=[FIGURES])
@@ -70,7 +70,7 @@ def test_pipelines_as_others_see_them(ottla: Callable[..., Run], ottla_broker: B
         assert "does not run: it is lost" in ottla("pipeline", "stop", "dead", code=1).err
 
 
-def test_what_has_happened_to_a_run(ottla: Callable[..., Run], ottla_broker: Broker) -> None:
+def test_what_has_happened_to_a_run(ottla: Callable[..., Run], ottla_broker: EmbeddedBroker) -> None:
     error = "shop-revenue: the schema registry at 127.0.0.1:1 does not answer"
     restarting = {"event": "restarting", "error": error, "in_seconds": 2.0, "number": 2, "limit": 5}
     assert told(restarting) == f"{error}; it is started again in 2 s (2 of 5)"

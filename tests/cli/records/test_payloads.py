@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run, invoke
 
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 Cli = Callable[..., Run]
 ORDER = {
@@ -26,7 +26,7 @@ SCHEMAS = {"avro": ("a.avsc", json.dumps(ORDER)), "json": ("a.json", json.dumps(
 
 
 @pytest.fixture
-def cli(ottla_broker: Broker, tmp_path: Path) -> Cli:
+def cli(ottla_broker: EmbeddedBroker, tmp_path: Path) -> Cli:
     """Commands against a node and its registry; a topic for each type of schema, named after it."""
     env = {"OTTLA_BOOTSTRAP": ottla_broker.bootstrap, "OTTLA_REGISTRY": ottla_broker.registry.url}
 

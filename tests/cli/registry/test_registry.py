@@ -17,7 +17,7 @@ from tests.support.processes.registry import ask, record, until
 from tests.support.waiting import WAIT_S
 
 from ottla.client.admin import Admin
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 Launch = Callable[..., "subprocess.Popen[str]"]
 
@@ -106,7 +106,7 @@ def test_a_taken_port_is_a_warning_and_off_is_off(launch: Launch, tmp_path: Path
     assert launch("up", "--registry", "nonsense").wait(WAIT_S) == 2
 
 
-def test_registry_alone(launch: Launch, ottla_broker: Broker, tmp_path: Path) -> None:
+def test_registry_alone(launch: Launch, ottla_broker: EmbeddedBroker, tmp_path: Path) -> None:
     process = launch("registry", "--listen", "127.0.0.1:0", "--bootstrap", ottla_broker.bootstrap)
     assert process.stdout is not None
     word, url = process.stdout.readline().split()
@@ -125,14 +125,14 @@ def test_registry_alone(launch: Launch, ottla_broker: Broker, tmp_path: Path) ->
     assert late.wait(WAIT_S) == 0
 
 
-def test_a_session_timeout_that_the_broker_refuses_ends_it(launch: Launch, ottla_broker: Broker) -> None:
+def test_a_session_timeout_that_the_broker_refuses_ends_it(launch: Launch, ottla_broker: EmbeddedBroker) -> None:
     options = ("--listen", "127.0.0.1:0", "--bootstrap", ottla_broker.bootstrap, "--session-timeout", "1ms")
     process = launch("registry", *options)
     _, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 1 and err.count("refuses a session timeout of 1 ms") == 1 and "Traceback" not in err
 
 
-def test_a_topic_that_loses_schemas_is_refused(launch: Launch, ottla_broker: Broker) -> None:
+def test_a_topic_that_loses_schemas_is_refused(launch: Launch, ottla_broker: EmbeddedBroker) -> None:
     async def create() -> None:
         async with Admin(ottla_broker.bootstrap) as admin:
             await admin.topics.create("_schemas", 1, configs={"cleanup.policy": "delete"})

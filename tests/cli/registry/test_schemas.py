@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Run, invoke
 from tests.support.ports import free_ports
 
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 Schema = Callable[..., Run]
 V1 = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
@@ -19,7 +19,7 @@ BAD = {**V1, "fields": [*V1["fields"], {"name": "price", "type": "double"}]}
 
 
 @pytest.fixture
-def schema(ottla_broker: Broker) -> Schema:
+def schema(ottla_broker: EmbeddedBroker) -> Schema:
     url = ottla_broker.registry.url
 
     def run(*arguments: str, stdin: str | None = None, code: int = 0) -> Run:

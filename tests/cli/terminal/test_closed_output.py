@@ -13,12 +13,12 @@ from tests.cli.conftest import Run, invoke
 from tests.support.waiting import WAIT_S
 
 from ottla.cli.terminal.outlet import Outlet, UnreadError
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 TIMEOUT_S = 120
 
 
-def deaf(broker: Broker, *arguments: str, both: bool = False, stdin: bytes = b"") -> int:
+def deaf(broker: EmbeddedBroker, *arguments: str, both: bool = False, stdin: bytes = b"") -> int:
     """Runs a command with a pipe as its stdout (or stderr, too) that nobody reads any more; its exit code."""
     reading, writing = os.pipe()
     os.close(reading)
@@ -36,11 +36,11 @@ def deaf(broker: Broker, *arguments: str, both: bool = False, stdin: bytes = b""
         os.close(writing)
 
 
-def ask(broker: Broker, *arguments: str) -> Run:
+def ask(broker: EmbeddedBroker, *arguments: str) -> Run:
     return invoke(*arguments, env={"OTTLA_BOOTSTRAP": broker.bootstrap})
 
 
-def test_changes_are_finished(ottla_broker: Broker) -> None:
+def test_changes_are_finished(ottla_broker: EmbeddedBroker) -> None:
     assert deaf(ottla_broker, "topic", "create", "t", "--partitions", "3", both=True) == 0
     assert deaf(ottla_broker, "produce", "t", both=True, stdin=b"one\ntwo\nthree\n") == 0
     assert deaf(ottla_broker, "topic", "alter", "t", "retention.ms=1234", both=True) == 0
@@ -49,19 +49,19 @@ def test_changes_are_finished(ottla_broker: Broker) -> None:
     assert len(ask(ottla_broker, "consume", "t").lines) == 3
 
 
-def test_a_failure_is_still_one(ottla_broker: Broker) -> None:
+def test_a_failure_is_still_one(ottla_broker: EmbeddedBroker) -> None:
     assert deaf(ottla_broker, "topic", "delete", "nothing", "--yes", both=True) == 1
     assert deaf(ottla_broker, "topic", "describe", "nothing", "--json", both=True) == 1
 
 
-def test_whoever_only_reads_stops(ottla_broker: Broker) -> None:
+def test_whoever_only_reads_stops(ottla_broker: EmbeddedBroker) -> None:
     ask(ottla_broker, "topic", "create", "t")
     ask(ottla_broker, "produce", "t", "one")
     assert deaf(ottla_broker, "consume", "t", "--follow", "--from-beginning") == 0, "it would never end otherwise"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
-def test_output_that_cannot_be_written_is_told_when_all_is_done(ottla_broker: Broker) -> None:
+def test_output_that_cannot_be_written_is_told_when_all_is_done(ottla_broker: EmbeddedBroker) -> None:
     with open("/dev/full", "wb", buffering=0) as full:
         done = subprocess.run(
             [sys.executable, "-m", "ottla", "topic", "list", "--json"],

@@ -20,7 +20,7 @@ from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -39,7 +39,7 @@ GOOD, BESIDE, BEYOND, NOWHERE = (TopicPartition(*each) for each in (("t", 0), ("
 
 
 @pytest.fixture
-def client(ottla_broker: Broker) -> Iterator[Blocking]:
+def client(ottla_broker: EmbeddedBroker) -> Iterator[Blocking]:
     """A topic `t` of two partitions with three records each."""
     with Blocking(ottla_broker.bootstrap, ProducerOptions(linger_ms=0)) as made:
         made.admin.topics.create("t", 2, 1)
@@ -133,7 +133,7 @@ def test_share_groups(client: Blocking) -> None:
     assert dropped.found == {"t": None} and codes(dropped) == {"nope": UNKNOWN}
 
 
-def test_transactions(client: Blocking, ottla_broker: Broker) -> None:
+def test_transactions(client: Blocking, ottla_broker: EmbeddedBroker) -> None:
     with Blocking(ottla_broker.bootstrap, ProducerOptions(transactional_id="x")) as producer:
         with producer.transaction():
             producer.post("t", b"v")

@@ -26,7 +26,7 @@ from ottla.client.consumer.each import Each
 from ottla.client.producer.transaction import Transaction
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import Resource, ResourceType
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 # In one worker, which starts that Kafka once.
 KAFKA = pytest.mark.compat
@@ -77,7 +77,7 @@ def test_nothing_is_missing() -> None:
             assert vars(face)[name].method is vars(shown)[name], "under its own name"
 
 
-def test_what_was_posted_is_delivered_when_the_block_fails(ottla_broker: Broker) -> None:
+def test_what_was_posted_is_delivered_when_the_block_fails(ottla_broker: EmbeddedBroker) -> None:
     """A consumer commits up to the record that failed, so what was posted for those before it has to be there."""
     name = fresh_name()
     with Blocking(ottla_broker.bootstrap) as client:
@@ -99,7 +99,7 @@ def test_what_was_posted_is_delivered_when_the_block_fails(ottla_broker: Broker)
         assert len(list(client.read(copied))) >= 3
 
 
-def test_threads_that_use_a_client_first_share_one_producer(ottla_broker: Broker) -> None:
+def test_threads_that_use_a_client_first_share_one_producer(ottla_broker: EmbeddedBroker) -> None:
     name, threads_at_once, rounds = fresh_name(), 8, 10
     with Blocking(ottla_broker.bootstrap) as client:
         client.admin.topics.create(name, 1, 1)
@@ -120,7 +120,7 @@ def test_threads_that_use_a_client_first_share_one_producer(ottla_broker: Broker
         assert len(list(client.read(name))) == threads_at_once * rounds
 
 
-def test_a_client_that_is_closed_refuses(ottla_broker: Broker) -> None:
+def test_a_client_that_is_closed_refuses(ottla_broker: EmbeddedBroker) -> None:
     client = Blocking(ottla_broker.bootstrap)
     client.close()
     client.close()
@@ -128,7 +128,7 @@ def test_a_client_that_is_closed_refuses(ottla_broker: Broker) -> None:
         client.post("t", b"v")
 
 
-def test_threads_that_iterate_one_consumer_at_once_are_told(ottla_broker: Broker) -> None:
+def test_threads_that_iterate_one_consumer_at_once_are_told(ottla_broker: EmbeddedBroker) -> None:
     name, found = fresh_name(), list[BaseException]()
     with Blocking(ottla_broker.bootstrap) as client:
         client.admin.topics.create(name, 1, 1)

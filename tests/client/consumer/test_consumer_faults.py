@@ -21,11 +21,11 @@ from tests.client.consuming import (
 from ottla import ApiError, ClientOptions, Cluster, CommitFailed, Consumer, ConsumerOptions, parse_bootstrap
 from ottla.client.admin import Admin
 from ottla.model.errors import ErrorCode
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 
 @pytest.fixture
-def broker(ottla_broker_factory: Callable[..., Broker]) -> Broker:
+def broker(ottla_broker_factory: Callable[..., EmbeddedBroker]) -> EmbeddedBroker:
     return ottla_broker_factory(**LIVELY)
 
 
@@ -57,7 +57,7 @@ PASSING = [
 @pytest.mark.parametrize(
     ("api", "fault"), PASSING, ids=[f"{api}-{'-'.join(map(str, fault.values()))}" for api, fault in PASSING]
 )
-def test_what_passes_is_waited_out(broker: Broker, api: str, fault: dict[str, object]) -> None:
+def test_what_passes_is_waited_out(broker: EmbeddedBroker, api: str, fault: dict[str, object]) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 2, 10)
         met = broker.fail(api, client_id="under test", **fault)  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ LOSSES = [
 
 
 @pytest.mark.parametrize(("protocol", "api", "error"), LOSSES)
-def test_a_member_that_is_thrown_out_joins_again(broker: Broker, protocol: str, api: str, error: str) -> None:
+def test_a_member_that_is_thrown_out_joins_again(broker: EmbeddedBroker, protocol: str, api: str, error: str) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 2, 5)
         options = options_of(protocol, topic, group_instance_id=None if protocol == "consumer" else "i")
@@ -111,7 +111,7 @@ FATAL = [
 
 
 @pytest.mark.parametrize(("protocol", "api", "error"), FATAL)
-def test_what_does_not_pass_is_raised(broker: Broker, protocol: str, api: str, error: str) -> None:
+def test_what_does_not_pass_is_raised(broker: EmbeddedBroker, protocol: str, api: str, error: str) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, 0)
         async with Consumer(cluster, options_of(protocol, topic, group_instance_id="i")) as consumer:
@@ -126,7 +126,7 @@ def test_what_does_not_pass_is_raised(broker: Broker, protocol: str, api: str, e
 
 
 @pytest.mark.parametrize("error", ["ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"])
-def test_a_commit_that_is_refused(broker: Broker, error: str) -> None:
+def test_a_commit_that_is_refused(broker: EmbeddedBroker, error: str) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, 5)
         options = options_of("range", topic, enable_auto_commit=False, group_instance_id="i")
@@ -146,7 +146,7 @@ def test_a_commit_that_is_refused(broker: Broker, error: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["range", "cooperative-sticky", "consumer"])
-def test_a_broker_that_restarts(broker: Broker, protocol: str) -> None:
+def test_a_broker_that_restarts(broker: EmbeddedBroker, protocol: str) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 2, 50)
         options = options_of(protocol, topic, max_poll_records=3)
@@ -163,7 +163,7 @@ def test_a_broker_that_restarts(broker: Broker, protocol: str) -> None:
     run(broker.bootstrap, test)
 
 
-def test_a_topic_that_comes_after_its_subscription(broker: Broker) -> None:
+def test_a_topic_that_comes_after_its_subscription(broker: EmbeddedBroker) -> None:
     async def test(cluster: Cluster) -> None:
         topic = fresh_name()
         client = ClientOptions(parse_bootstrap(broker.bootstrap), retry_backoff_max_ms=100)
@@ -176,7 +176,7 @@ def test_a_topic_that_comes_after_its_subscription(broker: Broker) -> None:
     run(broker.bootstrap, test)
 
 
-def test_a_topic_that_is_deleted_and_a_lookup_that_fails_take_nothing_with_them(broker: Broker) -> None:
+def test_a_topic_that_is_deleted_and_a_lookup_that_fails_take_nothing_with_them(broker: EmbeddedBroker) -> None:
     """The position of one partition is gone, in the answer that brings another's records; then its topic is."""
 
     async def test(cluster: Cluster) -> None:
@@ -211,7 +211,7 @@ def test_a_topic_that_is_deleted_and_a_lookup_that_fails_take_nothing_with_them(
     run(broker.bootstrap, test)
 
 
-def test_a_topic_that_is_made_anew_is_read_from_its_start(broker: Broker) -> None:
+def test_a_topic_that_is_made_anew_is_read_from_its_start(broker: EmbeddedBroker) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, 5)
         async with Consumer(cluster, ConsumerOptions(auto_offset_reset="earliest", fetch_max_wait_ms=50)) as consumer:

@@ -16,7 +16,7 @@ from ottla.client.consumer.assigned_partitions import AssignedPartition
 from ottla.client.consumer.fetching import FetchCursor, Fetched, Fetcher, RawBatch
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 COUNT, BAD = 20, 7
 
@@ -26,8 +26,8 @@ class Failed(Exception):
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("broker"), LIVELY) as broker:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), LIVELY) as broker:
         yield broker
 
 
@@ -131,7 +131,7 @@ Work = Callable[[Consumer], Awaitable[None]]
     ],
 )
 def test_the_last_commit_ends_before_what_could_not_be_handled(
-    broker: Broker, protocol: str, work: Work, expected: int | None
+    broker: EmbeddedBroker, protocol: str, work: Work, expected: int | None
 ) -> None:
     async def test(cluster: Cluster) -> None:
         topic, group = await topic_with(cluster, 1, COUNT), fresh_name()
@@ -144,7 +144,7 @@ def test_the_last_commit_ends_before_what_could_not_be_handled(
     run(broker.bootstrap, test)
 
 
-def test_closing_by_hand(broker: Broker) -> None:
+def test_closing_by_hand(broker: EmbeddedBroker) -> None:
     """`finally: await consumer.close()`, with a record in hand, or with what a generator had handed on."""
 
     async def records(cluster: Cluster, topic: str, group: str) -> AsyncIterator[Any]:
@@ -172,7 +172,7 @@ def test_closing_by_hand(broker: Broker) -> None:
     run(broker.bootstrap, test)
 
 
-def test_what_could_not_be_handled_comes_again(broker: Broker) -> None:
+def test_what_could_not_be_handled_comes_again(broker: EmbeddedBroker) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, COUNT)
         async with Consumer(cluster, options(fresh_name())) as consumer:
@@ -192,7 +192,7 @@ def test_what_could_not_be_handled_comes_again(broker: Broker) -> None:
     run(broker.bootstrap, test)
 
 
-def test_the_periodic_commit_is_of_what_was_handled(broker: Broker) -> None:
+def test_the_periodic_commit_is_of_what_was_handled(broker: EmbeddedBroker) -> None:
     async def test(cluster: Cluster) -> None:
         topic, group = await topic_with(cluster, 1, COUNT), fresh_name()
         chosen = options_of("range", group, auto_commit_interval_ms=0, max_poll_records=1)
@@ -207,7 +207,7 @@ def test_the_periodic_commit_is_of_what_was_handled(broker: Broker) -> None:
     run(broker.bootstrap, test)
 
 
-def test_without_a_loop(broker: Broker) -> None:
+def test_without_a_loop(broker: EmbeddedBroker) -> None:
     with Blocking(broker.bootstrap) as client:
         topic = client.run(topic_with(client.cluster, 1, COUNT))
         groups = [fresh_name() for _ in range(4)]
@@ -237,7 +237,7 @@ def test_without_a_loop(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("mode", ["implicit", "explicit"])
-def test_a_share_consumer_accepts_nothing_that_raised(broker: Broker, mode: str) -> None:
+def test_a_share_consumer_accepts_nothing_that_raised(broker: EmbeddedBroker, mode: str) -> None:
     async def test(cluster: Cluster) -> None:
         topic, group = await topic_with(cluster, 1, COUNT), fresh_name()
         resource = Resource(ResourceType.GROUP, group)
@@ -273,7 +273,7 @@ def interrupt_after_answer(client: Blocking, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(client, "run", interrupted)
 
 
-def test_a_caller_that_is_interrupted_gets_it_again(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_that_is_interrupted_gets_it_again(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while `poll` is done already: nobody has what it brought."""
     with Blocking(broker.bootstrap) as client:
         topic = client.run(topic_with(client.cluster, 1, COUNT))
@@ -293,7 +293,9 @@ def test_a_caller_that_is_interrupted_gets_it_again(broker: Broker, monkeypatch:
 
 
 @pytest.mark.parametrize("mode", ["implicit", "explicit"])
-def test_a_sharer_that_is_interrupted_gets_it_again(broker: Broker, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+def test_a_sharer_that_is_interrupted_gets_it_again(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, mode: Any
+) -> None:
     """Defect: the next poll accepted what nobody had got."""
     with Blocking(broker.bootstrap) as client:
         topic = client.run(topic_with(client.cluster, 1, COUNT))
@@ -315,7 +317,9 @@ def test_a_sharer_that_is_interrupted_gets_it_again(broker: Broker, monkeypatch:
 # --- what arrived is not lost beside a failure -----------------------------------------------------------------------
 
 
-def test_a_batch_that_cannot_be_read_takes_no_other_with_it(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_cannot_be_read_takes_no_other_with_it(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Records of one partition are not passed over because another's cannot be decoded."""
 
     async def test(cluster: Cluster) -> None:

@@ -16,19 +16,19 @@ from ottla.client.share.session import ShareSession
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.record import Record
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.shares.share_fetch import ShareFetchResponse
 
 
 @pytest.fixture
-def broker(ottla_broker_factory: Callable[..., Broker]) -> Broker:
+def broker(ottla_broker_factory: Callable[..., EmbeddedBroker]) -> EmbeddedBroker:
     return ottla_broker_factory(**LIVELY)
 
 
 @pytest.mark.parametrize(
     "error", ["SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH", "SHARE_SESSION_LIMIT_REACHED"]
 )
-def test_a_session_that_is_gone_is_opened_again(broker: Broker, error: str) -> None:
+def test_a_session_that_is_gone_is_opened_again(broker: EmbeddedBroker, error: str) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, 4)
         group = await share_group(cluster)
@@ -50,7 +50,7 @@ def test_a_session_that_is_gone_is_opened_again(broker: Broker, error: str) -> N
 
 
 @pytest.mark.parametrize("error", ["NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "KAFKA_STORAGE_ERROR"])
-def test_partitions_that_cannot_be_read_for_a_while(broker: Broker, error: str) -> None:
+def test_partitions_that_cannot_be_read_for_a_while(broker: EmbeddedBroker, error: str) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 2, 4)
         group = await share_group(cluster)
@@ -63,7 +63,7 @@ def test_partitions_that_cannot_be_read_for_a_while(broker: Broker, error: str) 
 
 
 def test_a_partition_that_cannot_be_kept_takes_no_other_with_it(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is raised over one partition's part of an answer: what is good comes first."""
     kept = ShareConsumer._keep
@@ -91,7 +91,7 @@ def test_a_partition_that_cannot_be_kept_takes_no_other_with_it(
 
 
 def test_failures_are_raised_between_the_records_and_do_not_pile_up(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Defect: as long as there were records, nobody heard of a partition that failed, and each failure was kept."""
     kept = ShareConsumer._keep
@@ -123,7 +123,7 @@ def test_failures_are_raised_between_the_records_and_do_not_pile_up(
     run(broker.bootstrap, test)
 
 
-def test_lost_answers(broker: Broker) -> None:
+def test_lost_answers(broker: EmbeddedBroker) -> None:
     """The connection breaks in the middle of a fetch that had locked records: they come again."""
 
     async def test(cluster: Cluster) -> None:
@@ -139,7 +139,7 @@ def test_lost_answers(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("error", ["FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"])
-def test_a_member_that_is_not_known_joins_again(broker: Broker, error: str) -> None:
+def test_a_member_that_is_not_known_joins_again(broker: EmbeddedBroker, error: str) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, 2)
         group = await share_group(cluster)
@@ -159,7 +159,7 @@ def test_a_member_that_is_not_known_joins_again(broker: Broker, error: str) -> N
     run(broker.bootstrap, test)
 
 
-def test_what_will_not_pass_is_raised_and_tried_again(broker: Broker) -> None:
+def test_what_will_not_pass_is_raised_and_tried_again(broker: EmbeddedBroker) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, 2)
         group = await share_group(cluster)
@@ -175,7 +175,7 @@ def test_what_will_not_pass_is_raised_and_tried_again(broker: Broker) -> None:
     run(broker.bootstrap, test)
 
 
-def test_a_restart(broker: Broker) -> None:
+def test_a_restart(broker: EmbeddedBroker) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, 6)
         group = await share_group(cluster)
@@ -189,7 +189,7 @@ def test_a_restart(broker: Broker) -> None:
     run(broker.bootstrap, test)
 
 
-def test_closing_when_the_broker_is_gone(broker: Broker) -> None:
+def test_closing_when_the_broker_is_gone(broker: EmbeddedBroker) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, 2)
         group = await share_group(cluster)
@@ -203,7 +203,7 @@ def test_closing_when_the_broker_is_gone(broker: Broker) -> None:
     run(broker.bootstrap, test)
 
 
-def test_closing_while_another_task_iterates(broker: Broker) -> None:
+def test_closing_while_another_task_iterates(broker: EmbeddedBroker) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, 1)
         group = await share_group(cluster)

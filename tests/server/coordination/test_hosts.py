@@ -26,7 +26,7 @@ from ottla.model.ids import TopicPartition
 from ottla.model.limits import REQUEST_ELEMENTS_MAX
 from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
 
@@ -49,7 +49,7 @@ class Spoilt:
 class Inside:
     """Runs things on the broker's own loop."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: EmbeddedBroker) -> None:
         self.broker = broker
 
     def do(self, what: Callable[[], T]) -> T:
@@ -89,7 +89,7 @@ class Inside:
 @pytest.fixture(params=["at once", "synced first"])
 def inside(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Inside]:
     """A broker with the groups' journal; commits count at once, or after a sync."""
-    broker = Broker(tmp_path, {"ottla.fsync.before.ack": str(request.param == "synced first").lower()}).start()
+    broker = EmbeddedBroker(tmp_path, {"ottla.fsync.before.ack": str(request.param == "synced first").lower()}).start()
     with RawConnection(broker.bootstrap) as connection:
         connection.call(FindCoordinatorRequest(key="g", key_type=0), 3)
     yield Inside(broker)
@@ -154,7 +154,7 @@ def test_what_a_coordinator_begins_with_is_tried_again(
 
 def test_a_request_that_names_too_many_is_not_answered(tmp_path: Path) -> None:
     """Each name costs time and memory: more than anybody needs close the connection, and hurt nobody else."""
-    with Broker(tmp_path) as broker:
+    with EmbeddedBroker(tmp_path) as broker:
         good, bad = RawConnection(broker.bootstrap), RawConnection(broker.bootstrap)
         with pytest.raises(Closed):
             bad.call(DescribeGroupsRequest(groups=["x"] * (REQUEST_ELEMENTS_MAX + 1)), 5)

@@ -22,7 +22,7 @@ from tests.support.requests.raw import RawConnection
 from ottla.log.files.disk import StorageError
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.records.fetch import FetchRequest
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest
@@ -34,7 +34,7 @@ BATCH_BYTES = 170  # of one record of 100 bytes
 
 
 @pytest.fixture
-def connection(ottla_broker: Broker) -> Iterator[RawConnection]:
+def connection(ottla_broker: EmbeddedBroker) -> Iterator[RawConnection]:
     with RawConnection(ottla_broker.bootstrap) as connection:
         yield connection
 
@@ -87,7 +87,7 @@ def sent_bytes(connection: RawConnection, *, ask: bool = True) -> dict[tuple[str
 
 
 def test_what_consumers_are_given_is_counted(
-    ottla_broker: Broker, connection: RawConnection, topics: dict[str, bytes]
+    ottla_broker: EmbeddedBroker, connection: RawConnection, topics: dict[str, bytes]
 ) -> None:
     assert set(sent_bytes(connection).values()) == {0}
     for _ in range(2):
@@ -115,7 +115,7 @@ def test_mid_batch_offsets_give_the_whole_batch(connection: RawConnection, topic
 
 
 def test_what_does_not_exist_comes_last_and_can_be_waited_with(
-    ottla_broker: Broker, connection: RawConnection, topics: dict[str, bytes]
+    ottla_broker: EmbeddedBroker, connection: RawConnection, topics: dict[str, bytes]
 ) -> None:
     wanted: dict[tuple[str | bytes, int], int] = {("nope", 0): 0, ("a", 0): 1, ("b", 7): 0, ("a", 1): 1}
     with Pipeline(ottla_broker.bootstrap) as pipe:
@@ -163,7 +163,7 @@ def test_a_wrong_isolation_level_is_refused(connection: RawConnection, topics: d
 
 
 def test_a_topic_deleted_while_a_fetch_waits_for_it(
-    ottla_broker: Broker, connection: RawConnection, topics: dict[str, bytes]
+    ottla_broker: EmbeddedBroker, connection: RawConnection, topics: dict[str, bytes]
 ) -> None:
     found: list[Any] = []
 
@@ -272,7 +272,7 @@ def test_unknown_ids_live_in_a_session_until_they_are_known(
 
 
 def test_a_session_may_forget_by_another_connection_what_its_fetch_waits_for(
-    ottla_broker: Broker, connection: RawConnection, topics: dict[str, bytes]
+    ottla_broker: EmbeddedBroker, connection: RawConnection, topics: dict[str, bytes]
 ) -> None:
     with Pipeline(ottla_broker.bootstrap) as pipe, Pipeline(ottla_broker.bootstrap) as other:
         pipe.send(fetch_request({("a", 0): 1, ("a", 1): 1, ("b", 0): 1}, session=(0, 0)), FETCH_VERSION)

@@ -14,7 +14,7 @@ from tests.support.requests.same import Side
 from ottla.log.files.disk import StorageError
 from ottla.model.errors import ErrorCode
 from ottla.server.ports.os_disk import OsFile
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest
 
 OFFSETS = "__consumer_offsets"
@@ -25,16 +25,16 @@ SETTINGS = {
     "group.max.size": 60,
 }
 GROUP = "g"
-Factory = Callable[..., Broker]
+Factory = Callable[..., EmbeddedBroker]
 
 
 @pytest.fixture
-def broker(ottla_broker_factory: Factory) -> Broker:
+def broker(ottla_broker_factory: Factory) -> EmbeddedBroker:
     return ottla_broker_factory(**SETTINGS)
 
 
 @pytest.fixture
-def crowd(broker: Broker) -> Iterator[Crowd]:
+def crowd(broker: EmbeddedBroker) -> Iterator[Crowd]:
     side = Side("ottla", broker.bootstrap)
     with Crowd(side, GROUP, 9) as crowd:
         yield crowd
@@ -68,7 +68,7 @@ def settled(first: Actor, *others: Actor) -> None:
         assert (answer["error_code"], answer["assignment"]) == (0, actor.name.encode())
 
 
-def test_sessions_end(broker: Broker, crowd: Crowd) -> None:
+def test_sessions_end(broker: EmbeddedBroker, crowd: Crowd) -> None:
     anna, bert = crowd.actor("anna"), crowd.actor("bert")
     settled(anna, bert)
     for _ in range(3):
@@ -167,7 +167,7 @@ class Gate:
 
 
 @pytest.fixture
-def gate(broker: Broker, crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+def gate(broker: EmbeddedBroker, crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     with RawConnection(broker.bootstrap) as connection:
         alter(connection, TOPIC, OFFSETS, ottla_fsync_before_ack="true")
     found = Gate()

@@ -13,24 +13,24 @@ from tests.support.requests.raw import RawConnection
 from ottla.log.files.disk import StorageError
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 
 LONG_MS = 600_000
 
 
 @pytest.fixture
-def connection(ottla_broker: Broker) -> Iterator[RawConnection]:
+def connection(ottla_broker: EmbeddedBroker) -> Iterator[RawConnection]:
     with RawConnection(ottla_broker.bootstrap) as connection:
         yield connection
 
 
-def waiting(broker: Broker) -> int:
+def waiting(broker: EmbeddedBroker) -> int:
     assert broker.node is not None
     return broker.node.storage.waiters.count
 
 
-def test_a_closed_connection_leaves_no_waiter_behind(ottla_broker: Broker, connection: RawConnection) -> None:
+def test_a_closed_connection_leaves_no_waiter_behind(ottla_broker: EmbeddedBroker, connection: RawConnection) -> None:
     create(connection, "t")
     for _ in range(3):
         with Pipeline(ottla_broker.bootstrap) as pipe:
@@ -40,7 +40,7 @@ def test_a_closed_connection_leaves_no_waiter_behind(ottla_broker: Broker, conne
         eventually(lambda: waiting(ottla_broker) == 0, "the waiters are gone")
 
 
-def test_pipelined_requests_are_answered_in_order(ottla_broker: Broker, connection: RawConnection) -> None:
+def test_pipelined_requests_are_answered_in_order(ottla_broker: EmbeddedBroker, connection: RawConnection) -> None:
     create(connection, "t")
     with Pipeline(ottla_broker.bootstrap) as pipe:
         pipe.send(fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS), FETCH_VERSION)
@@ -56,7 +56,7 @@ def test_pipelined_requests_are_answered_in_order(ottla_broker: Broker, connecti
 
 
 def test_a_producer_does_not_suffer_from_a_reader_that_fails(
-    ottla_broker: Broker, connection: RawConnection, monkeypatch: pytest.MonkeyPatch
+    ottla_broker: EmbeddedBroker, connection: RawConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(connection, "t")
     with Pipeline(ottla_broker.bootstrap) as pipe:
@@ -74,7 +74,7 @@ def _broken(*_: Any, **__: Any) -> Any:
 
 
 def test_a_bug_in_an_attempt_costs_its_own_connection_only(
-    ottla_broker: Broker, connection: RawConnection, monkeypatch: pytest.MonkeyPatch
+    ottla_broker: EmbeddedBroker, connection: RawConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(connection, "t")
     with Pipeline(ottla_broker.bootstrap) as pipe:
@@ -90,7 +90,7 @@ def test_a_bug_in_an_attempt_costs_its_own_connection_only(
     assert waiting(ottla_broker) == 0
 
 
-def test_many_waiters_of_one_partition_are_all_woken(ottla_broker: Broker, connection: RawConnection) -> None:
+def test_many_waiters_of_one_partition_are_all_woken(ottla_broker: EmbeddedBroker, connection: RawConnection) -> None:
     create(connection, "t")
     found: list[Any] = []
 
@@ -109,7 +109,7 @@ def test_many_waiters_of_one_partition_are_all_woken(ottla_broker: Broker, conne
 
 
 def test_waiting_for_many_partitions_costs_one_look_per_append(
-    ottla_broker: Broker, connection: RawConnection, monkeypatch: pytest.MonkeyPatch
+    ottla_broker: EmbeddedBroker, connection: RawConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(connection, "t", 50)
     looks: list[Log] = []

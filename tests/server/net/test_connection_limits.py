@@ -24,7 +24,7 @@ from ottla.server.net.listener import Listener
 from ottla.server.settings.configs import SINGLE_NODE
 from ottla.server.settings.listeners import ListenerAddress
 from ottla.server.storage.cold_reads import ColdReads
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 
 HELLO = ApiVersionsRequest(client_software_name="x", client_software_version="1")
@@ -100,7 +100,7 @@ def _connection() -> Any:
     return Somebody()
 
 
-def test_limits_change_while_the_node_runs(ottla_broker: Broker) -> None:
+def test_limits_change_while_the_node_runs(ottla_broker: EmbeddedBroker) -> None:
     with RawConnection(ottla_broker.bootstrap) as first:
         alter(first, BROKER, "", max_connections_per_ip=1)
         with RawConnection(ottla_broker.bootstrap) as second:

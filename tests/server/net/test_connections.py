@@ -26,12 +26,12 @@ from tests.support.waiting import until
 
 from ottla.model import limits
 from ottla.server.net.connection import Connection
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 from ottla.wire.messages.topics.describe_configs import DescribeConfigsRequest
 
-Factory = Callable[..., Broker]
+Factory = Callable[..., EmbeddedBroker]
 LONG_MS = 600_000
 HELLO = ApiVersionsRequest(client_software_name="x", client_software_version="1")
 
@@ -44,12 +44,12 @@ def is_closed(connection: RawConnection) -> bool:
     return False
 
 
-def door(broker: Broker) -> Any:
+def door(broker: EmbeddedBroker) -> Any:
     assert broker.node is not None
     return broker.node.connections
 
 
-def test_no_more_than_so_many_requests_are_in_flight(ottla_broker: Broker) -> None:
+def test_no_more_than_so_many_requests_are_in_flight(ottla_broker: EmbeddedBroker) -> None:
     most = limits.IN_FLIGHT_PER_CONNECTION_MAX
     assert ottla_broker.node is not None
     waiters = ottla_broker.node.storage.waiters
@@ -68,7 +68,7 @@ def test_no_more_than_so_many_requests_are_in_flight(ottla_broker: Broker) -> No
             assert pipe.answer().error_code == 0
 
 
-def test_one_fetch_of_a_connection_waits_at_a_time(ottla_broker: Broker) -> None:
+def test_one_fetch_of_a_connection_waits_at_a_time(ottla_broker: EmbeddedBroker) -> None:
     """Those behind it could not be answered before it, and each would be tried with every append."""
     assert ottla_broker.node is not None
     waiters = ottla_broker.node.storage.waiters
@@ -91,7 +91,7 @@ def test_one_fetch_of_a_connection_waits_at_a_time(ottla_broker: Broker) -> None
 
 
 @pytest.mark.parametrize("behind", [False, True], ids=["ready", "behind a waiting answer"])
-def test_a_reader_that_takes_nothing_holds_little_memory(ottla_broker: Broker, behind: bool) -> None:
+def test_a_reader_that_takes_nothing_holds_little_memory(ottla_broker: EmbeddedBroker, behind: bool) -> None:
     """Small requests with large answers, and nobody who reads them."""
     with RawConnection(ottla_broker.bootstrap) as connection, Pipeline(ottla_broker.bootstrap) as pipe:
         create(connection, "t")
@@ -123,7 +123,7 @@ def connection_answer(connection: RawConnection, request: Any, version: int) -> 
     return connection.receive()
 
 
-def test_a_slow_reader_of_a_fetch_holds_no_memory(ottla_broker: Broker) -> None:
+def test_a_slow_reader_of_a_fetch_holds_no_memory(ottla_broker: EmbeddedBroker) -> None:
     with RawConnection(ottla_broker.bootstrap) as connection, Pipeline(ottla_broker.bootstrap) as pipe:
         create(connection, "t")
         for _ in range(30):
@@ -195,7 +195,7 @@ def test_a_frame_above_the_limit_is_refused_before_it_comes(ottla_broker_factory
     assert door(broker).memory.used_bytes == 0
 
 
-def test_answers_before_a_bad_frame_still_arrive(ottla_broker: Broker) -> None:
+def test_answers_before_a_bad_frame_still_arrive(ottla_broker: EmbeddedBroker) -> None:
     with Pipeline(ottla_broker.bootstrap) as pipe:
         bad = struct.pack(">ihhih", 10, 0, 9, 1, -1)
         pipe.connection.send(request_frame(HELLO, 3, 1, "x") + bad)
@@ -279,7 +279,7 @@ def test_when_the_node_is_full_newcomers_wait_at_the_door(ottla_broker_factory: 
     first.close()
 
 
-def test_a_peer_that_resets_its_connection_is_noticed(ottla_broker: Broker) -> None:
+def test_a_peer_that_resets_its_connection_is_noticed(ottla_broker: EmbeddedBroker) -> None:
     """Also when there is more to read before the reset than one read takes."""
     request = produce_request({("t", 0): [b"x" * 400_000]})
     with RawConnection(ottla_broker.bootstrap) as connection:
@@ -292,7 +292,7 @@ def test_a_peer_that_resets_its_connection_is_noticed(ottla_broker: Broker) -> N
         eventually(lambda: len(door(ottla_broker).connections) == 1, "only the good one is left")
 
 
-def test_the_address_is_not_leaked_by_connections_that_leave(ottla_broker: Broker) -> None:
+def test_the_address_is_not_leaked_by_connections_that_leave(ottla_broker: EmbeddedBroker) -> None:
     for _ in range(5):
         RawConnection(ottla_broker.bootstrap).close()
     host, port = ottla_broker.bootstrap.rsplit(":", 1)
@@ -303,7 +303,7 @@ def test_the_address_is_not_leaked_by_connections_that_leave(ottla_broker: Broke
 
 
 def test_a_flood_of_requests_leaves_the_others_their_turn(
-    ottla_broker: Broker, monkeypatch: pytest.MonkeyPatch
+    ottla_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them come with one read; between them others are served."""
     monkeypatch.setattr(limits, "REQUESTS_PER_TURN_MAX", 10)

@@ -13,20 +13,20 @@ from ottla.client.connection import Address
 from ottla.client.errors import ClientError, NotConnected
 from ottla.model import limits
 from ottla.server.peers.peers import Peers, Reach, probe
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest
 
 ASK_MS = 10_000
 ASK = DescribeClusterRequest(include_cluster_authorized_operations=False)
 
 
-def _address(broker: Broker) -> Address:
+def _address(broker: EmbeddedBroker) -> Address:
     host, _, port = broker.bootstrap.rpartition(":")
     return Address(host, int(port))
 
 
 def test_the_end_of_a_node_is_heard_and_its_return_found(tmp_path: Path) -> None:
-    broker = Broker(tmp_path / "data")
+    broker = EmbeddedBroker(tmp_path / "data")
     broker.start()
     address = _address(broker)
 
@@ -54,7 +54,7 @@ def test_the_end_of_a_node_is_heard_and_its_return_found(tmp_path: Path) -> None
 
 
 def test_a_connection_that_breaks_is_made_again(tmp_path: Path) -> None:
-    with Broker(tmp_path / "data") as broker:
+    with EmbeddedBroker(tmp_path / "data") as broker:
         address = _address(broker)
 
         async def talk() -> None:
@@ -96,7 +96,7 @@ def test_what_is_no_address_is_somewhere_nobody_listens(address: Address) -> Non
 
 def test_of_too_many_addresses_those_go_where_nobody_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PEER_LINKS_MAX", 3)
-    broker = Broker(tmp_path / "data")
+    broker = EmbeddedBroker(tmp_path / "data")
     broker.start()
 
     async def talk() -> None:

@@ -16,7 +16,7 @@ from ottla.schemas.registry.commands import DeleteSubject, Register
 from ottla.schemas.registry.entities import SchemaDraft
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.server.schemas.faulty_records import TAG
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 ORDER = {
     "type": "record",
@@ -28,7 +28,7 @@ ORDER = {
 class Registry:
     """What a registry would write into `_schemas`."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: EmbeddedBroker) -> None:
         self._machine = RegistryMachine()
         self._client = Blocking(broker.bootstrap)
         self._client.admin.topics.create("_schemas", partitions=1, configs={"cleanup.policy": "compact"})
@@ -57,7 +57,7 @@ def order(schema_id: int, **fields: Any) -> bytes:
 class Shop:
     """A broker with a registry's topic, a topic under a contract, and librdkafka on both sides."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: EmbeddedBroker) -> None:
         self.broker = broker
         self.registry = Registry(broker)
         self.admin = self.registry._client.admin
@@ -92,7 +92,7 @@ class Shop:
 
 
 @pytest.fixture
-def shop(ottla_broker: Broker) -> Iterator[Shop]:
+def shop(ottla_broker: EmbeddedBroker) -> Iterator[Shop]:
     shop = Shop(ottla_broker)
     yield shop
     shop.registry.close()

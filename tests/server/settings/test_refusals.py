@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ from ottla.testing.broker import Broker
 )
 def test_a_node_does_not_pretend(tmp_path: Path, settings: dict[str, str], told: str) -> None:
     with pytest.raises(ApiError, match=told) as refused:
-        Broker(tmp_path / "data", settings).start()
+        EmbeddedBroker(tmp_path / "data", settings).start()
     assert refused.value.code == ErrorCode.INVALID_CONFIG
     assert not (tmp_path / "data").exists(), "nothing was formatted"
 
@@ -54,5 +54,5 @@ def test_a_listener_of_another_name_in_plain_text_is_fine(tmp_path: Path) -> Non
         "listeners": "INSIDE://127.0.0.1:0",
         "listener.security.protocol.map": "INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
     }
-    with Broker(tmp_path, settings) as broker:
+    with EmbeddedBroker(tmp_path, settings) as broker:
         assert broker.bootstrap

@@ -21,17 +21,17 @@ from ottla.records.build import build_batch
 from ottla.records.compress import Codec
 from ottla.records.record import NO_OFFSET, Record, records
 from ottla.server.shares.record_acquisition import _notices, _Place
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("shares"), SMALL) as broker:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("shares"), SMALL) as broker:
         yield broker
 
 
 @pytest.fixture
-def connection(broker: Broker) -> Iterator[RawConnection]:
+def connection(broker: EmbeddedBroker) -> Iterator[RawConnection]:
     with RawConnection(broker.bootstrap) as connection:
         yield connection
 
@@ -57,7 +57,7 @@ def read(connection: RawConnection, topic: str) -> list[Record]:
 # --- key order
 
 
-def test_of_each_key_only_the_first_is_out(broker: Broker, connection: RawConnection) -> None:
+def test_of_each_key_only_the_first_is_out(broker: EmbeddedBroker, connection: RawConnection) -> None:
     with Queue(broker, connection, ottla_share_key_ordered="true") as queue:
         queue.put(*keyed("a", "a", "b", "", "a", "b", ""))
         one, two = queue.join("one"), queue.join("two")
@@ -71,7 +71,7 @@ def test_of_each_key_only_the_first_is_out(broker: Broker, connection: RawConnec
         assert sorted(offsets(one)) == [4, 5]
 
 
-def test_key_order_survives_a_restart(broker: Broker) -> None:
+def test_key_order_survives_a_restart(broker: EmbeddedBroker) -> None:
     with (
         RawConnection(broker.bootstrap) as connection,
         Queue(broker, connection, ottla_share_key_ordered="true") as queue,
@@ -85,7 +85,9 @@ def test_key_order_survives_a_restart(broker: Broker) -> None:
         assert eventually(lambda: offsets(again)) == [0, 3]
 
 
-def test_key_order_looks_no_further_than_the_limit_and_goes_on(broker: Broker, connection: RawConnection) -> None:
+def test_key_order_looks_no_further_than_the_limit_and_goes_on(
+    broker: EmbeddedBroker, connection: RawConnection
+) -> None:
     with Queue(broker, connection, ottla_share_key_ordered="true", share_partition_max_record_locks=100) as queue:
         queue.put(*keyed(*["hot"] * 150))
         queue.put(*keyed("cold"))
@@ -95,7 +97,7 @@ def test_key_order_looks_no_further_than_the_limit_and_goes_on(broker: Broker, c
             assert member.acknowledge((expected, expected, [ACCEPT])) == 0
 
 
-def test_a_garbled_batch_does_not_stop_an_ordered_group(broker: Broker, connection: RawConnection) -> None:
+def test_a_garbled_batch_does_not_stop_an_ordered_group(broker: EmbeddedBroker, connection: RawConnection) -> None:
     with Queue(broker, connection, ottla_share_key_ordered="true", ottla_share_dlq_topic="garbled-graves") as queue:
         garbled = build_batch([(b"k", b"v")] * 3)
         garbled[HEADER_BYTES:] = b"\xff" * (len(garbled) - HEADER_BYTES)
@@ -111,7 +113,7 @@ def test_a_garbled_batch_does_not_stop_an_ordered_group(broker: Broker, connecti
 # --- pauses
 
 
-def test_a_released_record_comes_back_after_a_growing_pause(broker: Broker, connection: RawConnection) -> None:
+def test_a_released_record_comes_back_after_a_growing_pause(broker: EmbeddedBroker, connection: RawConnection) -> None:
     settings = {"ottla_share_retry_backoff_ms": 100_000, "ottla_share_retry_backoff_max_ms": 300_000}
     with Queue(broker, connection, **settings) as queue:
         queue.put(b"flaky", b"fine")
@@ -128,7 +130,7 @@ def test_a_released_record_comes_back_after_a_growing_pause(broker: Broker, conn
         assert member.acknowledge((0, 0, [ACCEPT])) == 0
 
 
-def test_who_waits_is_told_when_the_pause_is_over(broker: Broker, connection: RawConnection) -> None:
+def test_who_waits_is_told_when_the_pause_is_over(broker: EmbeddedBroker, connection: RawConnection) -> None:
     with Queue(broker, connection, ottla_share_retry_backoff_ms=200) as queue:
         queue.put(b"flaky")
         member = queue.join()
@@ -139,7 +141,7 @@ def test_who_waits_is_told_when_the_pause_is_over(broker: Broker, connection: Ra
 # --- dead letters
 
 
-def test_rejected_and_worn_out_records_become_dead_letters(broker: Broker, connection: RawConnection) -> None:
+def test_rejected_and_worn_out_records_become_dead_letters(broker: EmbeddedBroker, connection: RawConnection) -> None:
     with Queue(broker, connection, ottla_share_dlq_topic="graves", share_delivery_count_limit=2) as queue:
         queue.put(
             Record(NO_OFFSET, 1_000, b"k", b"bad", (("trace", b"7"),)), Record(NO_OFFSET, 2_000, None, b"worn out")
@@ -164,7 +166,7 @@ def test_rejected_and_worn_out_records_become_dead_letters(broker: Broker, conne
         assert (told["ottla.dlq.reason"], told["ottla.dlq.delivery-count"]) == (b"delivery-limit", b"2")
 
 
-def test_nothing_is_given_up_that_cannot_be_buried(broker: Broker, connection: RawConnection) -> None:
+def test_nothing_is_given_up_that_cannot_be_buried(broker: EmbeddedBroker, connection: RawConnection) -> None:
     """A dead-letter topic that cannot exist: the record stays with its consumer, and with the group after that."""
     with Queue(broker, connection, ottla_share_dlq_topic="no/such/name", share_delivery_count_limit=2) as queue:
         queue.put(b"x")
@@ -178,7 +180,7 @@ def test_nothing_is_given_up_that_cannot_be_buried(broker: Broker, connection: R
 
 def test_a_topic_for_letters_is_not_created_where_none_may_be(tmp_path: Path) -> None:
     with (
-        Broker(tmp_path, SMALL | {"auto.create.topics.enable": "false"}) as broker,
+        EmbeddedBroker(tmp_path, SMALL | {"auto.create.topics.enable": "false"}) as broker,
         RawConnection(broker.bootstrap) as connection,
         Queue(broker, connection, ottla_share_dlq_topic="graves") as queue,
     ):
@@ -193,7 +195,7 @@ def test_a_topic_for_letters_is_not_created_where_none_may_be(tmp_path: Path) ->
 
 
 def test_a_letter_larger_than_its_topic_allows_is_written_all_the_same(
-    broker: Broker, connection: RawConnection
+    broker: EmbeddedBroker, connection: RawConnection
 ) -> None:
     with Queue(broker, connection, ottla_share_dlq_topic="large-graves") as queue:
         alter(connection, 2, queue.topic, max_message_bytes=2_000_000)
@@ -207,16 +209,18 @@ def test_a_letter_larger_than_its_topic_allows_is_written_all_the_same(
 # --- delayed delivery
 
 
-def at(broker: Broker, name: str, value: int, text: bytes = b"later") -> Record:
+def at(broker: EmbeddedBroker, name: str, value: int, text: bytes = b"later") -> Record:
     return Record(NO_OFFSET, broker_ms(broker), None, text, ((name, b"%d" % value),))
 
 
-def broker_ms(broker: Broker) -> int:
+def broker_ms(broker: EmbeddedBroker) -> int:
     assert broker.node is not None
     return broker.node.runtime.now_ms()
 
 
-def test_delayed_records_wait_for_their_time_while_others_pass(broker: Broker, connection: RawConnection) -> None:
+def test_delayed_records_wait_for_their_time_while_others_pass(
+    broker: EmbeddedBroker, connection: RawConnection
+) -> None:
     with Queue(broker, connection, ottla_share_delayed_delivery_enable="true") as queue:
         queue.put(
             at(broker, "ottla.deliver-at", broker_ms(broker) + 60_000),
@@ -236,7 +240,7 @@ def test_delayed_records_wait_for_their_time_while_others_pass(broker: Broker, c
         assert eventually(lambda: offsets(member)) == [0]
 
 
-def test_delays_survive_a_restart(broker: Broker) -> None:
+def test_delays_survive_a_restart(broker: EmbeddedBroker) -> None:
     with (
         RawConnection(broker.bootstrap) as connection,
         Queue(broker, connection, ottla_share_delayed_delivery_enable="true") as queue,
@@ -252,7 +256,7 @@ def test_delays_survive_a_restart(broker: Broker) -> None:
         assert eventually(lambda: offsets(again)) == [0]
 
 
-def test_delayed_records_do_not_use_up_the_locks(broker: Broker, connection: RawConnection) -> None:
+def test_delayed_records_do_not_use_up_the_locks(broker: EmbeddedBroker, connection: RawConnection) -> None:
     settings = {"ottla_share_delayed_delivery_enable": "true", "share_partition_max_record_locks": 100}
     with Queue(broker, connection, **settings) as queue:
         queue.put(*[at(broker, "ottla.delay-ms", 40_000) for _ in range(300)])

@@ -18,7 +18,7 @@ from ottla.model.ids import uuid_text
 from ottla.records.record import NO_OFFSET, Record
 from ottla.replica.terms import sole
 from ottla.server.loop.later import Later
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.records.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.shares.initialize_share_group_state import InitializeShareGroupStateRequest
@@ -26,19 +26,19 @@ from ottla.wire.messages.shares.read_share_group_state import ReadShareGroupStat
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("shares"), SMALL) as broker:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("shares"), SMALL) as broker:
         yield broker
 
 
 @pytest.fixture
-def connection(broker: Broker) -> Iterator[RawConnection]:
+def connection(broker: EmbeddedBroker) -> Iterator[RawConnection]:
     with RawConnection(broker.bootstrap) as connection:
         yield connection
 
 
 @pytest.fixture
-def queue(broker: Broker, connection: RawConnection) -> Iterator[Queue]:
+def queue(broker: EmbeddedBroker, connection: RawConnection) -> Iterator[Queue]:
     with Queue(broker, connection) as queue:
         yield queue
 
@@ -54,7 +54,7 @@ def test_a_record_is_handed_out_once_and_gone_when_accepted(queue: Queue) -> Non
     assert second.poll() == [(3, 3, 1)]
 
 
-def test_what_is_handed_out_is_counted(broker: Broker, queue: Queue) -> None:
+def test_what_is_handed_out_is_counted(broker: EmbeddedBroker, queue: Queue) -> None:
     queue.put(b"one", b"two", b"three")
     assert broker.node is not None
     partition = broker.node.partitions.find(queue.topic, 0)
@@ -117,7 +117,7 @@ def test_a_lock_can_be_renewed(queue: Queue) -> None:
     assert member.acknowledge((0, 0, [ACCEPT])) == 0
 
 
-def test_a_record_is_given_up_at_the_delivery_limit(broker: Broker, connection: RawConnection) -> None:
+def test_a_record_is_given_up_at_the_delivery_limit(broker: EmbeddedBroker, connection: RawConnection) -> None:
     with Queue(broker, connection, share_delivery_count_limit=2) as queue:
         queue.put(b"poison", b"good")
         member = queue.join()
@@ -202,7 +202,7 @@ def test_what_was_acknowledged_survives_a_restart_and_nothing_else(queue: Queue)
 
 
 def test_a_group_that_begins_at_the_end_goes_on_from_there_after_a_restart(
-    broker: Broker, connection: RawConnection
+    broker: EmbeddedBroker, connection: RawConnection
 ) -> None:
     with Queue(broker, connection, share_auto_offset_reset="latest") as queue:
         queue.put(b"before")
@@ -212,7 +212,7 @@ def test_a_group_that_begins_at_the_end_goes_on_from_there_after_a_restart(
         assert eventually(queue.join("again").poll) == [(1, 1, 1)]
 
 
-def test_a_group_may_begin_some_time_ago(broker: Broker, connection: RawConnection) -> None:
+def test_a_group_may_begin_some_time_ago(broker: EmbeddedBroker, connection: RawConnection) -> None:
     with Queue(broker, connection, share_auto_offset_reset="by_duration:PT1H") as queue:
         now_ms = broker.clock.now_ms()
         for age_ms in (7_200_000, 3_000_000, 0):
@@ -222,7 +222,7 @@ def test_a_group_may_begin_some_time_ago(broker: Broker, connection: RawConnecti
 
 def test_there_is_a_limit_to_sessions(tmp_path: Path) -> None:
     with (
-        Broker(tmp_path, SMALL | {"group.share.max.share.sessions": 1}) as broker,
+        EmbeddedBroker(tmp_path, SMALL | {"group.share.max.share.sessions": 1}) as broker,
         RawConnection(broker.bootstrap) as connection,
         Queue(broker, connection) as queue,
     ):
@@ -246,7 +246,7 @@ def test_min_bytes_are_waited_for(queue: Queue) -> None:
         assert [(each.first_offset, each.last_offset) for each in data.acquired_records] == [(1, 2)]
 
 
-def test_several_partitions_take_turns(broker: Broker, connection: RawConnection) -> None:
+def test_several_partitions_take_turns(broker: EmbeddedBroker, connection: RawConnection) -> None:
     with Queue(broker, connection, partitions=3) as queue:
         for index in range(3):
             assert produce(connection, queue.topic, [b"x"] * 5, index=index)[0] == 0
@@ -264,7 +264,7 @@ def named(answer: Any) -> list[int]:
     return sorted(data.partition_index for topic in answer.responses for data in topic.partitions)
 
 
-def test_partitions_without_records_are_named_once(broker: Broker, connection: RawConnection) -> None:
+def test_partitions_without_records_are_named_once(broker: EmbeddedBroker, connection: RawConnection) -> None:
     """As Kafka does: the first answer of a session names what was read, later ones what was added since."""
     with Queue(broker, connection, partitions=3) as queue:
         member = queue.join()

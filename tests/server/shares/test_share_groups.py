@@ -10,7 +10,7 @@ from tests.support.requests.same import Plain, Side
 from tests.support.requests.share_state import StateTalk
 from tests.support.requests.shares import ShareTalk
 
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 
 SETTINGS = {
@@ -22,13 +22,13 @@ EARLIEST, LATEST = -2, -1
 
 
 @pytest.fixture
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("groups"), SETTINGS) as broker:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("groups"), SETTINGS) as broker:
         yield broker
 
 
 @pytest.fixture
-def side(broker: Broker) -> Iterator[Side]:
+def side(broker: EmbeddedBroker) -> Iterator[Side]:
     side = Side("ottla", broker.bootstrap)
     yield side
     side.close()
@@ -46,7 +46,7 @@ def members(group: ShareTalk) -> Plain:
     return [each["member_id"] for each in group.describe()["groups"][0]["members"]]
 
 
-def test_whoever_is_silent_is_gone(broker: Broker, side: Side) -> None:
+def test_whoever_is_silent_is_gone(broker: EmbeddedBroker, side: Side) -> None:
     side.create("orders")
     group = ShareTalk(side, "shop", **{"share.session.timeout.ms": "50000"})
     epoch = group.join("anna", "orders")["member_epoch"]
@@ -59,7 +59,7 @@ def test_whoever_is_silent_is_gone(broker: Broker, side: Side) -> None:
     assert group.beat("anna", epoch)["error_code"] == 25  # UNKNOWN_MEMBER_ID
 
 
-def test_a_restart_is_not_noticed(broker: Broker, side: Side) -> None:
+def test_a_restart_is_not_noticed(broker: EmbeddedBroker, side: Side) -> None:
     side.create("orders", 3)
     group = ShareTalk(side, "shop")
     joined = group.join("anna", "orders")
@@ -74,7 +74,7 @@ def test_a_restart_is_not_noticed(broker: Broker, side: Side) -> None:
     again.close()
 
 
-def test_the_journal_is_pruned_and_enough_of_it_is_left(broker: Broker, side: Side) -> None:
+def test_the_journal_is_pruned_and_enough_of_it_is_left(broker: EmbeddedBroker, side: Side) -> None:
     talk = StateTalk(side, "shop", "orders")
     for index in range(2):
         talk.initialize(index, 3, 0)
@@ -102,7 +102,7 @@ def test_the_journal_is_pruned_and_enough_of_it_is_left(broker: Broker, side: Si
     again.close()
 
 
-def test_a_deleted_group_leaves_nothing(broker: Broker, side: Side) -> None:
+def test_a_deleted_group_leaves_nothing(broker: EmbeddedBroker, side: Side) -> None:
     side.create("orders", 2)
     group = ShareTalk(side, "shop")
     group.alter({"orders": {0: 3, 1: 4}})

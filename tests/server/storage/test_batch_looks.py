@@ -29,7 +29,7 @@ from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
 from ottla.server.net.inbound import InboundBuffer
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 MANY = 5_000  # more records than are looked at on the loop
 
@@ -53,16 +53,16 @@ class Gate(ThreadPoolExecutor):
 
 
 @pytest.fixture
-def gate(ottla_broker: Broker) -> Iterator[Gate]:
+def gate(ottla_broker: EmbeddedBroker) -> Iterator[Gate]:
     assert ottla_broker.node is not None
-    made = ottla_broker.node.storage.looking._executor = Gate()
+    made = ottla_broker.node.storage.looks._executor = Gate()
     yield made
     made.open.set()
     made.shutdown()
 
 
 @pytest.fixture
-def connection(ottla_broker: Broker) -> Iterator[RawConnection]:
+def connection(ottla_broker: EmbeddedBroker) -> Iterator[RawConnection]:
     with RawConnection(ottla_broker.bootstrap) as made:
         create(made, "t", 2, cleanup_policy="compact")
         yield made
@@ -86,7 +86,7 @@ def values(connection: RawConnection, index: int = 0) -> list[bytes]:
 
 
 def test_what_follows_on_the_connection_waits_and_others_do_not(
-    ottla_broker: Broker, connection: RawConnection, gate: Gate
+    ottla_broker: EmbeddedBroker, connection: RawConnection, gate: Gate
 ) -> None:
     with Pipeline(ottla_broker.bootstrap) as pipe:
         pipe.send(produce_request({("t", 0): batch(b"slow", MANY)}), PRODUCE_VERSION)
@@ -99,7 +99,7 @@ def test_what_follows_on_the_connection_waits_and_others_do_not(
     assert values(connection) == [b"another's", b"slow", b"quick"]
 
 
-def test_sequences_stay_in_order(ottla_broker: Broker, connection: RawConnection, gate: Gate) -> None:
+def test_sequences_stay_in_order(ottla_broker: EmbeddedBroker, connection: RawConnection, gate: Gate) -> None:
     producer: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
     with Pipeline(ottla_broker.bootstrap) as pipe:
         for sequence, codec in enumerate([Codec.ZSTD, Codec.NONE, Codec.GZIP]):
@@ -111,7 +111,9 @@ def test_sequences_stay_in_order(ottla_broker: Broker, connection: RawConnection
     assert values(connection) == [b"0", b"1", b"2", b"last"]
 
 
-def test_the_request_s_other_batches_do_not_wait(ottla_broker: Broker, connection: RawConnection, gate: Gate) -> None:
+def test_the_request_s_other_batches_do_not_wait(
+    ottla_broker: EmbeddedBroker, connection: RawConnection, gate: Gate
+) -> None:
     with Pipeline(ottla_broker.bootstrap) as pipe:
         request = produce_request({("t", 0): batch(b"slow", MANY), ("t", 1): batch(b"quick")})
         pipe.send(request, PRODUCE_VERSION)
@@ -127,7 +129,7 @@ def test_the_request_s_other_batches_do_not_wait(ottla_broker: Broker, connectio
 
 
 def test_without_acks_all_is_appended_though_the_client_has_gone(
-    ottla_broker: Broker, connection: RawConnection, gate: Gate
+    ottla_broker: EmbeddedBroker, connection: RawConnection, gate: Gate
 ) -> None:
     with Pipeline(ottla_broker.bootstrap) as pipe:
         for value, count in ((b"slow", MANY), (b"quick", 1)):
@@ -139,7 +141,7 @@ def test_without_acks_all_is_appended_though_the_client_has_gone(
 
 
 def test_without_acks_a_refusal_closes_the_connection(
-    ottla_broker: Broker, connection: RawConnection, gate: Gate
+    ottla_broker: EmbeddedBroker, connection: RawConnection, gate: Gate
 ) -> None:
     with Pipeline(ottla_broker.bootstrap) as pipe:
         request = produce_request({("t", 0): batch(b"no key", MANY, key=None)}, acks=0)
@@ -150,7 +152,7 @@ def test_without_acks_a_refusal_closes_the_connection(
     assert values(connection) == []
 
 
-def test_a_topic_that_is_deleted_meanwhile(ottla_broker: Broker, connection: RawConnection, gate: Gate) -> None:
+def test_a_topic_that_is_deleted_meanwhile(ottla_broker: EmbeddedBroker, connection: RawConnection, gate: Gate) -> None:
     with Pipeline(ottla_broker.bootstrap) as pipe:
         pipe.send(produce_request({("t", 0): batch(b"v", MANY)}), PRODUCE_VERSION)
         assert gate.asked.wait(60)
@@ -159,7 +161,9 @@ def test_a_topic_that_is_deleted_meanwhile(ottla_broker: Broker, connection: Raw
         assert code_and_offset(pipe.answer())[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_topic_that_is_made_anew_meanwhile(ottla_broker: Broker, connection: RawConnection, gate: Gate) -> None:
+def test_a_topic_that_is_made_anew_meanwhile(
+    ottla_broker: EmbeddedBroker, connection: RawConnection, gate: Gate
+) -> None:
     with Pipeline(ottla_broker.bootstrap) as pipe:
         pipe.send(produce_request({("t", 0): batch(b"v", MANY)}), PRODUCE_VERSION)
         assert gate.asked.wait(60)
@@ -177,7 +181,7 @@ def test_a_topic_that_is_made_anew_meanwhile(ottla_broker: Broker, connection: R
     [("compact", "delete", ErrorCode.NONE), ("delete", "compact", ErrorCode.INVALID_RECORD)],
 )
 def test_settings_that_change_meanwhile(
-    ottla_broker: Broker, connection: RawConnection, gate: Gate, policy: str, becomes: str, said: ErrorCode
+    ottla_broker: EmbeddedBroker, connection: RawConnection, gate: Gate, policy: str, becomes: str, said: ErrorCode
 ) -> None:
     create(connection, "changing", cleanup_policy=policy, message_timestamp_before_max_ms=1 << 60)
     with Pipeline(ottla_broker.bootstrap) as pipe:
@@ -196,9 +200,9 @@ def test_a_refusal_names_no_more_than_some_records(connection: RawConnection) ->
     assert [each.batch_index for each in found.record_errors] == list(range(limits.RECORD_FAULTS_TOLD_MAX))
 
 
-def test_a_stop_appends_nothing_that_was_not_looked_at(ottla_broker: Broker, connection: RawConnection) -> None:
+def test_a_stop_appends_nothing_that_was_not_looked_at(ottla_broker: EmbeddedBroker, connection: RawConnection) -> None:
     assert ottla_broker.node is not None
-    gate = ottla_broker.node.storage.looking._executor = Gate()
+    gate = ottla_broker.node.storage.looks._executor = Gate()
     with Pipeline(ottla_broker.bootstrap) as pipe:
         assert produce(connection, "t", batch(b"before")) == (0, 0)
         pipe.send(produce_request({("t", 0): batch(b"v", MANY)}), PRODUCE_VERSION)
@@ -214,7 +218,7 @@ def test_a_stop_appends_nothing_that_was_not_looked_at(ottla_broker: Broker, con
 
 
 def test_a_held_request_is_accounted_for_until_it_is_done(
-    ottla_broker: Broker, connection: RawConnection, gate: Gate
+    ottla_broker: EmbeddedBroker, connection: RawConnection, gate: Gate
 ) -> None:
     """Its memory is not given to others who wait, and comes back when it is done with, its connection gone or not."""
     assert ottla_broker.node is not None

@@ -28,10 +28,10 @@ from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
 from ottla.records.record import Record
 from ottla.server.ports.os_disk import OsDisk
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 
-Factory = Callable[..., Broker]
+Factory = Callable[..., EmbeddedBroker]
 DAY_MS = 24 * 3600 * 1000
 EARLIEST = -2
 # Segments are small and everything that happens by the clock happens at once.
@@ -44,12 +44,12 @@ QUICK = {
 
 
 @pytest.fixture
-def broker(ottla_broker_factory: Factory) -> Broker:
+def broker(ottla_broker_factory: Factory) -> EmbeddedBroker:
     return ottla_broker_factory(**QUICK)
 
 
 @pytest.fixture
-def connection(broker: Broker) -> Iterator[RawConnection]:
+def connection(broker: EmbeddedBroker) -> Iterator[RawConnection]:
     with RawConnection(broker.bootstrap) as connection:
         yield connection
 
@@ -85,17 +85,17 @@ def read(connection: RawConnection) -> dict[int, tuple[bytes | None, bytes | Non
         offset = max(new) + 1
 
 
-def clean_offset(broker: Broker) -> int | None:
+def clean_offset(broker: EmbeddedBroker) -> int | None:
     """Up to where the cleaner says that the log is clean."""
     offsets = checkpoint.read_offsets(OsDisk(str(broker.data_dir)), checkpoint.CLEANER_OFFSETS)
     return offsets.get(TopicPartition("t", 0))
 
 
-def segment_files(broker: Broker) -> list[str]:
+def segment_files(broker: EmbeddedBroker) -> list[str]:
     return sorted(file.name for file in (broker.data_dir / "t-0").iterdir() if ".log" in file.name)
 
 
-def test_old_segments_go(broker: Broker, connection: RawConnection) -> None:
+def test_old_segments_go(broker: EmbeddedBroker, connection: RawConnection) -> None:
     create(connection, "t", internal_segment_bytes=3_000)
     now_ms = int(time.time() * 1000)
     for number in range(10):
@@ -111,7 +111,7 @@ def test_old_segments_go(broker: Broker, connection: RawConnection) -> None:
     assert answer.responses[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_settings_that_change_reach_the_log(broker: Broker, connection: RawConnection) -> None:
+def test_settings_that_change_reach_the_log(broker: EmbeddedBroker, connection: RawConnection) -> None:
     create(connection, "t", internal_segment_bytes=3_000)
     for _ in range(20):
         put(connection, None, b"x" * 1_000)
@@ -126,7 +126,7 @@ def test_settings_that_change_reach_the_log(broker: Broker, connection: RawConne
     assert put(connection, None, b"next") == 20, "offsets go on"
 
 
-def test_a_log_is_compacted(broker: Broker, connection: RawConnection) -> None:
+def test_a_log_is_compacted(broker: EmbeddedBroker, connection: RawConnection) -> None:
     create(connection, "t", internal_segment_bytes=5_000, cleanup_policy="compact", delete_retention_ms=0)
     expected: dict[bytes, bytes | None] = {}
     for number in range(120):
@@ -154,7 +154,7 @@ def test_a_log_is_compacted(broker: Broker, connection: RawConnection) -> None:
     assert put(connection, b"next", b"x") == end + 1
 
 
-def test_a_compacted_log_survives_a_restart(broker: Broker, connection: RawConnection) -> None:
+def test_a_compacted_log_survives_a_restart(broker: EmbeddedBroker, connection: RawConnection) -> None:
     create(connection, "t", internal_segment_bytes=5_000, cleanup_policy="compact")
     for number in range(100):
         put(connection, b"k%d" % (number % 3), b"%d " % number * 50)
@@ -167,7 +167,7 @@ def test_a_compacted_log_survives_a_restart(broker: Broker, connection: RawConne
         assert put(again, b"k0", b"x") == 100
 
 
-def test_a_compacted_topic_made_anew_is_compacted_again(broker: Broker, connection: RawConnection) -> None:
+def test_a_compacted_topic_made_anew_is_compacted_again(broker: EmbeddedBroker, connection: RawConnection) -> None:
     """Where the old one was clean up to must not be believed of the new one."""
 
     for _ in range(2):
@@ -180,7 +180,7 @@ def test_a_compacted_topic_made_anew_is_compacted_again(broker: Broker, connecti
         eventually(lambda: clean_offset(broker) is None, "it is forgotten")
 
 
-def test_what_takes_the_place_of_what_was_clean_is_dirty(broker: Broker, connection: RawConnection) -> None:
+def test_what_takes_the_place_of_what_was_clean_is_dirty(broker: EmbeddedBroker, connection: RawConnection) -> None:
     """After an unclean election a follower gives up more than was ever uncommitted. Were its new records taken for
     clean, a deletion among them would be forgotten one day, and what it deleted be back."""
     create(connection, "t", internal_segment_bytes=5_000, cleanup_policy="compact")
@@ -202,7 +202,7 @@ def test_what_takes_the_place_of_what_was_clean_is_dirty(broker: Broker, connect
     eventually(lambda: clean_offset(broker) == 10, "what comes now is dirty")
 
 
-def test_a_topic_deleted_while_it_is_compacted(broker: Broker, connection: RawConnection) -> None:
+def test_a_topic_deleted_while_it_is_compacted(broker: EmbeddedBroker, connection: RawConnection) -> None:
     alter(connection, BROKER, "", log_cleaner_io_max_bytes_per_second=20_000)
     for _ in range(3):
         create(connection, "t", internal_segment_bytes=5_000, cleanup_policy="compact")

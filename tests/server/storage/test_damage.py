@@ -20,12 +20,12 @@ from ottla.records.batch import MAGIC_AT, headers
 from ottla.server.node import Node
 from ottla.server.ports.os_disk import OsFile
 from ottla.server.ports.ports import system_ports
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 SEGMENT = f"{0:020d}.log"
 
 
-def fill(broker: Broker) -> None:
+def fill(broker: EmbeddedBroker) -> None:
     with broker, RawConnection(broker.bootstrap) as connection:
         create(connection, "t", 2)
         for number in range(3):
@@ -46,7 +46,7 @@ def error_of(connection: RawConnection, index: int) -> int:
 
 def test_what_was_closed_in_order_is_not_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The partition is refused, start after start, until somebody decides; others go on."""
-    broker = Broker(tmp_path)
+    broker = EmbeddedBroker(tmp_path)
     fill(broker)
     path = tmp_path / "t-0" / SEGMENT
     content = bytearray(path.read_bytes())
@@ -68,7 +68,7 @@ def test_what_was_closed_in_order_is_not_cut(tmp_path: Path, caplog: pytest.LogC
 
 
 def test_a_topic_of_the_same_name_begins_anew(tmp_path: Path) -> None:
-    broker = Broker(tmp_path)
+    broker = EmbeddedBroker(tmp_path)
     fill(broker)
     (tmp_path / "t-0" / SEGMENT).write_bytes(b"")
     with broker, RawConnection(broker.bootstrap) as connection:
@@ -82,7 +82,7 @@ def test_a_recovery_that_failed_is_owed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A partition that could not be recovered after a crash is not taken for one that was closed in order."""
-    broker = Broker(tmp_path)
+    broker = EmbeddedBroker(tmp_path)
     fill(broker)
     (tmp_path / CLEAN_SHUTDOWN).unlink()
     with (tmp_path / "t-0" / SEGMENT).open("ab") as file:

@@ -34,7 +34,7 @@ from ottla.server.storage.partitions import Partitions
 from ottla.server.storage.removal import Doomed, mark_deleted, remove_all
 from ottla.server.storage.vacancy import check_vacant
 from ottla.sim.world.disk import SimDisk
-from ottla.testing.broker import Broker as Node
+from ottla.testing.broker import EmbeddedBroker as Node
 
 ID = bytes(range(16))
 PHOTOS = {

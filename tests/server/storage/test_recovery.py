@@ -23,7 +23,7 @@ from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
 from ottla.server.ports.os_disk import OsDisk, OsFile
 from ottla.server.storage import recovery
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 SEGMENT_BYTES = 3_000
 SETTINGS: dict[str, object] = {"log.flush.offset.checkpoint.interval.ms": 50}
@@ -31,12 +31,12 @@ WAIT_S = 60
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with Broker(tmp_path / "data", SETTINGS) as broker:
+def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path / "data", SETTINGS) as broker:
         yield broker
 
 
-def partition_of(broker: Broker, index: int = 0) -> Partition:
+def partition_of(broker: EmbeddedBroker, index: int = 0) -> Partition:
     assert broker.node is not None
     return broker.node.partitions.find("t", index)
 
@@ -52,7 +52,7 @@ def checkpointed(data_dir: Path, index: int = 0) -> int:
     return offsets.get(TopicPartition("t", index), 0)
 
 
-def killed(broker: Broker, target: Path) -> Path:
+def killed(broker: EmbeddedBroker, target: Path) -> Path:
     """The files of a node that runs, as kill -9 would leave them; taken when nothing happens to them."""
 
     def copied() -> bool:
@@ -83,7 +83,7 @@ def rebuilt(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_the_recovery_point_follows_with_default_settings(
-    broker: Broker, tmp_path: Path, rebuilt: list[int], caplog: pytest.LogCaptureFixture
+    broker: EmbeddedBroker, tmp_path: Path, rebuilt: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "t", internal_segment_bytes=SEGMENT_BYTES)
@@ -94,20 +94,22 @@ def test_the_recovery_point_follows_with_default_settings(
     eventually(lambda: checkpointed(tmp_path / "data") > log.active.base_offset, "the checkpoint follows")
     assert not list((tmp_path / "data" / "t-0").glob("*.seam"))
     copy, end = killed(broker, tmp_path / "killed"), log.next_offset
-    with caplog.at_level(logging.INFO), Broker(copy, SETTINGS) as again:
+    with caplog.at_level(logging.INFO), EmbeddedBroker(copy, SETTINGS) as again:
         assert partition_of(again).log.next_offset == end
     assert rebuilt == [log.active.base_offset], "the end of the log alone is read"
     assert "was not closed in order: recovering 1 logs, 2 at a time" in caplog.text
     assert "recovered 1 logs in" in caplog.text
 
 
-def test_what_recovery_has_read_is_synced_afterwards(broker: Broker, tmp_path: Path, rebuilt: list[int]) -> None:
+def test_what_recovery_has_read_is_synced_afterwards(
+    broker: EmbeddedBroker, tmp_path: Path, rebuilt: list[int]
+) -> None:
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "t", internal_segment_bytes=SEGMENT_BYTES)
         fill(connection, 10)
     copy = killed(broker, tmp_path / "killed")
     (copy / checkpoint.RECOVERY_POINTS).write_text("0\n0\n")  # as if it had never been written
-    with Broker(copy, SETTINGS) as again:
+    with EmbeddedBroker(copy, SETTINGS) as again:
         log = partition_of(again).log
         assert len(rebuilt) == len(log.segments) == 11
         eventually(lambda: checkpointed(copy) == log.next_offset, "nobody wrote anything, and the point is raised")
@@ -115,7 +117,7 @@ def test_what_recovery_has_read_is_synced_afterwards(broker: Broker, tmp_path: P
 
 @pytest.mark.parametrize("threads", [3, 1])
 def test_a_directory_is_recovered_by_as_many_threads_as_it_may(
-    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+    broker: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "t", 6)
@@ -136,13 +138,13 @@ def test_a_directory_is_recovered_by_as_many_threads_as_it_may(
         return honest(cls, disk, name, *args, **options)
 
     monkeypatch.setattr(Log, "open", classmethod(open_log))
-    with Broker(copy, SETTINGS | {"num.recovery.threads.per.data.dir": threads}) as again:
+    with EmbeddedBroker(copy, SETTINGS | {"num.recovery.threads.per.data.dir": threads}) as again:
         assert [partition_of(again, index).log.next_offset for index in range(6)] == [1] * 6
     assert max(most) == threads
 
 
 def test_long_recoveries_tell_how_far_they_are(
-    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    broker: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "t", 2, internal_segment_bytes=SEGMENT_BYTES)
@@ -151,7 +153,7 @@ def test_long_recoveries_tell_how_far_they_are(
     copy = killed(broker, tmp_path / "killed")
     (copy / checkpoint.RECOVERY_POINTS).write_text("0\n0\n")
     monkeypatch.setattr(recovery, "TELL_BYTES", 2 * SEGMENT_BYTES)
-    with caplog.at_level(logging.INFO), Broker(copy, SETTINGS):
+    with caplog.at_level(logging.INFO), EmbeddedBroker(copy, SETTINGS):
         told = [line for line in caplog.messages if "recovering t-0: " in line]
     assert 1 <= len(told) <= 3
     assert all("of 2 logs are left" in line for line in told)
@@ -183,7 +185,9 @@ class Gate:
         monkeypatch.setattr(OsFile, "sync", sync)
 
 
-def test_a_few_segments_at_a_time_and_nobody_waits_for_them(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_few_segments_at_a_time_and_nobody_waits_for_them(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gate = Gate(monkeypatch)
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "t", 5, internal_segment_bytes=SEGMENT_BYTES)
@@ -201,7 +205,7 @@ def test_a_few_segments_at_a_time_and_nobody_waits_for_them(broker: Broker, monk
 
 
 def test_a_segment_that_cannot_be_synced_costs_nothing_that_was_acknowledged(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(monkeypatch)
     gate.fails = True
@@ -220,7 +224,7 @@ def test_a_segment_that_cannot_be_synced_costs_nothing_that_was_acknowledged(
         )
 
 
-def test_a_cut_lowers_the_checkpoint_at_once(broker: Broker, tmp_path: Path) -> None:
+def test_a_cut_lowers_the_checkpoint_at_once(broker: EmbeddedBroker, tmp_path: Path) -> None:
     """Else a start would believe without a look what was written where the cut was."""
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "t", internal_segment_bytes=SEGMENT_BYTES)

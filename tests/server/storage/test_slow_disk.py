@@ -28,12 +28,12 @@ from tests.support.slow_disk import SlowDisk
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.groups.heartbeat import HeartbeatRequest
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 
-Factory = Callable[..., Broker]
+Factory = Callable[..., EmbeddedBroker]
 DELAY_S = 0.25
 SMALL = build_batch([(None, b"v")])
 VALUES = [b"%04d" % number * 5_000 for number in range(100)]  # 20 KB each, 2 MB in all
@@ -45,7 +45,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
 
 
 @pytest.fixture
-def broker(ottla_broker_factory: Factory, disk: SlowDisk) -> Broker:
+def broker(ottla_broker_factory: Factory, disk: SlowDisk) -> EmbeddedBroker:
     """With some segments of old records in the topic `slow`; whatever is read of them is slow."""
     broker = ottla_broker_factory()
     with RawConnection(broker.bootstrap) as connection:
@@ -94,7 +94,7 @@ def latencies_during(bootstrap: str, work: Callable[[], Any], batch: bytes = SMA
 
 
 @pytest.mark.parametrize("how", [{}, {"partition_max_bytes": 8_000, "isolation": 1}], ids=["sent", "read"])
-def test_cold_records_hold_up_nobody_else(broker: Broker, disk: SlowDisk, how: dict[str, int]) -> None:
+def test_cold_records_hold_up_nobody_else(broker: EmbeddedBroker, disk: SlowDisk, how: dict[str, int]) -> None:
     found: list[bytes] = []
     taken = latencies_during(broker.bootstrap, lambda: found.extend(read_all(broker.bootstrap, "slow", 100, **how)))
     assert found == VALUES
@@ -103,7 +103,7 @@ def test_cold_records_hold_up_nobody_else(broker: Broker, disk: SlowDisk, how: d
     assert taken[len(taken) // 2] < DELAY_S / 2
 
 
-def test_a_search_by_time_holds_up_nobody_else(broker: Broker, disk: SlowDisk) -> None:
+def test_a_search_by_time_holds_up_nobody_else(broker: EmbeddedBroker, disk: SlowDisk) -> None:
     found: list[int] = []
 
     def search() -> None:

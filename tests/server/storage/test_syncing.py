@@ -28,9 +28,9 @@ from ottla.log.files.disk import StorageError
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode
 from ottla.server.ports.os_disk import OsFile
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
-Factory = Callable[..., Broker]
+Factory = Callable[..., EmbeddedBroker]
 
 
 class Syncs:
@@ -62,13 +62,13 @@ def syncs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Syncs]:
 
 
 @pytest.fixture
-def connection(ottla_broker: Broker, syncs: Syncs) -> Iterator[RawConnection]:
+def connection(ottla_broker: EmbeddedBroker, syncs: Syncs) -> Iterator[RawConnection]:
     with RawConnection(ottla_broker.bootstrap) as connection:
         create(connection, "t", ottla_fsync_before_ack="true")
         yield connection
 
 
-def next_offset(broker: Broker) -> int:
+def next_offset(broker: EmbeddedBroker) -> int:
     """Of a partition that was written to: only the broker's own thread may open one."""
     assert broker.node is not None
     partition = broker.node.partitions.get("t", 0)
@@ -76,7 +76,7 @@ def next_offset(broker: Broker) -> int:
     return partition.log.next_offset
 
 
-def test_many_appends_share_one_sync(ottla_broker: Broker, connection: RawConnection, syncs: Syncs) -> None:
+def test_many_appends_share_one_sync(ottla_broker: EmbeddedBroker, connection: RawConnection, syncs: Syncs) -> None:
     assert produce(connection, "t", [b"first"]) == (0, 0)
     syncs.open.clear()
     with ExitStack() as stack:
@@ -102,7 +102,7 @@ def test_many_appends_share_one_sync(ottla_broker: Broker, connection: RawConnec
 
 
 def test_a_reader_is_woken_by_the_sync_not_by_the_append(
-    ottla_broker: Broker, connection: RawConnection, syncs: Syncs
+    ottla_broker: EmbeddedBroker, connection: RawConnection, syncs: Syncs
 ) -> None:
     syncs.open.clear()
     with Pipeline(ottla_broker.bootstrap) as reader, Pipeline(ottla_broker.bootstrap) as writer:
@@ -114,7 +114,9 @@ def test_a_reader_is_woken_by_the_sync_not_by_the_append(
         assert writer.answer().responses[0].partition_responses[0].error_code == 0, "acks=1 waits for it, too"
 
 
-def test_a_failed_sync_is_told_and_cut_off(ottla_broker: Broker, connection: RawConnection, syncs: Syncs) -> None:
+def test_a_failed_sync_is_told_and_cut_off(
+    ottla_broker: EmbeddedBroker, connection: RawConnection, syncs: Syncs
+) -> None:
     assert produce(connection, "t", [b"good"]) == (0, 0)
     syncs.failures = 1
     assert produce(connection, "t", [b"lost"])[0] == ErrorCode.KAFKA_STORAGE_ERROR
@@ -124,7 +126,7 @@ def test_a_failed_sync_is_told_and_cut_off(ottla_broker: Broker, connection: Raw
 
 
 def test_a_sync_that_fails_with_its_clean_up_leaves_nothing_hanging(
-    ottla_broker: Broker, connection: RawConnection, syncs: Syncs, monkeypatch: pytest.MonkeyPatch
+    ottla_broker: EmbeddedBroker, connection: RawConnection, syncs: Syncs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         raise StorageError(5, "nor this")
@@ -145,7 +147,7 @@ def test_a_sync_that_fails_with_its_clean_up_leaves_nothing_hanging(
 
 
 def test_a_topic_deleted_while_a_producer_waits_for_the_disk(
-    ottla_broker: Broker, connection: RawConnection, syncs: Syncs
+    ottla_broker: EmbeddedBroker, connection: RawConnection, syncs: Syncs
 ) -> None:
     syncs.open.clear()
     with Pipeline(ottla_broker.bootstrap) as pipe:
@@ -159,7 +161,9 @@ def test_a_topic_deleted_while_a_producer_waits_for_the_disk(
     assert produce(connection, "t", [b"new"]) == (0, 0)
 
 
-def test_turning_it_off_lets_go_whoever_waits(ottla_broker: Broker, connection: RawConnection, syncs: Syncs) -> None:
+def test_turning_it_off_lets_go_whoever_waits(
+    ottla_broker: EmbeddedBroker, connection: RawConnection, syncs: Syncs
+) -> None:
     syncs.open.clear()
     with Pipeline(ottla_broker.bootstrap) as pipe:
         pipe.send(produce_request({("t", 0): [b"x"]}, timeout_ms=600_000), PRODUCE_VERSION)
@@ -168,7 +172,9 @@ def test_turning_it_off_lets_go_whoever_waits(ottla_broker: Broker, connection: 
         assert pipe.answer().responses[0].partition_responses[0].error_code == 0
 
 
-def test_a_produce_that_waits_too_long_is_told(ottla_broker: Broker, connection: RawConnection, syncs: Syncs) -> None:
+def test_a_produce_that_waits_too_long_is_told(
+    ottla_broker: EmbeddedBroker, connection: RawConnection, syncs: Syncs
+) -> None:
     syncs.open.clear()
     assert produce(connection, "t", [b"x"], timeout_ms=100)[0] == ErrorCode.REQUEST_TIMED_OUT
     syncs.open.set()
@@ -176,7 +182,9 @@ def test_a_produce_that_waits_too_long_is_told(ottla_broker: Broker, connection:
 
 
 @pytest.mark.parametrize(("name", "value", "expected"), [("flush_messages", 5, 2), ("flush_ms", 1, 1)])
-def test_kafkas_own_flush_settings(ottla_broker: Broker, syncs: Syncs, name: str, value: int, expected: int) -> None:
+def test_kafkas_own_flush_settings(
+    ottla_broker: EmbeddedBroker, syncs: Syncs, name: str, value: int, expected: int
+) -> None:
     with RawConnection(ottla_broker.bootstrap) as connection:
         create(connection, "t", **{name: value})
         for _ in range(11):
@@ -184,7 +192,7 @@ def test_kafkas_own_flush_settings(ottla_broker: Broker, syncs: Syncs, name: str
         eventually(lambda: syncs.began >= expected, "the log is flushed")
 
 
-def test_nothing_is_synced_by_default(ottla_broker: Broker, syncs: Syncs) -> None:
+def test_nothing_is_synced_by_default(ottla_broker: EmbeddedBroker, syncs: Syncs) -> None:
     with RawConnection(ottla_broker.bootstrap) as connection:
         create(connection, "t")
         for _ in range(50):

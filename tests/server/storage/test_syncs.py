@@ -17,7 +17,7 @@ from ottla.log.files import checkpoint
 from ottla.log.files.disk import StorageError
 from ottla.replica.partition import Partition
 from ottla.server.storage.opening import Opening
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.topics.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 
 HASTY = {
@@ -61,7 +61,7 @@ def live_through(bootstrap: str, replicas: int, sync_count: Callable[[], int]) -
         topics.delete("plain")
 
 
-def test_a_node_alone(ottla_broker_factory: Callable[..., Broker], syncs: SyncsOnLoops) -> None:
+def test_a_node_alone(ottla_broker_factory: Callable[..., EmbeddedBroker], syncs: SyncsOnLoops) -> None:
     broker = ottla_broker_factory(**HASTY)
     live_through(broker.bootstrap, 1, lambda: syncs.elsewhere)
     eventually(lambda: "compacted 0 " in (broker.data_dir / "cleaner-offset-checkpoint").read_text(), "it is compacted")
@@ -70,7 +70,7 @@ def test_a_node_alone(ottla_broker_factory: Callable[..., Broker], syncs: SyncsO
 
 
 def test_a_topic_that_is_made_anew_under_its_name(
-    ottla_broker_factory: Callable[..., Broker], syncs: SyncsOnLoops
+    ottla_broker_factory: Callable[..., EmbeddedBroker], syncs: SyncsOnLoops
 ) -> None:
     """What checkpoints on disk say of the old one must not be believed of the new one."""
     broker = ottla_broker_factory(**HASTY | {"log.flush.offset.checkpoint.interval.ms": 60_000})
@@ -86,7 +86,7 @@ def test_a_topic_that_is_made_anew_under_its_name(
 
 
 def test_a_log_that_could_not_be_recovered_at_the_start(
-    ottla_broker_factory: Callable[..., Broker], syncs: SyncsOnLoops, monkeypatch: pytest.MonkeyPatch
+    ottla_broker_factory: Callable[..., EmbeddedBroker], syncs: SyncsOnLoops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = ottla_broker_factory(**HASTY)
     with Blocking(broker.bootstrap) as client:
@@ -113,7 +113,7 @@ def test_a_log_that_could_not_be_recovered_at_the_start(
 
 @pytest.mark.parametrize("durable", ["false", "true"])
 def test_a_replica_that_moves_to_another_directory(
-    tmp_path: Path, ottla_broker_factory: Callable[..., Broker], syncs: SyncsOnLoops, durable: str
+    tmp_path: Path, ottla_broker_factory: Callable[..., EmbeddedBroker], syncs: SyncsOnLoops, durable: str
 ) -> None:
     homes = [str(tmp_path / name) for name in ("one", "two")]
     broker = ottla_broker_factory(**HASTY | {"log.dirs": ",".join(homes)})
@@ -139,7 +139,7 @@ def test_a_replica_that_moves_to_another_directory(
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[list[Broker]]:
+def cluster(tmp_path: Path) -> Iterator[list[EmbeddedBroker]]:
     """Three nodes, each on a loop of its own, in this process."""
     ports = free_ports(6)
     voters = ",".join(f"{id}@127.0.0.1:{ports[id - 1]}" for id in (1, 2, 3))
@@ -153,7 +153,7 @@ def cluster(tmp_path: Path) -> Iterator[list[Broker]]:
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": voters,
         }
-        brokers.append(Broker(tmp_path / str(id), settings))
+        brokers.append(EmbeddedBroker(tmp_path / str(id), settings))
     together(broker.start for broker in brokers)
     yield brokers
     together(broker.stop for broker in brokers)
@@ -167,7 +167,7 @@ def together(calls: Iterator[Callable[[], object]]) -> None:
         thread.join(120)
 
 
-def test_three_nodes(cluster: list[Broker], syncs: SyncsOnLoops) -> None:
+def test_three_nodes(cluster: list[EmbeddedBroker], syncs: SyncsOnLoops) -> None:
     """The watch begins when they run; then one after the other is lost and comes back, so that there are elections."""
     bootstrap = ",".join(broker.bootstrap for broker in cluster)
     live_through(bootstrap, 3, lambda: syncs.elsewhere)
@@ -199,11 +199,11 @@ def test_a_node_that_begins_with_a_snapshot(tmp_path: Path, syncs: SyncsOnLoops)
     def journal(id: int, kind: str) -> list[str]:
         return sorted(path.name for path in (tmp_path / str(id)).glob(f"**/__cluster_metadata-0/*.{kind}"))
 
-    with Broker(tmp_path / "1", first) as broker, Blocking(broker.bootstrap) as client:
+    with EmbeddedBroker(tmp_path / "1", first) as broker, Blocking(broker.bootstrap) as client:
         for number in range(200):
             client.admin.topics.create(f"t{number}", 1, 1)
             if journal(1, "log") and journal(1, "log")[0] > f"{0:020d}.log":
                 break
-        with Broker(tmp_path / "2", {**HASTY, **known, **late}):
+        with EmbeddedBroker(tmp_path / "2", {**HASTY, **known, **late}):
             assert journal(2, "checkpoint") and journal(2, "log")[0] > f"{0:020d}.log", "it got a snapshot"
     assert not syncs.found, syncs.found[0]

@@ -14,7 +14,7 @@ from tests.support.requests.raw import RawConnection
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
 from ottla.records.record import Record
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 
 VERSION = 7
@@ -35,9 +35,9 @@ class Counting(Gate):
 
 
 @pytest.fixture
-def worker(ottla_broker: Broker) -> Iterator[Counting]:
+def worker(ottla_broker: EmbeddedBroker) -> Iterator[Counting]:
     assert ottla_broker.node is not None
-    made = ottla_broker.node.storage.looking._executor = Counting()
+    made = ottla_broker.node.storage.looks._executor = Counting()
     yield made
     made.open.set()
     made.shutdown()
@@ -51,7 +51,7 @@ def by_time(topic: str, timestamp: int, *partitions: int) -> ListOffsetsRequest:
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-def test_nobody_waits_for_the_searches_of_another(ottla_broker: Broker, worker: Counting, leaves: bool) -> None:
+def test_nobody_waits_for_the_searches_of_another(ottla_broker: EmbeddedBroker, worker: Counting, leaves: bool) -> None:
     batch = build_batch([Record(-1, 1 + at, None, b"") for at in range(RECORDS)], codec=Codec.ZSTD)
     with RawConnection(ottla_broker.bootstrap) as other, Pipeline(ottla_broker.bootstrap) as one:
         create(other, "many", PARTITIONS)

@@ -16,11 +16,11 @@ from ottla.log.files import checkpoint
 from ottla.model.ids import TopicPartition
 from ottla.server.ports.os_disk import OsDisk
 from ottla.server.storage.directories import DataDirectory
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.records.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest
 
-Factory = Callable[..., Broker]
+Factory = Callable[..., EmbeddedBroker]
 
 
 def directories(path: Path, prefix: str = "t-") -> list[str]:
@@ -49,7 +49,7 @@ def test_a_deleted_topic_leaves_at_once_and_its_files_later(ottla_broker_factory
         assert everything(connection) == [b"new"]
 
 
-def test_what_a_stop_left_of_a_deleted_topic_goes_at_the_next_start(ottla_broker: Broker) -> None:
+def test_what_a_stop_left_of_a_deleted_topic_goes_at_the_next_start(ottla_broker: EmbeddedBroker) -> None:
     with RawConnection(ottla_broker.bootstrap) as connection:
         create(connection, "t", 2)
         produce(connection, "t", [b"x"])
@@ -60,7 +60,7 @@ def test_what_a_stop_left_of_a_deleted_topic_goes_at_the_next_start(ottla_broker
     eventually(lambda: directories(ottla_broker.data_dir) == [], "it is gone")
 
 
-def test_a_topic_nobody_opened_is_deleted_without_being_opened(ottla_broker: Broker) -> None:
+def test_a_topic_nobody_opened_is_deleted_without_being_opened(ottla_broker: EmbeddedBroker) -> None:
     with RawConnection(ottla_broker.bootstrap) as connection:
         create(connection, "t", 200)
         for index in range(200):
@@ -75,7 +75,7 @@ def test_a_topic_nobody_opened_is_deleted_without_being_opened(ottla_broker: Bro
     assert not list(ottla_broker.node.partitions.opened())
 
 
-def test_a_directory_the_cluster_does_not_know_is_set_aside(ottla_broker: Broker, tmp_path: Path) -> None:
+def test_a_directory_the_cluster_does_not_know_is_set_aside(ottla_broker: EmbeddedBroker, tmp_path: Path) -> None:
     """As when a crash comes between the deletion in the metadata and the renaming of the directory."""
     home = ottla_broker.data_dir / "t-0"
     with RawConnection(ottla_broker.bootstrap) as connection:
@@ -93,7 +93,7 @@ def test_a_directory_the_cluster_does_not_know_is_set_aside(ottla_broker: Broker
         assert produce(connection, "t", [b"new"]) == (0, 0)
 
 
-def test_files_of_an_older_topic_of_the_same_name_are_not_served(ottla_broker: Broker, tmp_path: Path) -> None:
+def test_files_of_an_older_topic_of_the_same_name_are_not_served(ottla_broker: EmbeddedBroker, tmp_path: Path) -> None:
     home = ottla_broker.data_dir / "t-0"
     with RawConnection(ottla_broker.bootstrap) as connection:
         create(connection, "t")
@@ -111,7 +111,7 @@ def test_files_of_an_older_topic_of_the_same_name_are_not_served(ottla_broker: B
     assert directories(ottla_broker.data_dir)[-1] == "t-0-stray"
 
 
-def test_a_clean_stop_is_not_followed_by_a_scan(ottla_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clean_stop_is_not_followed_by_a_scan(ottla_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     with RawConnection(ottla_broker.bootstrap) as connection:
         create(connection, "t", 100)
         for index in range(100):
@@ -128,10 +128,10 @@ def test_a_clean_stop_is_not_followed_by_a_scan(ottla_broker: Broker, monkeypatc
     assert recovered == []
 
 
-def crash(broker: Broker, copy: Path) -> Broker:
+def crash(broker: EmbeddedBroker, copy: Path) -> EmbeddedBroker:
     """A node on what a kill -9 at this moment would leave: all that was written, without any good-bye."""
     shutil.copytree(broker.data_dir, copy)
-    return Broker(copy)
+    return EmbeddedBroker(copy)
 
 
 def delete_records(connection: RawConnection, *wanted: tuple[str, int, int]) -> list[tuple[int, int]]:
@@ -145,7 +145,7 @@ def delete_records(connection: RawConnection, *wanted: tuple[str, int, int]) -> 
     return [(part.error_code, part.low_watermark) for topic in answer.topics for part in topic.partitions]
 
 
-def test_deleted_records_stay_deleted(ottla_broker: Broker, tmp_path: Path) -> None:
+def test_deleted_records_stay_deleted(ottla_broker: EmbeddedBroker, tmp_path: Path) -> None:
     with RawConnection(ottla_broker.bootstrap) as connection:
         create(connection, "t")
         create(connection, "u")
@@ -160,7 +160,7 @@ def test_deleted_records_stay_deleted(ottla_broker: Broker, tmp_path: Path) -> N
             assert [part.log_start_offset for topic in answer.responses for part in topic.partitions] == [3, 5]
 
 
-def test_records_of_a_compacted_topic_are_not_deleted(ottla_broker: Broker) -> None:
+def test_records_of_a_compacted_topic_are_not_deleted(ottla_broker: EmbeddedBroker) -> None:
     with RawConnection(ottla_broker.bootstrap) as connection:
         create(connection, "k", cleanup_policy="compact")
         create(connection, "kd", cleanup_policy="compact,delete")
@@ -191,7 +191,7 @@ def test_checkpoints_follow_and_forget(ottla_broker_factory: Factory) -> None:
         eventually(lambda: watermarks() == {}, "it is forgotten")
 
 
-def test_sizes_are_those_of_the_files(ottla_broker: Broker) -> None:
+def test_sizes_are_those_of_the_files(ottla_broker: EmbeddedBroker) -> None:
     def sizes() -> dict[int, int]:
         with RawConnection(ottla_broker.bootstrap) as connection:
             answer: Any = connection.call(DescribeLogDirsRequest(topics=None), 4)

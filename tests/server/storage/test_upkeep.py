@@ -13,17 +13,17 @@ from ottla.log.log import Log
 from ottla.model import limits
 from ottla.replica.partition import Partition
 from ottla.server.storage.partitions import Partitions
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
-Factory = Callable[..., Broker]
+Factory = Callable[..., EmbeddedBroker]
 
 
-def all_opened(broker: Broker) -> bool:
+def all_opened(broker: EmbeddedBroker) -> bool:
     assert broker.node is not None
     return not broker.node.partitions.unopened
 
 
-def test_idle_partitions_are_not_looked_at(ottla_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_partitions_are_not_looked_at(ottla_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     with RawConnection(ottla_broker.bootstrap) as connection:
         create(connection, "t", 100)
         for index in range(100):
@@ -61,7 +61,7 @@ def test_a_walk_over_all_partitions_lets_others_in_between(
     assert max(len(visits) for visits in between) <= 10
 
 
-def test_many_changed_settings_are_one_change(ottla_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_changed_settings_are_one_change(ottla_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     with RawConnection(ottla_broker.bootstrap) as connection:
         create(connection, "t", 5)
         for index in range(5):

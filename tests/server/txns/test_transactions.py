@@ -32,7 +32,7 @@ from ottla.records.batch import headers
 from ottla.records.record import records
 from ottla.replica.partition import Partition
 from ottla.server.ports.os_disk import OsFile
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest
 from ottla.wire.messages.records.describe_producers import DescribeProducersRequest
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
@@ -47,23 +47,23 @@ FEW = {
     "offsets.topic.num.partitions": 1,
     "connections.max.idle.ms": -1,  # a week passes
 }
-Factory = Callable[..., Broker]
+Factory = Callable[..., EmbeddedBroker]
 
 
 @pytest.fixture
-def broker(ottla_broker_factory: Factory) -> Broker:
+def broker(ottla_broker_factory: Factory) -> EmbeddedBroker:
     return ottla_broker_factory(**FEW)
 
 
 @pytest.fixture
-def side(broker: Broker) -> Iterator[Side]:
+def side(broker: EmbeddedBroker) -> Iterator[Side]:
     found = Side("ottla", broker.bootstrap)
     yield found
     found.close()
 
 
 @pytest.fixture
-def connection(broker: Broker) -> Iterator[RawConnection]:
+def connection(broker: EmbeddedBroker) -> Iterator[RawConnection]:
     with RawConnection(broker.bootstrap) as connection:
         yield connection
 
@@ -111,7 +111,7 @@ def request(producer: Transactional, topic: str, sequence: int, value: bytes) ->
 
 
 def test_produces_that_wait_for_the_coordinator_stay_in_order(
-    side: Side, connection: RawConnection, broker: Broker, gate: Gate
+    side: Side, connection: RawConnection, broker: EmbeddedBroker, gate: Gate
 ) -> None:
     """The first of three must wait until its partition has joined; those behind it wait with it."""
     create(connection, "t")
@@ -140,7 +140,7 @@ def test_produces_that_wait_for_the_coordinator_stay_in_order(
 
 
 def test_what_waits_for_the_coordinator_stays_where_it_is_accounted_for(
-    side: Side, connection: RawConnection, broker: Broker, gate: Gate
+    side: Side, connection: RawConnection, broker: EmbeddedBroker, gate: Gate
 ) -> None:
     """However many large produces a client sends meanwhile: it has the one receive buffer, which counts."""
     create(connection, "t")
@@ -168,7 +168,7 @@ def test_what_waits_for_the_coordinator_stays_where_it_is_accounted_for(
 
 
 def test_a_connection_that_goes_while_its_produce_waits_hurts_nobody(
-    side: Side, connection: RawConnection, broker: Broker, gate: Gate
+    side: Side, connection: RawConnection, broker: EmbeddedBroker, gate: Gate
 ) -> None:
     create(connection, "t")
     one = Transactional(side, "x").find().begin()
@@ -184,7 +184,7 @@ def test_a_connection_that_goes_while_its_produce_waits_hurts_nobody(
 
 
 def test_an_end_waits_for_its_record_and_markers_for_the_end(
-    side: Side, connection: RawConnection, broker: Broker, gate: Gate
+    side: Side, connection: RawConnection, broker: EmbeddedBroker, gate: Gate
 ) -> None:
     """Nobody is told of a decision that a loss of power could take back."""
     create(connection, "t")
@@ -244,7 +244,9 @@ def test_a_deleted_topic_needs_no_marker(side: Side, connection: RawConnection) 
     assert committed(connection, "stays") == [b"v"]
 
 
-def test_a_transaction_that_takes_too_long_is_aborted(side: Side, connection: RawConnection, broker: Broker) -> None:
+def test_a_transaction_that_takes_too_long_is_aborted(
+    side: Side, connection: RawConnection, broker: EmbeddedBroker
+) -> None:
     create(connection, "t")
     one = Transactional(side, "x").find()
     one.init(timeout_ms=30_000)
@@ -269,7 +271,7 @@ def committed_end(connection: RawConnection, topic: str) -> int:
     return int(answer.topics[0].partitions[0].offset)
 
 
-def test_ids_that_nobody_uses_are_forgotten(side: Side, broker: Broker, connection: RawConnection) -> None:
+def test_ids_that_nobody_uses_are_forgotten(side: Side, broker: EmbeddedBroker, connection: RawConnection) -> None:
     create(connection, "t")
     idle, busy = Transactional(side, "idle").find().begin(), Transactional(side, "busy").find()
     busy.init(timeout_ms=900_000)
@@ -350,7 +352,9 @@ def test_a_hanging_transaction_can_be_found_and_ended(side: Side, connection: Ra
     assert committed_end(connection, "t") == 2
 
 
-def test_the_journal_follows_the_transaction_version(side: Side, connection: RawConnection, broker: Broker) -> None:
+def test_the_journal_follows_the_transaction_version(
+    side: Side, connection: RawConnection, broker: EmbeddedBroker
+) -> None:
     """With version 0 records that old brokers read, from 1 on the flexible form; ends raise epochs as clients ask."""
     create(connection, "t")
     one = Transactional(side, "x").find()
@@ -378,7 +382,9 @@ def finalise(connection: RawConnection, level: int, upgrade_type: int) -> None:
     assert answer.error_code == 0, answer
 
 
-def test_compaction_leaves_an_open_transaction_alone(side: Side, connection: RawConnection, broker: Broker) -> None:
+def test_compaction_leaves_an_open_transaction_alone(
+    side: Side, connection: RawConnection, broker: EmbeddedBroker
+) -> None:
     """Segments behind the last stable offset are not cleaned; after the end they are, and what was aborted is gone."""
     create(
         connection,
@@ -430,7 +436,7 @@ def test_compaction_leaves_an_open_transaction_alone(side: Side, connection: Raw
 
 
 def test_a_reader_of_committed_records_is_told_of_every_abort(
-    broker: Broker, connection: RawConnection, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, connection: RawConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A real client, more aborted transactions than an answer may name, and one that was aborted a segment later."""
 

@@ -23,13 +23,13 @@ from ottla.spark.pipelines.load import Pipeline
 from ottla.spark.pipelines.replay import parse_from
 from ottla.spark.pipelines.starting import starting
 from ottla.spark.pipelines.status import TOPIC, Board, PipelineStatus, RunNotice
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 NOW = 1_700_000_000_000
 
 
 @pytest.fixture
-def client(ottla_broker: Broker) -> Iterator[Blocking]:
+def client(ottla_broker: EmbeddedBroker) -> Iterator[Blocking]:
     with Blocking(ottla_broker.bootstrap) as made:
         yield made
 

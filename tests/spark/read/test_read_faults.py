@@ -26,7 +26,7 @@ from ottla.records.compress import Codec
 from ottla.records.record import Record
 from ottla.spark.read.loss import DataLoss, Reason
 from ottla.spark.read.rows import Rows
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 # Many small answers and many small Arrow batches, so that things happen in the middle.
 SMALL = {"kafka.max.partition.fetch.bytes": "2000", "rowsPerBatch": "100"}
@@ -35,14 +35,14 @@ QUICK = {"log.cleaner.backoff.ms": 50, "log.cleaner.min.cleanable.ratio": 0.01}
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    broker = Broker(tmp_path_factory.mktemp("broker"), QUICK).start()
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    broker = EmbeddedBroker(tmp_path_factory.mktemp("broker"), QUICK).start()
     yield broker
     broker.stop()
 
 
 @pytest.fixture
-def client(broker: Broker) -> Iterator[Blocking]:
+def client(broker: EmbeddedBroker) -> Iterator[Blocking]:
     with Blocking(broker.bootstrap) as client:
         yield client
     broker.heal()
@@ -73,7 +73,7 @@ def numbers(batch: Any) -> list[int]:
     ids=lambda faults: "-".join(f"{each['api']}-{each.get('error', 'close')}" for each in faults),
 )
 def test_a_read_that_is_tried_again_skips_and_repeats_nothing(
-    broker: Broker, client: Blocking, faults: list[dict[str, Any]]
+    broker: EmbeddedBroker, client: Blocking, faults: list[dict[str, Any]]
 ) -> None:
     topic = fresh("again")
     write_batches(client, topic, 1000)
@@ -88,7 +88,7 @@ def test_a_read_that_is_tried_again_skips_and_repeats_nothing(
     assert found == list(range(1000)) and sum(each.hits for each in made) >= 2 * len(faults)
 
 
-def test_two_tasks_that_read_the_same_range_read_the_same(broker: Broker, client: Blocking) -> None:
+def test_two_tasks_that_read_the_same_range_read_the_same(broker: EmbeddedBroker, client: Blocking) -> None:
     """Speculation, and a task that is run again: reading moves nothing but its own position."""
     topic = fresh("twice")
     write_batches(client, topic, 500)
@@ -104,7 +104,7 @@ def test_two_tasks_that_read_the_same_range_read_the_same(broker: Broker, client
     assert rows[0] == rows[1] == list(range(500))
 
 
-def test_records_that_are_deleted_while_they_are_read(broker: Broker, client: Blocking) -> None:
+def test_records_that_are_deleted_while_they_are_read(broker: EmbeddedBroker, client: Blocking) -> None:
     topic = fresh("deleting")
     write_batches(client, topic, 1000)
     strict = batch_reader(broker.bootstrap, subscribe=topic, **SMALL)
@@ -126,7 +126,7 @@ def test_records_that_are_deleted_while_they_are_read(broker: Broker, client: Bl
 @pytest.mark.parametrize("what", ["deleted", "recreated", "cut before", "cut behind"])
 def test_nothing_else_is_read_in_place_of_what_was_planned(tmp_path: Path, what: str) -> None:
     """The topic goes, or the log loses its end and gets another one, in the middle of a read."""
-    broker = Broker(tmp_path).start()
+    broker = EmbeddedBroker(tmp_path).start()
     try:
         with Blocking(broker.bootstrap) as client:
             write_batches(client, "t", 1000)
@@ -151,7 +151,7 @@ def test_nothing_else_is_read_in_place_of_what_was_planned(tmp_path: Path, what:
         broker.stop()
 
 
-def test_offsets_that_compaction_removed_are_no_loss(broker: Broker, client: Blocking) -> None:
+def test_offsets_that_compaction_removed_are_no_loss(broker: EmbeddedBroker, client: Blocking) -> None:
     topic = fresh("compacted")
     small = {"cleanup.policy": "compact", "internal.segment.bytes": "5000", "delete.retention.ms": "0"}
     client.admin.topics.create(topic, 1, configs=small)
@@ -184,7 +184,7 @@ def test_offsets_that_compaction_removed_are_no_loss(broker: Broker, client: Blo
     assert rows == len(left)
 
 
-def test_gaps_up_to_the_end_of_what_can_be_read_are_proved_at_once(broker: Broker, client: Blocking) -> None:
+def test_gaps_up_to_the_end_of_what_can_be_read_are_proved_at_once(broker: EmbeddedBroker, client: Blocking) -> None:
     """Compaction has removed the last records before an open transaction; and a log ends with a marker."""
     topic, name = fresh("tail"), fresh("writer")
     client.admin.topics.create(topic, 1, configs={"internal.segment.bytes": "5000"})
@@ -210,7 +210,7 @@ def test_gaps_up_to_the_end_of_what_can_be_read_are_proved_at_once(broker: Broke
         assert read(for_committed, 42) == read(for_all, 42) == [40], "41 is the marker"
 
 
-def test_the_broker_is_away_while_a_batch_is_planned(broker: Broker, client: Blocking) -> None:
+def test_the_broker_is_away_while_a_batch_is_planned(broker: EmbeddedBroker, client: Blocking) -> None:
     topic = fresh("away")
     write(broker.bootstrap, topic, range(10))
     stream = stream_reader(broker.bootstrap, subscribe=topic, startingOffsets="earliest")
@@ -231,7 +231,7 @@ def test_the_broker_is_away_while_a_batch_is_planned(broker: Broker, client: Blo
     assert found == list(range(10, 20))
 
 
-def test_a_partition_without_a_leader_is_named_when_patience_ends(broker: Broker, client: Blocking) -> None:
+def test_a_partition_without_a_leader_is_named_when_patience_ends(broker: EmbeddedBroker, client: Blocking) -> None:
     topic = fresh("leaderless")
     write(broker.bootstrap, topic, range(10))
     hasty = {"kafka.default.api.timeout.ms": "300", "kafka.request.timeout.ms": "300"}

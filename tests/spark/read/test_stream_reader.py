@@ -15,26 +15,26 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.spark.read.loss import Reason
 from ottla.spark.read.marks import INITIAL
 from ottla.spark.read.stream_reader import OttlaStreamReader
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 Streams = Callable[..., OttlaStreamReader]
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    broker = Broker(tmp_path_factory.mktemp("broker")).start()
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    broker = EmbeddedBroker(tmp_path_factory.mktemp("broker")).start()
     yield broker
     broker.stop()
 
 
 @pytest.fixture
-def client(broker: Broker) -> Iterator[Blocking]:
+def client(broker: EmbeddedBroker) -> Iterator[Blocking]:
     with Blocking(broker.bootstrap) as client:
         yield client
 
 
 @pytest.fixture
-def streams(broker: Broker) -> Iterator[Streams]:
+def streams(broker: EmbeddedBroker) -> Iterator[Streams]:
     """Makes stream readers and stops them."""
     made: list[OttlaStreamReader] = []
 
@@ -47,7 +47,7 @@ def streams(broker: Broker) -> Iterator[Streams]:
         each.stop()
 
 
-def recreate(client: Blocking, broker: Broker, topic: str, numbers: range) -> None:
+def recreate(client: Blocking, broker: EmbeddedBroker, topic: str, numbers: range) -> None:
     client.admin.topics.delete(topic)
     write(broker.bootstrap, topic, numbers)
 
@@ -55,7 +55,7 @@ def recreate(client: Blocking, broker: Broker, topic: str, numbers: range) -> No
 # --- where a query begins ---------------------------------------------------------------------------------------------
 
 
-def test_a_stream_from_the_latest_begins_where_it_says(broker: Broker, streams: Streams) -> None:
+def test_a_stream_from_the_latest_begins_where_it_says(broker: EmbeddedBroker, streams: Streams) -> None:
     topic = fresh("latest")
     write(broker.bootstrap, topic, range(10))
     reader = streams(subscribe=topic)
@@ -69,7 +69,7 @@ def test_a_stream_from_the_latest_begins_where_it_says(broker: Broker, streams: 
     assert micro_batch(again, first)[1] == list(range(10, 15))
 
 
-def test_available_now_from_the_latest_on_a_busy_topic(broker: Broker, streams: Streams) -> None:
+def test_available_now_from_the_latest_on_a_busy_topic(broker: EmbeddedBroker, streams: Streams) -> None:
     topic = fresh("busy")
     write(broker.bootstrap, topic, range(10))
     reader = streams(subscribe=topic, startingOffsets="latest")
@@ -82,7 +82,7 @@ def test_available_now_from_the_latest_on_a_busy_topic(broker: Broker, streams: 
 
 
 def test_some_partitions_from_the_latest_and_all_there_is_of_the_others(
-    broker: Broker, client: Blocking, streams: Streams
+    broker: EmbeddedBroker, client: Blocking, streams: Streams
 ) -> None:
     topic = fresh("mixed")
     client.admin.topics.create(topic, 2)
@@ -97,7 +97,9 @@ def test_some_partitions_from_the_latest_and_all_there_is_of_the_others(
     assert found == list(range(14, 20)) and micro_batch(reader, end) == (end, [])
 
 
-def test_times_that_nothing_is_as_late_as_begin_at_the_end(broker: Broker, client: Blocking, streams: Streams) -> None:
+def test_times_that_nothing_is_as_late_as_begin_at_the_end(
+    broker: EmbeddedBroker, client: Blocking, streams: Streams
+) -> None:
     topic = fresh("timed")
     client.admin.topics.create(topic, 2, configs={"retention.ms": "-1"})
     for number in range(10):
@@ -110,7 +112,7 @@ def test_times_that_nothing_is_as_late_as_begin_at_the_end(broker: Broker, clien
     assert micro_batch(reader, first)[1] == [6, 7, 8, 9]
 
 
-def test_a_spark_that_does_not_say_where_it_is(broker: Broker, streams: Streams) -> None:
+def test_a_spark_that_does_not_say_where_it_is(broker: EmbeddedBroker, streams: Streams) -> None:
     """Before 4.2 `latestOffset` has no arguments; a restarted query is told by an empty range."""
     topic = fresh("silent")
     write(broker.bootstrap, topic, range(10))
@@ -122,7 +124,7 @@ def test_a_spark_that_does_not_say_where_it_is(broker: Broker, streams: Streams)
     assert values(again, again.partitions(reached, again.latestOffset())) == list(range(10, 15))
 
 
-def test_no_group_is_asked_where_a_query_is(broker: Broker, streams: Streams) -> None:
+def test_no_group_is_asked_where_a_query_is(broker: EmbeddedBroker, streams: Streams) -> None:
     """So it does not matter what becomes of the offsets that are committed to show its lag."""
     topic = fresh("groupless")
     write(broker.bootstrap, topic, range(10))
@@ -138,7 +140,7 @@ def test_no_group_is_asked_where_a_query_is(broker: Broker, streams: Streams) ->
 # --- how much at once -------------------------------------------------------------------------------------------------
 
 
-def test_limits(broker: Broker, streams: Streams) -> None:
+def test_limits(broker: EmbeddedBroker, streams: Streams) -> None:
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
     topic = fresh("limited")
@@ -166,7 +168,7 @@ def test_limits(broker: Broker, streams: Streams) -> None:
 
 
 def test_a_batch_waits_for_enough_records_but_not_for_ever(
-    broker: Broker, streams: Streams, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = fresh("patient")
     write(broker.bootstrap, topic, range(10))
@@ -185,7 +187,7 @@ def test_a_batch_waits_for_enough_records_but_not_for_ever(
     assert micro_batch(reader, start)[1] == list(range(20, 40))  # enough, at once
 
 
-def test_tasks_are_cut_by_size_as_far_as_sizes_are_known(broker: Broker, streams: Streams) -> None:
+def test_tasks_are_cut_by_size_as_far_as_sizes_are_known(broker: EmbeddedBroker, streams: Streams) -> None:
     topic = fresh("sized")
     write(broker.bootstrap, topic, range(200))
     reader = streams(subscribe=topic, startingOffsets="earliest", maxBytesPerPartition="500")
@@ -202,7 +204,7 @@ def test_tasks_are_cut_by_size_as_far_as_sizes_are_known(broker: Broker, streams
 # --- topics that come and go ------------------------------------------------------------------------------------------
 
 
-def test_new_partitions_and_topics(broker: Broker, client: Blocking, streams: Streams) -> None:
+def test_new_partitions_and_topics(broker: EmbeddedBroker, client: Blocking, streams: Streams) -> None:
     topic = fresh("growing")
     write(broker.bootstrap, topic, range(10))
     reader = streams(subscribePattern=f"{topic}.*", startingOffsets="earliest", maxOffsetsPerTrigger="1000")
@@ -231,7 +233,7 @@ def test_new_partitions_and_topics(broker: Broker, client: Blocking, streams: St
 
 
 def test_a_topic_made_anew_between_planning_and_reading_is_read_whole(
-    broker: Broker, client: Blocking, streams: Streams
+    broker: EmbeddedBroker, client: Blocking, streams: Streams
 ) -> None:
     topic = fresh("anew")
     write(broker.bootstrap, topic, range(20))
@@ -251,7 +253,7 @@ def test_a_topic_made_anew_between_planning_and_reading_is_read_whole(
 
 
 def test_a_topic_made_anew_while_no_query_ran_is_known_by_its_id(
-    broker: Broker, client: Blocking, streams: Streams
+    broker: EmbeddedBroker, client: Blocking, streams: Streams
 ) -> None:
     topic = fresh("restarted")
     write(broker.bootstrap, topic, range(10))
@@ -268,7 +270,7 @@ def test_a_topic_made_anew_while_no_query_ran_is_known_by_its_id(
 
 
 def test_a_topic_made_anew_while_it_is_looked_at(
-    broker: Broker, client: Blocking, streams: Streams, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, client: Blocking, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Offsets are asked for by name: those of another topic must not get the id that was asked for before."""
     from ottla.spark.read.lookup import Lookup
@@ -289,7 +291,7 @@ def test_a_topic_made_anew_while_it_is_looked_at(
     assert not todo and found == list(range(100, 130)) and micro_batch(reader, end) == (end, [])
 
 
-def test_topics_that_are_gone(broker: Broker, client: Blocking, streams: Streams) -> None:
+def test_topics_that_are_gone(broker: EmbeddedBroker, client: Blocking, streams: Streams) -> None:
     kept, topic = fresh("kept"), fresh("lost")
     write(broker.bootstrap, kept, range(5))
     write(broker.bootstrap, topic, range(10))
@@ -311,7 +313,7 @@ def test_topics_that_are_gone(broker: Broker, client: Blocking, streams: Streams
         streams(subscribe=topic, startingOffsets="earliest").initialOffset()
 
 
-def test_a_broker_that_knows_no_better_is_asked_again(broker: Broker, streams: Streams) -> None:
+def test_a_broker_that_knows_no_better_is_asked_again(broker: EmbeddedBroker, streams: Streams) -> None:
     topic = fresh("doubted")
     write(broker.bootstrap, topic, range(10))
     reader = streams(subscribe=topic, startingOffsets="earliest")
@@ -321,7 +323,7 @@ def test_a_broker_that_knows_no_better_is_asked_again(broker: Broker, streams: S
     assert micro_batch(reader, reached)[1] == list(range(10, 15)) and unknown.hits == 2
 
 
-def test_the_connectors_marks_learn_ids_once(broker: Broker, streams: Streams) -> None:
+def test_the_connectors_marks_learn_ids_once(broker: EmbeddedBroker, streams: Streams) -> None:
     topic = fresh("theirs")
     write(broker.bootstrap, topic, range(10))
     reader = streams(subscribe=topic)
@@ -335,7 +337,7 @@ def test_the_connectors_marks_learn_ids_once(broker: Broker, streams: Streams) -
 
 
 def test_what_was_read_and_is_not_there_any_more_is_known_by_the_leader_epoch(tmp_path: Path) -> None:
-    broker, topic = Broker(tmp_path).start(), "cut"
+    broker, topic = EmbeddedBroker(tmp_path).start(), "cut"
     try:
         for first in (0, 5):
             write(broker.bootstrap, topic, range(first, first + 5))

@@ -13,7 +13,7 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.spark.sink import driver, log
 from ottla.spark.sink.faults import FaultPoint
 from ottla.spark.sink.protocol import BatchRefused, UnfinishedBatch
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 At = Callable[[FaultPoint, Callable[[], object]], None]
 SETTINGS = {
@@ -23,14 +23,14 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    running = Broker(tmp_path_factory.mktemp("broker"), SETTINGS).start()
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    running = EmbeddedBroker(tmp_path_factory.mktemp("broker"), SETTINGS).start()
     yield running
     running.stop()
 
 
 @pytest.fixture
-def sink(broker: Broker) -> Iterator[Sink]:
+def sink(broker: EmbeddedBroker) -> Iterator[Sink]:
     with Blocking(broker.bootstrap) as client:
         yield Sink(client)
     broker.heal()
@@ -58,7 +58,7 @@ def crash() -> None:
     raise Crash
 
 
-def test_one_transaction_that_cannot_be_ended_keeps_back_no_other(sink: Sink, broker: Broker, at: At) -> None:
+def test_one_transaction_that_cannot_be_ended_keeps_back_no_other(sink: Sink, broker: EmbeddedBroker, at: At) -> None:
     """And what is decided stays so, though Spark asks for an abort after every commit that failed."""
     at(FaultPoint.COMMIT_DECIDED, lambda: broker.fail("EndTxn", "UNKNOWN_SERVER_ERROR"))
     ticket = sink.prepare()
@@ -90,7 +90,7 @@ def test_transactions_that_somebody_ended_did_not_time_out(sink: Sink) -> None:
 
 
 def test_a_batch_that_takes_longer_than_its_transactions(
-    sink: Sink, broker: Broker, monkeypatch: pytest.MonkeyPatch
+    sink: Sink, broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not decided. So it may even give other rows when it is run again."""
     ticket = sink.prepare()
@@ -108,7 +108,7 @@ def test_a_batch_that_takes_longer_than_its_transactions(
     assert sink.visible() == list(range(20))
 
 
-def test_a_batch_of_more_tasks_than_a_decision_can_name(sink: Sink, broker: Broker, at: At) -> None:
+def test_a_batch_of_more_tasks_than_a_decision_can_name(sink: Sink, broker: EmbeddedBroker, at: At) -> None:
     at(FaultPoint.COMMIT_BEGUN, lambda: broker.fail("Produce", "MESSAGE_TOO_LARGE"))
     ticket = sink.prepare()
     written = sink.write(ticket, 0, 0, 0, 10)
@@ -119,7 +119,7 @@ def test_a_batch_of_more_tasks_than_a_decision_can_name(sink: Sink, broker: Brok
     assert sink.visible() == list(range(10))
 
 
-def test_time_passes_between_decision_and_end(sink: Sink, broker: Broker, at: At) -> None:
+def test_time_passes_between_decision_and_end(sink: Sink, broker: EmbeddedBroker, at: At) -> None:
     at(FaultPoint.COMMIT_ONE_ENDED, lambda: broker.clock.advance("16m"))
     with pytest.raises(BatchRefused, match=r"the transactions of tasks \[1\] ended before they were committed"):
         sink.run_batch(0, (0, 10), (10, 20))
@@ -128,13 +128,13 @@ def test_time_passes_between_decision_and_end(sink: Sink, broker: Broker, at: At
     assert sink.visible() == list(range(20))
 
 
-def test_the_broker_restarts_between_decision_and_end(sink: Sink, broker: Broker, at: At) -> None:
+def test_the_broker_restarts_between_decision_and_end(sink: Sink, broker: EmbeddedBroker, at: At) -> None:
     at(FaultPoint.COMMIT_DECIDED, broker.restart)
     sink.run_batch(0, (0, 10), (10, 20))
     assert sink.visible() == list(range(20))
 
 
-def test_transactional_ids_expire(sink: Sink, broker: Broker, at: At) -> None:
+def test_transactional_ids_expire(sink: Sink, broker: EmbeddedBroker, at: At) -> None:
     """After a week without use (here: an hour) an id is forgotten: between batches, within one, before one is ended."""
     sink.run_batch(0, (0, 10), (10, 20))
     broker.clock.advance("2h")
@@ -167,7 +167,7 @@ def test_transactional_ids_expire(sink: Sink, broker: Broker, at: At) -> None:
     assert sink.visible() == list(range(80))
 
 
-def test_nobody_can_tell_what_became_of_rows_that_are_gone(sink: Sink, broker: Broker, at: At) -> None:
+def test_nobody_can_tell_what_became_of_rows_that_are_gone(sink: Sink, broker: EmbeddedBroker, at: At) -> None:
     at(FaultPoint.COMMIT_ENDED, crash)
     with pytest.raises(Crash):
         sink.run_batch(0, (0, 10))

@@ -16,22 +16,22 @@ from ottla.spark.sink import driver, task
 from ottla.spark.sink import rows as rows_module
 from ottla.spark.sink.schema import BadRows
 from ottla.spark.sink.settings import WriteSettings, write_settings
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
     settings = {"auto.create.topics.enable": "false", "message.max.bytes": 2_000}
-    running = Broker(tmp_path_factory.mktemp("broker"), settings).start()
+    running = EmbeddedBroker(tmp_path_factory.mktemp("broker"), settings).start()
     with Blocking(running.bootstrap) as client:
         client.admin.topics.create("t", 2)
     yield running
     running.stop()
 
 
-def settings_of(broker: Broker, options: dict[str, str]) -> WriteSettings:
+def settings_of(broker: EmbeddedBroker, options: dict[str, str]) -> WriteSettings:
     return write_settings({"kafka.bootstrap.servers": broker.bootstrap, **options}, streaming=False)
 
 
@@ -70,7 +70,12 @@ def write(settings: WriteSettings, rows: pa.RecordBatch) -> None:
     ],
 )
 def test_rows_that_cannot_be_written(
-    broker: Broker, delivery: str, options: dict[str, str], columns: dict[str, Any], kind: type[Exception], message: str
+    broker: EmbeddedBroker,
+    delivery: str,
+    options: dict[str, str],
+    columns: dict[str, Any],
+    kind: type[Exception],
+    message: str,
 ) -> None:
     settings = settings_of(broker, {**options, "delivery": delivery})
     count = len(next(iter(columns.values())))
@@ -82,7 +87,7 @@ def test_rows_that_cannot_be_written(
 
 
 @pytest.mark.parametrize("rows", [1, 2])
-def test_rows_that_nobody_acknowledged_are_not_taken_for_written(broker: Broker, rows: int) -> None:
+def test_rows_that_nobody_acknowledged_are_not_taken_for_written(broker: EmbeddedBroker, rows: int) -> None:
     """Also where the first batch of a task is one row, for which its place is asked."""
     settings = settings_of(broker, {"topic": "t"})
     fault = broker.fail("Produce", "TOPIC_AUTHORIZATION_FAILED", times=None)

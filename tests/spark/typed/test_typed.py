@@ -27,7 +27,7 @@ from ottla.schemas.schema import SchemaSource, SchemaType
 from ottla.spark.typed.dead_letters import Undelivered, send_dead
 from ottla.spark.typed.reading import CORRUPT_TYPE, Applied, BadRecord, TypedColumns, typed_columns
 from ottla.spark.typed.writing import typed_output
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.registry import Registry
 
 V1 = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}, {"name": "old", "type": "string"}]}
@@ -39,13 +39,13 @@ V2 = {
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("broker")) as broker:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as broker:
         yield broker
 
 
 @pytest.fixture(scope="module")
-def url(broker: Broker) -> Iterator[str]:
+def url(broker: EmbeddedBroker) -> Iterator[str]:
     registry = Registry(broker.bootstrap).start()
     try:
         yield registry.url
@@ -139,7 +139,7 @@ def test_bad_records_fail_with_their_place(url: str, ids: tuple[int, int]) -> No
         reading(url).apply(bad_rows(ids))
 
 
-def test_bad_records_go_to_the_dead_letter_topic(broker: Broker, url: str, ids: tuple[int, int]) -> None:
+def test_bad_records_go_to_the_dead_letter_topic(broker: EmbeddedBroker, url: str, ids: tuple[int, int]) -> None:
     made = reading(url, on_bad="dlq", dlq_topic="dead")
     applied = made.apply(bad_rows(ids), ["value"])
     assert applied.batch.num_rows == 2 and applied.dead is not None
@@ -153,7 +153,7 @@ def test_bad_records_go_to_the_dead_letter_topic(broker: Broker, url: str, ids: 
     assert headers["ottla.dlq.reason"] == BAD[0][1].encode()
 
 
-def test_a_dead_letter_that_cannot_be_sent_is_said(broker: Broker, url: str, ids: tuple[int, int]) -> None:
+def test_a_dead_letter_that_cannot_be_sent_is_said(broker: EmbeddedBroker, url: str, ids: tuple[int, int]) -> None:
     with Blocking(broker.bootstrap) as client:
         client.admin.topics.create("narrow", 1, configs={"max.message.bytes": "1000"})
     bad = rows([encoded(V1, {"id": 1, "old": "x"}, schema_mark(ids[0])), b"\x07" * 5000])

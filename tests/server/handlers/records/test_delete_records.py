@@ -19,7 +19,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.ports.os_disk import OsDisk
 from ottla.server.storage.directories import DataDirectory
-from ottla.testing.broker import Broker
+from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.frame import request_frame
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.messages.records.delete_records import DeleteRecordsRequest
@@ -138,7 +138,7 @@ def filled(connection: RawConnection) -> None:
         produce(connection, "t", [b"%d" % number])
 
 
-def test_it_is_carried_out_although_the_client_has_gone(ottla_broker: Broker, gate: Gate) -> None:
+def test_it_is_carried_out_although_the_client_has_gone(ottla_broker: EmbeddedBroker, gate: Gate) -> None:
     node, loop = ottla_broker.node, ottla_broker._loop
     assert node is not None and loop is not None
     with RawConnection(ottla_broker.bootstrap) as connection:
@@ -154,7 +154,7 @@ def test_it_is_carried_out_although_the_client_has_gone(ottla_broker: Broker, ga
     assert checkpoint.read_offsets(node.directories[0].disk, checkpoint.LOG_STARTS) == {PARTITION: 3}
 
 
-def test_a_topic_that_is_made_anew_meanwhile_keeps_its_records(ottla_broker: Broker, gate: Gate) -> None:
+def test_a_topic_that_is_made_anew_meanwhile_keeps_its_records(ottla_broker: EmbeddedBroker, gate: Gate) -> None:
     with RawConnection(ottla_broker.bootstrap) as connection, RawConnection(ottla_broker.bootstrap) as other:
         filled(connection)
         connection.send(request_frame(deletion(3), 2, 7, "raw"))
@@ -174,7 +174,7 @@ def test_a_topic_that_is_made_anew_meanwhile_keeps_its_records(ottla_broker: Bro
     assert not after.log_starts
 
 
-def test_what_follows_on_the_connection_finds_them_deleted(ottla_broker: Broker, gate: Gate) -> None:
+def test_what_follows_on_the_connection_finds_them_deleted(ottla_broker: EmbeddedBroker, gate: Gate) -> None:
     topic = ListOffsetsRequest.Topic
     ask = topic.Partition(partition_index=0, timestamp=EARLIEST)
     look = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[topic(name="t", partitions=[ask])])
