@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
-from ottla.txns.states import TxnState
+from ottla.txns.states import PREPARED, TxnState
 from ottla.txns.transaction import Transaction
 
 
@@ -44,6 +44,7 @@ class BegunLater(NamedTuple):
 
 def markers_of(transaction: Transaction) -> WriteMarkers:
     """Return the markers that a prepared transaction still needs."""
+    assert transaction.state in PREPARED, f"{transaction.transactional_id}: markers in {transaction.state.text}"
     return WriteMarkers(
         transaction.transactional_id,
         transaction.producer_id,

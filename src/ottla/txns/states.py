@@ -46,6 +46,18 @@ _TEXTS = {
 }
 BY_TEXT = {text: state for state, text in _TEXTS.items()}
 
+_FROM_REST = (TxnState.EMPTY, TxnState.ONGOING, TxnState.PREPARE_ABORT)
+# The transitions that a coordinator may write, Kafka's own; `Transaction.to` checks them.
+NEXT: dict[TxnState, tuple[TxnState, ...]] = {
+    TxnState.EMPTY: _FROM_REST,
+    TxnState.ONGOING: (TxnState.ONGOING, TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT),
+    TxnState.PREPARE_COMMIT: (TxnState.COMPLETE_COMMIT,),
+    TxnState.PREPARE_ABORT: (TxnState.COMPLETE_ABORT,),
+    TxnState.COMPLETE_COMMIT: _FROM_REST,
+    TxnState.COMPLETE_ABORT: _FROM_REST,
+    TxnState.DEAD: (),
+    TxnState.PREPARE_EPOCH_FENCE: (TxnState.PREPARE_ABORT,),
+}
 # No transaction is open: the id may expire, and a new producer may take it over at once.
 AT_REST = (TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)
 # The outcome is decided, but not all markers are written.

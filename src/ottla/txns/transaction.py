@@ -5,6 +5,8 @@ Rules:
   that the coordinator can always fence.
 - The record holds everything but `last_epoch`: as in Kafka, a repeated InitProducerId is recognised only while the
   coordinator runs.
+- What a coordinator decides is asserted (`to`), but not what it reads: a Kafka whose append timed out may have written
+  a decision that it took back.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any, NamedTuple
 from ottla.machine.keyed import Entry
 from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId, TopicPartition
 from ottla.model.limits import INT16_MAX
-from ottla.txns.states import TxnState
+from ottla.txns.states import AT_REST, NEXT, TxnState
 from ottla.wire.journal.transaction_state import TransactionLogKey, TransactionLogValue
 
 NO_TIME = -1
@@ -49,7 +51,12 @@ class Transaction(NamedTuple):
 
     def to(self, state: TxnState, now_ms: int, **changes: Any) -> Transaction:
         """Return the next state; the present id becomes the previous one."""
-        return self._replace(state=state, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)
+        after = self._replace(state=state, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)
+        id = self.transactional_id
+        assert state in NEXT[self.state], f"{id}: {self.state.text} → {state.text}"
+        assert after.producer_id != self.producer_id or after.epoch >= self.epoch, f"{id}: {self.epoch} → {after.epoch}"
+        assert state not in AT_REST or not after.partitions, f"{id}: {state.text}, with partitions"
+        return after
 
 
 def is_exhausted(epoch: int) -> bool:

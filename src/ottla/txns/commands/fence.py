@@ -11,7 +11,7 @@ from ottla.txns.view import TxnsView
 
 def fenced(found: Transaction, view: TxnsView, now_ms: int) -> Transaction:
     """Return the transaction in PrepareAbort with a bumped epoch."""
-    assert found.state == TxnState.ONGOING
+    assert found.state == TxnState.ONGOING, f"{found.transactional_id}: an abort in {found.state.text}"
     version = view.version()
     bumps = version >= EPOCH_BUMPS_SINCE
     return found.to(
