@@ -147,7 +147,13 @@ def test_brokers_and_groups_that_are_not_there(ottla: Cli) -> None:
     ottla("produce", "t", "v")
     assert "group g has committed nothing: it begins at the end" in ottla("consume", "t", "-g", "g").err
     assert "committed nothing" not in ottla("consume", "t", "-g", "g").err
-    assert "committed nothing" not in ottla("consume", "t", "-g", "h", "--from-beginning", "-n", "1").err
+    assert "committed" not in ottla("consume", "t", "-g", "h", "--from-beginning", "-n", "1").err
+    again = ottla("consume", "t", "-g", "h", "--from-beginning")
+    reset = "ottla group reset-offsets h -t t --to earliest --execute"
+    assert again.out == ""
+    assert again.err == f"group h goes on from its committed offsets; `{reset}` sets them back\n"
+    ottla(*reset.split()[1:])
+    assert len(ottla("consume", "t", "-g", "h").lines) == 1
 
 
 def test_format_makes_up_an_id(tmp_path: Path) -> None:

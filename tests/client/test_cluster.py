@@ -44,7 +44,7 @@ def test_addresses(text: str, address: Address) -> None:
     assert parse_address(str(address)) == address
 
 
-@pytest.mark.parametrize("text", ["", ":1", "host:port", "host:99999", "host:-1"])
+@pytest.mark.parametrize("text", ["", ":1", "host:port", "host:99999", "host:-1", "[::1", "a b", "..:1", "host:\uff19"])
 def test_bad_addresses(text: str) -> None:
     with pytest.raises(ValueError, match=r"host|port|address"):
         parse_bootstrap([text] if text else "")

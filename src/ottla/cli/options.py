@@ -11,6 +11,7 @@ from ottla.model.limits import INT32_MAX, INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from ottla.client.address import Address
     from ottla.client.admin import Admin
     from ottla.client.options import ClientOptions
 
@@ -27,7 +28,9 @@ def _named(name: str) -> str:
 Topic = Annotated[str, typer.Argument(help="The topic.", callback=_named)]
 Bootstrap = Annotated[
     str,
-    typer.Option("--bootstrap", "-b", envvar="OTTLA_BOOTSTRAP", help="Broker address: HOST:PORT[,HOST:PORT...]."),
+    typer.Option(
+        "--bootstrap", "-b", envvar="OTTLA_BOOTSTRAP", help="Broker addresses: HOST[:PORT],...; port 9092 unless given."
+    ),
 ]
 Settings = Annotated[list[str] | None, typer.Argument(help="Settings, NAME=VALUE.", show_default=False)]
 Unset = Annotated[
@@ -85,6 +88,17 @@ def parse_pairs(texts: Iterable[str], what: str = "setting") -> dict[str, str]:
             raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=what)
         pairs[name.strip()] = value
     return pairs
+
+
+def parse_reachable(text: str, option: str) -> Address:
+    """Parse the HOST:PORT at which other nodes reach a node."""
+    from ottla.cli.nodes.addresses import host_and_port
+    from ottla.client.address import Address
+
+    try:
+        return Address(*host_and_port(text, default_host=""))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 def parse_duration_ms(text: str, option: str) -> int:

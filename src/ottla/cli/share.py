@@ -54,7 +54,7 @@ def consume(
         ),
     ] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more records at the end.")] = False,
-    max_records: Annotated[int | None, typer.Option("--max", "-n", help="Stop after this many records.")] = None,
+    max_records: Annotated[int | None, typer.Option("--max", "-n", min=0, help="Stop after this many records.")] = None,
     fmt: Annotated[OutputFormat, typer.Option("--format", "-F", help="How to show records.")] = OutputFormat.text,
     pattern: Annotated[
         str | None,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from ottla.client.connection import Address
 from ottla.model import limits
+from ottla.model.hosts import is_host
 
 DEFAULT_PORT = 9092
 _QUICK_LOOKS = 20  # about a second
@@ -70,16 +71,20 @@ def parse_address(text: str, default_port: int = DEFAULT_PORT) -> Address:
     """Parse `host`, `host:port`, `[v6]:port` or `PROTOCOL://host:port`."""
     rest = text.strip().rpartition("://")[2]
     if rest.startswith("["):
-        host, _, port = rest[1:].partition("]")
+        host, bracket, port = rest[1:].partition("]")
         port = port.removeprefix(":")
+        if not bracket:
+            raise ValueError(f"{text!r} has no ] behind the address")
     elif rest.count(":") > 1:
         host, port = rest, ""  # a bare IPv6 address
     else:
         host, _, port = rest.partition(":")
     if not host:
         raise ValueError(f"{text!r} names no host")
+    if not is_host(host):
+        raise ValueError(f"{host!r} in {text!r} is not the name of a host")
     if not port:
         return Address(host, default_port)
-    if not port.isdecimal() or not 0 <= int(port) <= 65_535:
+    if not (port.isascii() and port.isdecimal()) or not 0 <= int(port) <= 65_535:
         raise ValueError(f"{port!r} in {text!r} is not a port")
     return Address(host, int(port))

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 from uuid import UUID
 
+from ottla.client.registry_url import parse_registry_url
 from ottla.model.limits import (
     REGISTRY_ANSWER_BYTES_MAX,
     REGISTRY_REFERENCES_MAX,
@@ -85,8 +86,7 @@ class RegistryOptions:
         """Make options from comma-separated URLs. Raises ValueError if one is invalid."""
         listed = tuple(url.strip().rstrip("/") for url in urls.split(",") if url.strip())
         for url in listed:
-            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-                raise ValueError(f"{url!r} is no URL of a schema registry: http://host:port is expected")
+            parse_registry_url(url)
         if not listed:
             raise ValueError("no URL of a schema registry is given")
         return cls(listed, **more)
@@ -111,6 +111,10 @@ class SchemaRegistry:
     def by_guid(self, guid: UUID) -> SchemaSource:
         """Return the schema of a GUID."""
         return self._source_at(("guid", guid), f"/schemas/guids/{guid}")
+
+    def by_id_or_guid(self, schema: int | UUID) -> SchemaSource:
+        """Return the schema that a record names."""
+        return self.by_id(schema) if isinstance(schema, int) else self.by_guid(schema)
 
     def latest(self, subject: str) -> Registered:
         """Return the newest version of a subject; not cached."""

@@ -8,10 +8,10 @@ anything that is not a valid address is ignored.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ottla.model.hosts import is_host
 from ottla.model.limits import REGISTRY_IDENTITY_BYTES_MAX
 
 PROTOCOL_TYPE = "sr"
@@ -19,8 +19,6 @@ PROTOCOL = "v0"
 _VERSION = 1
 _NO_ERROR, _SAME_URL = 0, 1
 _SCHEMES = ("http", "https")
-_HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9_.-]+)?")
-_HOST_CHARS_MAX = 255
 
 
 class RegistryIdentity(NamedTuple):
@@ -122,7 +120,7 @@ def _identity(content: Mapping[str, object]) -> RegistryIdentity:
     host, port, scheme = content["host"], content["port"], content.get("scheme") or "http"
     if not isinstance(port, int) or not 0 <= port < 2**16:
         raise ValueError("the port is none")
-    if not isinstance(host, str) or not _HOST.fullmatch(host) or len(host) > _HOST_CHARS_MAX:
+    if not isinstance(host, str) or not host.isascii() or not is_host(host):
         raise ValueError("the host is none")
     if scheme not in _SCHEMES:
         raise ValueError("the scheme is neither http nor https")

@@ -21,6 +21,7 @@ from ottla.cluster.balance.loads import BalancePlan
 from ottla.model.errors import ApiError
 
 if TYPE_CHECKING:
+    from ottla.client.address import Address
     from ottla.client.admin import Admin
 
 _LOOK_S = 0.25
@@ -73,12 +74,8 @@ async def seat(admin: Admin, node: LocalNode) -> None:
     await let_vote(admin, node.node_id, (VoterEndpoint(CONTROLLER_LISTENER, *place),))
 
 
-async def property_file(admin: Admin, listen: str, node_id: int | None, rack: str | None) -> str:
-    """The server.properties of a broker on another machine."""
-    try:
-        address = parse_address(listen)
-    except ValueError as error:
-        raise CommandError(str(error)) from None
+async def property_file(admin: Admin, address: Address, node_id: int | None, rack: str | None) -> str:
+    """The server.properties of a broker on another machine, which is to listen at the address."""
     described = await admin.nodes.describe(fenced=True)
     quorum = await admin.voters.quorum()
     taken = {each.node_id for each in described.brokers} | {each.node_id for each in quorum.voters}
@@ -90,7 +87,10 @@ async def property_file(admin: Admin, listen: str, node_id: int | None, rack: st
         raise CommandError(f"there is a node {node_id} already", "without --id the next free one is taken")
     controllers = {each: at[0] for each, at in sorted(quorum.endpoints.items()) if at}
     if not controllers:
-        raise CommandError("the quorum does not tell where its voters listen", "an older broker answered")
+        raise CommandError(
+            "no controller says where other nodes reach it, so none can join",
+            "a node that was started alone stays alone: `ottla up --brokers 3` starts a cluster (docs/cluster.md)",
+        )
     levels = {each.name: each.finalized or 0 for each in await admin.nodes.features()}
     name = next(iter(controllers.values())).listener
     values = {

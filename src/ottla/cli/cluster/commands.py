@@ -15,7 +15,7 @@ import typer
 
 from ottla.cli.cluster import quorum as cluster_quorum
 from ottla.cli.cluster.run import run
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, parse_index
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, parse_index, parse_reachable
 from ottla.cli.terminal.plain import CommandError
 from ottla.model.limits import INT32_MAX
 
@@ -250,7 +250,8 @@ def add_broker(
     from ottla.cli.cluster import brokers as cluster_brokers
 
     if listen is not None:
-        print(run(bootstrap, lambda admin: cluster_brokers.property_file(admin, listen, node_id, rack)), end="")
+        address = parse_reachable(listen, "--listen")
+        print(run(bootstrap, lambda admin: cluster_brokers.property_file(admin, address, node_id, rack)), end="")
     else:
         node = cluster_brokers.add_local(data, node_id, rack, voter=voter)
         if voter:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ottla.cli.cluster.run import run
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_reachable
 from ottla.model.limits import INT32_MAX
 
 if TYPE_CHECKING:
@@ -79,12 +79,8 @@ def add_voter(
     """Make a controller that observes the quorum a voter (dynamic quorums only)."""
     from ottla.cli.cluster.seats import let_vote
     from ottla.client.admin.voters import VoterEndpoint
-    from ottla.client.options import parse_address
 
-    try:
-        endpoints = (VoterEndpoint(listener, *parse_address(listen)),) if listen is not None else ()
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--listen") from None
+    endpoints = (VoterEndpoint(listener, *parse_reachable(listen, "--listen")),) if listen is not None else ()
     run(bootstrap, lambda admin: let_vote(admin, node_id, endpoints))
 
 

@@ -274,7 +274,7 @@ def _replace(path: Path, lines: Sequence[str]) -> None:
 
 def _pair(setting: str) -> tuple[str, str]:
     name, equals, value = setting.partition("=")
-    if not equals:
+    if not equals or not name.strip():
         raise CommandError(f"--set takes NAME=VALUE, not {setting!r}", "num.partitions=3 is one, for instance")
     return name.strip(), value
 

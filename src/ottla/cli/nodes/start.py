@@ -142,7 +142,7 @@ def node_values(options: StartOptions) -> dict[str, str]:
         values["listeners"] = listener(options.listen)
     for setting in options.settings:
         name, equals, value = setting.partition("=")
-        if not equals:
+        if not equals or not name.strip():
             raise UsageError(f"--set takes NAME=VALUE, not {setting!r}")
         values[name.strip()] = value
     return values

@@ -45,8 +45,12 @@ async def print_group(reading: Reading, *, read_committed: bool) -> None:
     )
     async with Consumer(client_options(reading.bootstrap), options) as consumer:
         await consumer.cluster.topic(reading.topic)  # a member would wait without end for a missing topic
-        if not reading.from_beginning and not await _has_committed(consumer, reading):
+        has_committed = await _has_committed(consumer, reading)
+        if not reading.from_beginning and not has_committed:
             note(f"group {reading.group} has committed nothing: it begins at the end (--from-beginning reads all)")
+        if reading.from_beginning and has_committed:
+            reset = f"ottla group reset-offsets {reading.group} -t {reading.topic} --to earliest --execute"
+            note(f"group {reading.group} goes on from its committed offsets; `{reset}` sets them back")
         consumer.subscribe([reading.topic])
 
         async def poll(records_max: int) -> list[ConsumedRecord]:

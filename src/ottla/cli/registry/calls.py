@@ -5,11 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 from typing import Annotated, Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import typer
 
 from ottla.cli.terminal.plain import CommandError
+from ottla.client.registry_url import parse_registry_url
 
 DEFAULT_URL = "http://127.0.0.1:8081"
 SCHEMA_NOT_FOUND, SUBJECT_NOT_FOUND, VERSION_NOT_FOUND = 40403, 40401, 40402
@@ -42,9 +43,10 @@ class RegistryCalls:
 
     def __init__(self, url: str) -> None:
         self.url = url if "://" in url else f"http://{url}"
-        self._parts = urlsplit(self.url)
-        if not self._parts.hostname or self._parts.scheme not in ("http", "https"):
-            raise typer.BadParameter(f"{url!r} is not http://HOST:PORT", param_hint="--registry")
+        try:
+            self._parts = parse_registry_url(self.url)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--registry") from None
 
     def get(self, *path: object, **query: object) -> Any:
         return self.call("GET", path, query)

@@ -11,6 +11,8 @@ import typer
 from ottla.cli.nodes.addresses import host_and_port
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options, parse_duration_ms
 from ottla.cli.terminal.plain import CommandError
+from ottla.client.registry_url import parse_registry_url
+from ottla.model.hosts import is_host
 
 if TYPE_CHECKING:
     from ottla.registry.service import Service, ServiceOptions
@@ -29,10 +31,28 @@ def _checked_factor(factor: int) -> int:
     return factor
 
 
+def _checked_host(host: str | None) -> str | None:
+    if host is not None and not is_host(host):
+        raise typer.BadParameter(f"{host!r} is not the name of a host; --listen has the port")
+    return host
+
+
+def _checked_peers(urls: list[str] | None) -> list[str] | None:
+    for url in urls or ():
+        try:
+            parse_registry_url(url)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+    return urls
+
+
 def registry(
     listen: Annotated[str, typer.Option("--listen", "-l", help="HOST:PORT; port 0 takes a free one.")] = DEFAULT_LISTEN,
     advertise: Annotated[
-        str | None, typer.Option("--advertise", help="Host name under which other registries reach this one.")
+        str | None,
+        typer.Option(
+            "--advertise", help="Host name under which other registries reach this one.", callback=_checked_host
+        ),
     ] = None,
     topic: Annotated[str, typer.Option("--topic", help="The topic that schemas are kept in.")] = "_schemas",
     replication_factor: Annotated[
@@ -54,6 +74,7 @@ def registry(
         typer.Option(
             "--peer",
             help="URL of a registry that may be sent changes although the topic does not name it; may be repeated.",
+            callback=_checked_peers,
         ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
