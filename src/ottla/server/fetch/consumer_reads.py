@@ -23,7 +23,8 @@ from ottla.model.settings.replication import REPLICA_SELECTOR_CLASS
 from ottla.replica.partition import Partition
 from ottla.replica.selector import RACK_AWARE, preferred
 from ottla.server.fetch.answers import Reachable, nothing_yet, refusal, told, whole
-from ottla.server.fetch.engine import Fetch, FetchEngine, Reads
+from ottla.server.fetch.engine import Fetch, FetchEngine
+from ottla.server.fetch.fetch_reads import FetchReads
 from ottla.server.fetch.fetch_sessions import (
     AskedPartition,
     FetchSession,
@@ -63,7 +64,7 @@ class Consumers:
         self.steady_ms = steady_ms
 
 
-class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
+class ConsumerReads(FetchReads):
     __slots__ = (
         "_aborted_left",
         "_by_key",
@@ -72,7 +73,6 @@ class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         "_reachable",
         "_version",
         "asked",
-        "by_id",
         "is_crowded",
         "request",
         "session",
@@ -90,10 +90,9 @@ class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         reachable: Reachable,
     ) -> None:
         """`session` is that of an incremental fetch, None for a full one."""
+        super().__init__(consumers.engine, by_id)
         self.request = request
         self.session = session
-        self.by_id = by_id
-        self.urgent = False
         self.asked: list[AskedPartition] = []
         # Whether there are so many partitions that even the list of them is made in slices.
         self.is_crowded = session is None and named(request) > limits.PARTITIONS_FETCHED_PER_SLICE
@@ -118,12 +117,6 @@ class ConsumerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
 
     def count(self) -> int:
         return len(self.asked)
-
-    def find(self, asked: AskedPartition) -> Partition:
-        partitions = self._consumers.engine.partitions
-        if self.by_id:
-            return partitions.find_by_id(asked.topic, asked.index)  # type: ignore[arg-type]  # by_id: an id
-        return partitions.find(asked.topic, asked.index)  # type: ignore[arg-type]  # else a name
 
     def read(self, fetch: ConsumerFetch, asked: AskedPartition, partition: Partition, left_bytes: int) -> PartitionData:
         ask, isolation = asked.ask, self.request.isolation_level

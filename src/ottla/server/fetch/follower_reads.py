@@ -18,7 +18,8 @@ from ottla.model.ids import BrokerEpoch
 from ottla.model.session_epochs import INITIAL_EPOCH
 from ottla.replica.partition import READ_UNCOMMITTED, Partition
 from ottla.server.fetch.answers import nothing_yet, refusal, told, whole
-from ottla.server.fetch.engine import Fetch, FetchEngine, Reads
+from ottla.server.fetch.engine import Fetch, FetchEngine
+from ottla.server.fetch.fetch_reads import FetchReads
 from ottla.server.fetch.fetch_sessions import AskedPartition, FetchSessions, PartitionData, asked_partitions
 from ottla.server.fetch.follower_sessions import FollowerSession
 from ottla.server.loop.later import Later
@@ -85,8 +86,8 @@ class Followers:
         return Fetch(self.engine, reads, request.max_bytes, request.min_bytes, request.max_wait_ms).answer()
 
 
-class FollowerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
-    __slots__ = ("_broker_epoch", "_by_id", "_followers", "_is_full", "_replica_id", "_session", "_version")
+class FollowerReads(FetchReads):
+    __slots__ = ("_broker_epoch", "_followers", "_is_full", "_replica_id", "_session", "_version")
 
     def __init__(
         self,
@@ -96,10 +97,9 @@ class FollowerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
         replica: tuple[int, BrokerEpoch],
         version: int,
     ) -> None:
-        self.urgent = False
+        super().__init__(followers.engine, session.by_id)
         self._followers = followers
         self._session = session
-        self._by_id = session.by_id
         self._is_full = is_full
         self._replica_id, self._broker_epoch = replica
         self._version = version
@@ -119,12 +119,6 @@ class FollowerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
 
     def count(self) -> int:
         return len(self._session.partitions)
-
-    def find(self, asked: AskedPartition) -> Partition:
-        partitions = self._followers.engine.partitions
-        if self._by_id:
-            return partitions.find_by_id(asked.topic, asked.index)  # type: ignore[arg-type]  # by_id: an id
-        return partitions.find(asked.topic, asked.index)  # type: ignore[arg-type]  # else a name
 
     def read(self, fetch: FollowerFetch, asked: AskedPartition, partition: Partition, left_bytes: int) -> PartitionData:
         """Read the partition; it stays dirty unless the follower has all of it."""
@@ -206,4 +200,4 @@ class FollowerReads(Reads[AskedPartition, PartitionData, FetchResponse]):
                 assert partition is not None, "its records come from there"
                 quota.sent(partition.topic, partition.index, len(data.records))
         self._end()
-        return whole(news, self._by_id, session.key, self._version, self._followers.state)
+        return whole(news, self.by_id, session.key, self._version, self._followers.state)
