@@ -15,20 +15,42 @@ T = TypeVar("T")
 
 
 def retrying(
-    loop: Any, ask: Callable[[], Later[T]], passes: Callable[[T], bool], pauses_ms: Iterator[float]
+    loop: Any, ask: Callable[[], Later[T]], is_temporary: Callable[[T], bool], pauses_ms: Iterator[float]
 ) -> Later[T]:
-    """Return the first answer for which `passes` is false, or the last answer when `pauses_ms` is exhausted."""
+    """Return the first answer that is not temporary, or the last answer when `pauses_ms` is exhausted."""
+
+    def pause(answer: T) -> Later[T | None] | None:
+        pause_ms = next(pauses_ms, None) if is_temporary(answer) else None
+        if pause_ms is None:
+            return None
+        over: Later[T | None] = Later()
+        loop.call_later(pause_ms / 1000, over.set, None)
+        return over
+
+    return repeating(ask, pause)
+
+
+def repeating(ask: Callable[[], Later[T]], wait_after: Callable[[T], Later[T | None] | None]) -> Later[T]:
+    """Ask until `wait_after` returns None for an answer, which is the outcome. Otherwise ask again when the returned
+    `Later` is set to None; if it is set to an answer, that is the outcome.
+    """
     outcome: Later[T] = Later()
 
     def attempt() -> None:
         ask().then(answered)
 
     def answered(answer: T) -> None:
-        pause_ms = next(pauses_ms, None) if passes(answer) else None
-        if pause_ms is None:
+        wait = wait_after(answer)
+        if wait is None:
             outcome.set(answer)
         else:
-            loop.call_later(pause_ms / 1000, attempt)
+            wait.then(waited)
+
+    def waited(answer: T | None) -> None:
+        if answer is None:
+            attempt()
+        else:
+            outcome.set(answer)
 
     attempt()
     return outcome

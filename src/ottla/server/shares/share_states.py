@@ -82,7 +82,7 @@ class ShareStates:
         pauses_ms = growing_pauses(
             limits.SHARE_STATE_RETRY_MS, limits.SHARE_STATE_RETRY_MS_MAX, limits.SHARE_STATE_ATTEMPTS_MAX - 1
         )
-        return retrying(self._loop, partial(self._ask, key, command), _passes, pauses_ms)
+        return retrying(self._loop, partial(self._ask, key, command), _is_temporary, pauses_ms)
 
     def _ask(self, key: str, command: StateCommand) -> Later[Any]:
         shares = self._coordinators
@@ -95,7 +95,7 @@ class ShareStates:
         return self._requests.ask(StateRequestKey(leader, command.group_id, type(command)), command)
 
 
-def _passes(reply: Any) -> bool:
+def _is_temporary(reply: Any) -> bool:
     return isinstance(reply, ApiError) and reply.code in _AGAIN
 
 

@@ -43,6 +43,8 @@ from ottla.txns.commands.add_partitions import AddPartitions, VerifyPartitions
 from ottla.txns.machine import TransactionsMachine
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
 
+# No field tells these versions: clients that use them know the error TRANSACTION_ABORTABLE (KIP-890), and clients that
+# use a later one leave it to the broker to add partitions to the transaction.
 _FIRST_PRODUCE_VERSION_WITH_ABORTABLE = 11
 _FIRST_COMMIT_VERSION_WITH_ABORTABLE = 4
 _SEVERAL_PRODUCERS = "Transactional records contained more than one producer ID"
@@ -102,7 +104,7 @@ class TransactionGate:
         """Return which of the batches of a produce (of this version) may be appended."""
         producers = {(header.producer_id, header.producer_epoch) for header, _ in batches}
         if len(producers) > 1:
-            return settled(Verdict(everyone=ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, _SEVERAL_PRODUCERS)))
+            return settled(Verdict(refuses_all=ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, _SEVERAL_PRODUCERS)))
         new = tuple(
             TopicPartition(partition.topic, partition.index)
             for header, partition in batches

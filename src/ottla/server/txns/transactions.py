@@ -16,7 +16,7 @@ from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.coordination.runtime import CoordinatorRuntime
 from ottla.server.loop.later import Answer, Later
-from ottla.server.loop.retrying import retrying
+from ottla.server.loop.retrying import repeating, retrying
 from ottla.server.peers.peer_requests import PeerRequests
 from ottla.server.quorum.producer_ids import ProducerIds
 from ottla.server.settings.configs import Configs
@@ -102,21 +102,11 @@ class Transactions:
         """Do the same as `Coordinators.ask` for commands that may need a new producer id: they wait until one is
         available.
         """
-        outcome: Later[Any] = Later()
-        self._attempt(transactional_id, command, outcome, limits.PRODUCER_ID_ATTEMPTS_MAX)
+        attempts = iter(range(limits.PRODUCER_ID_ATTEMPTS_MAX))
+
+        def until_ready(reply: Any) -> Later[ApiError | None] | None:
+            is_left = isinstance(reply, NoProducerId) and next(attempts, None) is not None
+            return self._producer_ids.ready() if is_left else None
+
+        outcome = repeating(partial(self.submit, transactional_id, command), until_ready)
         return outcome.map(lambda value: refuse(value) if isinstance(value, ApiError) else respond(value)).soonest()
-
-    def _attempt(self, transactional_id: str, command: Any, outcome: Later[Any], left: int) -> None:
-        def judge(reply: Any) -> None:
-            if isinstance(reply, NoProducerId) and left:
-                self._producer_ids.ready().then(attempt_again)
-            else:
-                outcome.set(reply)
-
-        def attempt_again(error: ApiError | None) -> None:
-            if error is None:
-                self._attempt(transactional_id, command, outcome, left - 1)
-            else:
-                outcome.set(error)
-
-        self.submit(transactional_id, command).then(judge)

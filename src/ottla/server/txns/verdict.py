@@ -17,20 +17,20 @@ _RETRIABLE = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CONCURRENT_TRANSACTIONS)
 
 
 class Verdict:
-    """`refusals` are by partition; `everyone` refuses all transactional batches; `added` are the partitions that this
+    """`refusals` are by partition; `refuses_all` is for all transactional batches; `added` are the partitions that this
     produce added to the transaction.
     """
 
-    __slots__ = ("_added", "_everyone", "_refusals")
+    __slots__ = ("_added", "_refusals", "_refuses_all")
 
     def __init__(
         self,
         refusals: Mapping[TopicPartition, ApiError] | None = None,
-        everyone: ApiError | None = None,
+        refuses_all: ApiError | None = None,
         added: Sequence[TopicPartition] = (),
     ) -> None:
         self._refusals = refusals or {}
-        self._everyone = everyone
+        self._refuses_all = refuses_all
         self._added = added
 
     def check(self, partition: Partition, header: BatchHeader) -> None:
@@ -40,7 +40,7 @@ class Verdict:
         leader.
         """
         partition.require_leader()
-        refusal = self._everyone or self._refusals.get(TopicPartition(partition.topic, partition.index))
+        refusal = self._refuses_all or self._refusals.get(TopicPartition(partition.topic, partition.index))
         if refusal is not None:
             if refusal.code in _RETRIABLE:
                 partition.log.producers.note_refusal(header)
@@ -53,4 +53,4 @@ class Verdict:
 
 
 # A produce without a transactional id may not write to a transaction.
-WITHOUT_ID = Verdict(everyone=ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+WITHOUT_ID = Verdict(refuses_all=ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
