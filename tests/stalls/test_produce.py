@@ -16,7 +16,7 @@ from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
-from ottla.server.storage.batch_looks import Looking
+from ottla.server.storage.batch_looks import BatchLooks
 from ottla.wire.frame import request_frame
 
 VERSION = 9
@@ -108,10 +108,10 @@ def test_a_look_on_the_loop_would_be_seen(node: MeasuredNode, monkeypatch: pytes
     """As it was: the loop itself unpacked and walked whatever came. (The simulator does not see it: its clock stands
     still within a step.)"""
 
-    def here(self: Looking, batch: Any, header: Any, config: Any, now_ms: int, name: str) -> Look:
+    def here(self: BatchLooks, batch: Any, header: Any, config: Any, now_ms: int, name: str) -> Look:
         return Look(batch, header, config, now_ms, name, limits.LOOKED_INTO_BYTES_MAX).whole()
 
-    monkeypatch.setattr(Looking, "here", here)
+    monkeypatch.setattr(BatchLooks, "here", here)
     many = build_batch([(b"k", b"")] * 200_000, codec=Codec.LZ4, timestamp=now_ms(node))
     cost, said = produce_once(node, "compacted", 1, many)
     assert said == {ErrorCode.NONE}

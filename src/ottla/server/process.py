@@ -30,7 +30,10 @@ def run(values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery
     async def serve() -> None:
         raise_descriptor_limit()
         tell = on_ready
-        while await _loses_its_disks(values, tell, on_recovery) and await _becomes_writable(values):
+        while True:
+            has_lost_disks = await _run_node(values, tell, on_recovery)
+            if not has_lost_disks or not await _becomes_writable(values):
+                return
             tell = _back
 
     ended = keep_short()
@@ -41,10 +44,8 @@ def run(values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery
         ended()
 
 
-async def _loses_its_disks(
-    values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery: Watch | None
-) -> bool:
-    """Run the node once; return whether it stopped because all of its disks failed."""
+async def _run_node(values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery: Watch | None) -> bool:
+    """Run the node until it stops; return whether it stopped because all of its disks failed."""
     node = Node(values, system_ports(values), on_recovery)
     # A start may wait for other nodes without limit: it must be possible to stop it meanwhile.
     starting = asyncio.create_task(node.start())

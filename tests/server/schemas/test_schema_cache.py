@@ -73,7 +73,7 @@ class Cluster:
         runtime: Any = SimpleNamespace(steady_ms=lambda: self.now, loop=SimpleNamespace(call_soon=call_soon))
         storage: Any = SimpleNamespace(
             partitions=SimpleNamespace(find=lambda topic, index: self.topic),
-            looking=SimpleNamespace(when_quiet=lambda what: what()),
+            looks=SimpleNamespace(when_quiet=lambda what: what()),
         )
         peers: Any = SimpleNamespace(ask=self.ask)
         self.schemas = SchemaCache(runtime, storage, metadata, peers)

@@ -1,4 +1,4 @@
-"""Looking's queue goes on, whatever becomes of one look in it: what fails is told of, and the next has its turn."""
+"""The queue of BatchLooks goes on, whatever becomes of one look: a failure is logged, and the next look has its turn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from ottla.log.steps import Steps
 from ottla.model.errors import ErrorCode
 from ottla.server.loop.later import FAILED, Later, gather
-from ottla.server.storage.batch_looks import Looking
+from ottla.server.storage.batch_looks import BatchLooks
 from ottla.sim.world.loop import SimLoop
 
 
@@ -58,14 +58,14 @@ def run(loop: SimLoop) -> None:
 def test_the_next_has_its_turn_whatever_failed(
     loop: SimLoop, quiet: Callable[[], None], first_fails_at: int | None
 ) -> None:
-    looking = Looking(loop, None)
+    looks = BatchLooks(loop, None)
     first, second = Work(2, first_fails_at), Work(2)
     told: list[Work] = []
-    looking.search(first, told.append)
-    looking.search(second, told.append)
+    looks.search(first, told.append)
+    looks.search(second, told.append)
     called: list[int] = []
-    looking.when_quiet(quiet)
-    looking.when_quiet(lambda: called.append(1))
+    looks.when_quiet(quiet)
+    looks.when_quiet(lambda: called.append(1))
     run(loop)
     assert told == [first, second]
     assert called == [1]
@@ -84,12 +84,12 @@ class Client:
 
 @pytest.mark.parametrize("rests", [True, False])
 def test_nobody_waits_for_all_the_work_of_another(loop: SimLoop, rests: bool) -> None:
-    looking, one = Looking(loop, None), Client()
+    looks, one = BatchLooks(loop, None), Client()
     many, few = [Work(100, rests=rests) for _ in range(5)], Work(3)
     done_then: list[int] = []
     for work in many:
-        looking.search(work, lambda _: None, one)
-    looking.search(few, lambda _: done_then.append(sum(work.steps for work in many)), Client())
+        looks.search(work, lambda _: None, one)
+    looks.search(few, lambda _: done_then.append(sum(work.steps for work in many)), Client())
     run(loop)
     assert [work.steps for work in many] == [100] * 5
     # Work that does not rest holds memory: there is one such piece at a time.
@@ -97,13 +97,13 @@ def test_nobody_waits_for_all_the_work_of_another(loop: SimLoop, rests: bool) ->
 
 
 def test_work_of_a_client_that_has_left_ends_before_its_next_step(loop: SimLoop) -> None:
-    looking, one = Looking(loop, None), Client()
+    looks, one = BatchLooks(loop, None), Client()
     unwanted, also_unwanted, wanted = Work(1_000), Work(1_000), Work(2)
     told: list[Work] = []
-    looking.search(unwanted, told.append, one)
-    looking.search(also_unwanted, told.append, one)
-    looking.search(wanted, told.append, Client())
-    looking.when_quiet(one.leave)  # after the first step
+    looks.search(unwanted, told.append, one)
+    looks.search(also_unwanted, told.append, one)
+    looks.search(wanted, told.append, Client())
+    looks.when_quiet(one.leave)  # after the first step
     run(loop)
     assert told == [unwanted, wanted, also_unwanted]
     assert [work.steps for work in told] == [1, 2, 0]
@@ -111,7 +111,7 @@ def test_work_of_a_client_that_has_left_ends_before_its_next_step(loop: SimLoop)
 
 
 def test_what_is_done_at_once_may_fail_without_harm_to_the_caller(loop: SimLoop) -> None:
-    Looking(loop, None).when_quiet(fail)
+    BatchLooks(loop, None).when_quiet(fail)
 
 
 def test_an_answer_that_cannot_be_made_of_another_fails_and_holds_up_nobody() -> None:

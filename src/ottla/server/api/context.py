@@ -71,8 +71,8 @@ class Context:
         "connection",
         "facades",
         "holds",
-        "is_nudged",
         "member",
+        "next_fetch_ends_wait",
         "node_id",
         "peer_requests",
         "replication",
@@ -98,7 +98,7 @@ class Context:
         self.client = client
         self.holds = 0  # the number of reasons to delay the next request; almost always 0
         self.turns_kept = 0  # how many of the holds are requests, or parts of one, that are not carried out yet
-        self.is_nudged = False  # whether the next fetch ends a waiting one (in a follower's session)
+        self.next_fetch_ends_wait = False  # whether the next fetch ends a waiting one, as in a follower's session
         self.request_version = 0
         self.client_id = ""
         self.when_closed: dict[Hashable, Callable[[], None]] = {}  # callbacks for when the connection is closed

@@ -80,7 +80,7 @@ def first_look(
         check_client(header)
     except ApiError:
         return True, None
-    look = context.storage.looking.here(records, header, config, now_ms, where.name)
+    look = context.storage.looks.here(records, header, config, now_ms, where.name)
     return look is not None, look
 
 
@@ -92,7 +92,7 @@ def name_dated(error: ApiError, partition: Partition, records: memoryview, now_m
     header = read_header(records)
     if len(records) > limits.DATED_BYTES_MAX:
         return error
-    if not context.storage.looking.allow(limits.LOOKED_AT_UNPACKED_BYTES // 4):
+    if not context.storage.looks.allow(limits.LOOKED_AT_UNPACKED_BYTES // 4):
         return error
     found = dated_ahead(records, header, partition.log.config, now_ms)
     return ApiError(error.code, TIME_REFUSED, tuple(found)) if found else error
@@ -146,7 +146,7 @@ class ProduceLooks:
             assert each.data.records is not None, "check_request refuses null records"
             now_ms = self._context.runtime.now_ms()
             make = partial(Look, each.data.records, each.header, config, now_ms, where.name, inspector=inspector)
-            self._context.storage.looking.take(make, limit_bytes, self._surely(looked))
+            self._context.storage.looks.take(make, limit_bytes, self._surely(looked))
 
         if config.contract is None:
             look(None)

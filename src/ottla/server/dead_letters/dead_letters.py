@@ -56,7 +56,7 @@ class DeadLetters:
         self._storage = storage
         self._partitions = storage.partitions
         self._waiters = storage.waiters
-        self._looking = storage.looking
+        self._looks = storage.looks
         self._metadata = metadata
         self._create_topics = create_topics
         self._remote = RemoteLetters(peers, storage.waiters.notify)
@@ -86,7 +86,7 @@ class DeadLetters:
             if error is not None:
                 outcome.set(error)
             else:
-                ShareGroupLetters(source, group_id, dead, make, place, placed).go_on(self._looking)
+                ShareGroupLetters(source, group_id, dead, make, place, placed).go_on(self._looks)
 
         self._ensure(topic, source).then(ready)
         return outcome

@@ -20,7 +20,7 @@ from ottla.records.batch import BatchHeader, headers
 from ottla.records.record import Record, decode, payload, rows
 from ottla.replica.partition import Partition
 from ottla.server.dead_letters.letters import Letters
-from ottla.server.storage.batch_looks import Looking
+from ottla.server.storage.batch_looks import BatchLooks
 from ottla.shares.partition.terms import Dead, GiveUpReason
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class ShareGroupLetters:
         self._done = done
         self._offset = 0
 
-    def go_on(self, looking: Looking) -> None:
+    def go_on(self, looks: BatchLooks) -> None:
         try:
             first, slice_ = self._next_slice()
         except ApiError as error:
@@ -71,16 +71,16 @@ class ShareGroupLetters:
                 self._done(error)
                 return
             self._offset = max(reading.next_offset, first + 1)
-            self.go_on(looking)
+            self.go_on(looks)
 
-        if looking.allow(limits.LOOKED_AT_ON_LOOP_BYTES):
+        if looks.allow(limits.LOOKED_AT_ON_LOOP_BYTES):
             for _ in range(_STEPS_HERE):
                 if reading.is_heavy or reading.step():
                     break
         if reading.done:
             read(reading)
         else:
-            looking.search(reading, read)
+            looks.search(reading, read)
 
     def _next_slice(self) -> tuple[int, FileSlice | None]:
         """Return the next given-up offset that the log still has, and the slice of the log that begins there."""

@@ -335,7 +335,7 @@ class Connection:
     def _wait_for(self, route: dispatch.Route, correlation_id: int, answer: Any) -> None:
         slot = self._slot(route, correlation_id)
         slot.waits_for = answer
-        if route.endpoint.key == FetchRequest.key and not self.context.is_nudged:
+        if route.endpoint.key == FetchRequest.key and not self.context.next_fetch_ends_wait:
             self._poll = slot
         if answer.__class__ is Later:
             answer.then(lambda response: self._answered(slot, response))

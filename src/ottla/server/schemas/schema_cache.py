@@ -7,7 +7,8 @@ If another node leads the topic, new records are fetched from there from time to
 inspect. The known schemas may then be a moment old, so no batch is refused because of them alone: `is_certain` says
 whether the topic was read to its end after a doubt arose, and makes sure that it is.
 
-Workers inspect records with the known schemas, which change only while no worker is inspecting (`Looking.when_quiet`).
+Workers inspect records with the known schemas, which change only while no worker is inspecting
+(`BatchLooks.when_quiet`).
 
 Rules:
 - No record is judged while the topic is only partly read. Whenever it is read from its start (this node became its
@@ -58,7 +59,7 @@ class SchemaCache:
         self._steady_ms = runtime.steady_ms
         self._loop = runtime.loop
         self._partitions = storage.partitions
-        self._looking = storage.looking
+        self._looks = storage.looks
         self._metadata = metadata
         self._peers = peers
         self._refreshing = False
@@ -153,7 +154,7 @@ class SchemaCache:
 
     def _read_on(self) -> None:
         self._reading_on = False
-        self._looking.when_quiet(self.catch_up)
+        self._looks.when_quiet(self.catch_up)
 
     def _take_some(self) -> None:
         """Apply a slice of the records that were read."""
@@ -201,7 +202,7 @@ class SchemaCache:
         step, source = self._steps, self._source
 
         def ended(answer: ListOffsetsResponse | ApiError) -> None:
-            self._looking.when_quiet(lambda: begin(answer))
+            self._looks.when_quiet(lambda: begin(answer))
 
         def begin(answer: ListOffsetsResponse | ApiError) -> None:
             self._refreshing = False
@@ -223,7 +224,7 @@ class SchemaCache:
         source = self._source
 
         def fetched(answer: FetchResponse | ApiError) -> None:
-            self._looking.when_quiet(lambda: take(answer))
+            self._looks.when_quiet(lambda: take(answer))
 
         def take(answer: FetchResponse | ApiError) -> None:
             self._refreshing = False
@@ -240,7 +241,7 @@ class SchemaCache:
             if self._taking is not None:
                 self._refreshing = True
                 again = partial(take_on, before)
-                self._loop.call_soon(self._looking.when_quiet, again)
+                self._loop.call_soon(self._looks.when_quiet, again)
             elif self._next > before:
                 self._fetch(topic_id, leader, end, step)
 

@@ -49,7 +49,7 @@ class SharePartitions:
         self._runtime = runtime
         self._now_ms = runtime.now_ms
         self._partitions = storage.partitions
-        self._looking = storage.looking
+        self._looks = storage.looks
         self._notify = storage.waiters.notify
         self._notify_soon = storage.waiters.notify_soon
         self._metadata = metadata
@@ -92,9 +92,9 @@ class SharePartitions:
             del self._live[live.id]
         else:
             try:
-                self._begin(live, found, search or search_here(self._looking))
+                self._begin(live, found, search or search_here(self._looks))
             except Unfinished as unfinished:
-                unfinished.go_on(self._looking).then(partial(self._loaded, live, found))
+                unfinished.go_on(self._looks).then(partial(self._loaded, live, found))
                 return
             except ApiError as error:
                 live.error = error

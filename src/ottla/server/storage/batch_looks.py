@@ -1,4 +1,4 @@
-"""Looking: looks into the records of clients' batches (`log/look.py`), on the event loop if short, else in a worker.
+"""BatchLooks: looks into the records of clients' batches (`log/look.py`), on the event loop or in a worker.
 
 A short look is taken on the loop, within a budget per turn of the loop. All others are taken by a worker, step by step.
 Python runs one thread at a time, so only one step runs at a time and the loop has its turn after each: a request of
@@ -6,7 +6,7 @@ another connection waits for one step, never for a whole batch.
 
 Batches that decompress to little do not wait for large ones: each kind has its own queue, and the queues take turns. Of
 each kind one batch is decompressed at a time, which bounds the memory of all looks of the node. Between two batches of
-one client, the other clients of the queue have their turns (`server/loop/rounds.py`).
+one client, the other clients of the queue have their turns (`server/loop/fair_turns.py`).
 
 Rules:
 - A batch that is looked at stays in the receive buffer of its connection, which is held meanwhile: the batch is not
@@ -30,19 +30,19 @@ from ottla.log.steps import Steps
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import CODEC_MASK, BatchHeader, Buffer
-from ottla.server.loop.rounds import Job, Rounds, WaitingClient
+from ottla.server.loop.fair_turns import FairTurns, Job, WaitingClient
 
 log = logging.getLogger(__name__)
 
 Done = Callable[[Any], None]
 
 
-class Looking:
+class BatchLooks:
     def __init__(self, loop: Any, executor: Any) -> None:
         self._loop = loop
         self._executor = executor
-        self._soon = Rounds()  # the first job of each queue may be under way
-        self._large = Rounds()
+        self._soon = FairTurns()  # the first job of each queue may be under way
+        self._large = FairTurns()
         self._large_next = False
         self._running: asyncio.Future[Any] | None = None  # the step that a worker is running
         self._quiet: list[Callable[[], object]] = []
@@ -101,7 +101,7 @@ class Looking:
         """
         self._queue(self._large, search, done, client)
 
-    def _queue(self, queue: Rounds, work: Steps, done: Done, client: WaitingClient | None = None) -> None:
+    def _queue(self, queue: FairTurns, work: Steps, done: Done, client: WaitingClient | None = None) -> None:
         queue.add(Job(work, done, client))
         self._next()
 
@@ -131,7 +131,7 @@ class Looking:
         self._running = self._loop.run_in_executor(self._executor, job.work.step)
         self._running.add_done_callback(lambda step: self._stepped(queue, job, step))
 
-    def _stepped(self, queue: Rounds, job: Job, step: asyncio.Future[bool]) -> None:
+    def _stepped(self, queue: FairTurns, job: Job, step: asyncio.Future[bool]) -> None:
         self._running = None
         quiet, self._quiet = self._quiet, []
         for what in quiet:

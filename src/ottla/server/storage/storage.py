@@ -3,7 +3,7 @@
 - `partitions`: the replicas this node holds; `changes`: how they follow the cluster's metadata;
 - `waiters`: answers that wait until a partition changes; `watches`: followers that read partitions;
 - `syncer`: fsync of appended records; `writer`: writes to a slow disk;
-- `cold`: reads of data that is not in the page cache; `looking`: looks into the records of batches;
+- `cold`: reads of data that is not in the page cache; `looks`: looks into the records of batches;
 - `checkpoints`: the offsets from which the next start begins; `upkeep`: periodic work.
 """
 
@@ -20,7 +20,7 @@ from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.waiters import Waiters
 from ottla.server.loop.watches import Watches
 from ottla.server.settings.configs import Configs
-from ottla.server.storage.batch_looks import Looking
+from ottla.server.storage.batch_looks import BatchLooks
 from ottla.server.storage.checkpoints import Checkpoints
 from ottla.server.storage.cold_reads import ColdReads
 from ottla.server.storage.directories import DataDirectory, cordoned
@@ -81,7 +81,7 @@ class Storage:
         self.cold = ColdReads(loop, for_reads, self.waiters.notify)
         self.writer = Writer(loop, for_writes, self.partitions, self.waiters.notify)
         self.syncer = Syncer(loop, for_syncs, self.partitions, self.waiters.notify)
-        self.looking = Looking(loop, runtime.executor)
+        self.looks = BatchLooks(loop, runtime.executor)
         self.changes = ReplicaChanges(self.partitions)
         self.checkpoints = Checkpoints(self.partitions, runtime.executor)
         self.upkeep = Upkeep(runtime, configs, self.partitions, self.checkpoints, self.syncer, self.waiters.notify)
@@ -108,7 +108,7 @@ class Storage:
 
     async def finish_work(self) -> None:
         """Wait for the threads. They look at, sync and write nothing afterwards."""
-        await self.looking.close()
+        await self.looks.close()
         await self.syncer.idle()
         await self.writer.idle()
         for threads in self._threads:

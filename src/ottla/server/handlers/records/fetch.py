@@ -31,7 +31,7 @@ _SESSION = "the session of a follower"  # the key of the callback that closes it
 @handles(FetchRequest, on="both")
 def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
     if context.connection.controller:
-        context.is_nudged = True
+        context.next_fetch_ends_wait = True
         return context.member.quorum.ask(request)  # on a controller listener only the metadata journal can be read
     version = context.request_version
     by_id = version >= FIRST_VERSION_BY_ID
@@ -48,7 +48,7 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
     if session is not None and session.is_privileged:
         # it is a follower's session
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
-    context.is_nudged = False
+    context.next_fetch_ends_wait = False
     reads = ConsumerReads(fetches.consumers, request, session, by_id, version, partial(listed_brokers, context))
     if EXECUTOR in context.client_id:
         fetches.spark_readers.noted(context.client_id, reads.asked)
@@ -72,5 +72,5 @@ def _fetch_as_follower(
     if not isinstance(session, FollowerSession):
         # it is a consumer's session
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
-    context.is_nudged = session.key != 0
+    context.next_fetch_ends_wait = session.key != 0
     return fetches.followers.answer(request, session, is_full, replica, context.request_version)

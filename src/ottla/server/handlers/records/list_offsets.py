@@ -62,7 +62,7 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> Answer[ListOf
             answers[ask.partition_index] = _refusal(ask, ErrorCode.UNKNOWN_SERVER_ERROR)
             done: Later[None] = Later()
             settle = partial(answers.__setitem__, ask.partition_index)
-            _search(search_here(context.storage.looking), answer, settle, context, done)
+            _search(search_here(context.storage.looks), answer, settle, context, done)
             if not done.done:
                 searches.append(done)
 
@@ -88,7 +88,7 @@ def _search(
     try:
         settle(answer(search))
     except Unfinished as unfinished:
-        unfinished.go_on(context.storage.looking, context).then(
+        unfinished.go_on(context.storage.looks, context).then(
             lambda found: _search(found, answer, settle, context, done)
         )
     except Cold as cold:

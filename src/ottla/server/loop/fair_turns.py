@@ -1,4 +1,4 @@
-"""Rounds: a queue of work in which clients take turns, so that a client with much work does not delay the others.
+"""FairTurns: a queue of work in which clients take turns, so that a client with much work does not delay the others.
 
 Each client has its own queue, and the queues take turns; work that belongs to no client has a queue for itself. A turn
 ends when a piece of work is done or at rest (`Steps.at_rest`): until then it holds memory, and all pieces together
@@ -36,7 +36,7 @@ class Job:
         return self if self.client is None else self.client
 
 
-class Rounds:
+class FairTurns:
     def __init__(self) -> None:
         self._owners: dict[object, deque[Job]] = {}  # in the order of their turns
 
