@@ -6,8 +6,10 @@ No sockets and no bytes of frames: `MemoryClient` is a `Cluster` whose connectio
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
+
+from tests.client.memory_log import Partition
 
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Address
@@ -16,10 +18,8 @@ from ottla.client.options import ClientOptions
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.records.batch import ATTRIBUTES_AT, CRC_AT, headers, pack_crc_into
-from ottla.records.build import build_batch
 from ottla.records.compress import Codec
 from ottla.records.crc import crc32c
-from ottla.records.record import Record
 from ottla.sim.world.loop import SimLoop
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -27,6 +27,10 @@ from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest, Offset
 from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from ottla.wire.messages.records.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
 
 NODES = (1, 2)
@@ -34,35 +38,8 @@ PORT = 9_000
 # What may become of a request: an error code for some of its partitions (or for all of it), or one of these.
 HANG_UP, SAY_NOTHING, LEAVE_OUT = "hang up", "say nothing", "leave out"
 GARBLE, POISON = "garble", "poison"  # see `damaged`
+HOLD_BACK = "hold back"  # no records of the partition, as if the client were throttled
 What = ErrorCode | str
-
-
-@dataclass
-class Partition:
-    """One log: batches of records by their base offsets."""
-
-    leader: int
-    epoch: int = 0
-    start: int = 0
-    end: int = 0
-    batches: list[tuple[int, bytes]] = field(default_factory=list)
-
-    def append(self, count: int, key: bytes | None = None) -> None:
-        records = [Record(-1, 1, key, b"%d" % (self.end + each)) for each in range(count)]
-        batch = build_batch(records, base_offset=self.end, leader_epoch=self.epoch)
-        self.batches.append((self.end, bytes(batch)))
-        self.end += count
-
-    def read(self, offset: int, size_max: int) -> bytes:
-        """From the batch that holds the offset on; at least that one."""
-        ends = [*(base for base, _ in self.batches[1:]), self.end]
-        found = b""
-        for (_, data), end in zip(self.batches, ends, strict=True):
-            if found and len(found) + len(data) > size_max:
-                break
-            if end > offset:
-                found += data
-        return found
 
 
 @dataclass
@@ -111,6 +88,7 @@ class MemoryBrokers:
             FindCoordinatorRequest: self._find_coordinator,
             OffsetFetchRequest: self._offset_fetch,
             OffsetCommitRequest: self._offset_commit,
+            OffsetForLeaderEpochRequest: self._epoch_ends,
         }[type(request)]
 
         def told(partition: TopicPartition) -> What | None:
@@ -153,9 +131,11 @@ class MemoryBrokers:
             answer = FetchResponse(error_code=0, responses=[])
             hurry = False
             for topic in request.topics:
-                parts = [self._read(node_id, topic, each, told) for each in topic.partitions]
+                parts = [self._read(node_id, request, topic, each, told) for each in topic.partitions]
                 parts = [each for each in parts if each is not None]
-                hurry = hurry or any(each.error_code or each.records for each in parts)
+                hurry = hurry or any(
+                    each.error_code or each.records or each.diverging_epoch.end_offset >= 0 for each in parts
+                )
                 answer.responses.append(
                     FetchResponse.FetchableTopicResponse(topic="", topic_id=topic.topic_id, partitions=parts)
                 )
@@ -164,32 +144,41 @@ class MemoryBrokers:
             await asyncio.sleep(request.max_wait_ms / 1000)
         raise AssertionError
 
-    def _read(self, node_id: int, topic: Any, wanted: Any, told: Any) -> Any:
+    def _read(self, node_id: int, request: FetchRequest, topic: Any, wanted: Any, told: Any) -> Any:
         kind = FetchResponse.FetchableTopicResponse.PartitionData
         partition, log = self._find(topic.topic, topic.topic_id, wanted.partition)
         what = told(partition)
         if what == LEAVE_OUT:
             return None
-        code, records = ErrorCode.NONE, b""
-        if log is None:
-            code = ErrorCode.UNKNOWN_TOPIC_ID
-        elif isinstance(what, ErrorCode):
-            code = what
-        elif log.leader != node_id:
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        elif not log.start <= wanted.fetch_offset <= log.end:
-            code = ErrorCode.OFFSET_OUT_OF_RANGE
-        else:
-            records = log.read(wanted.fetch_offset, wanted.partition_max_bytes)
-            if what in (GARBLE, POISON) and records:
-                records = damaged(records, is_whole=what == POISON)
-        return kind(
+        answer = kind(
             partition_index=wanted.partition,
-            error_code=int(code),
+            error_code=0,
             high_watermark=log.end if log is not None else -1,
             aborted_transactions=None,
-            records=memoryview(records),
+            records=memoryview(b""),
         )
+        committed = request.isolation_level == 1
+        if log is None:
+            answer.error_code = ErrorCode.UNKNOWN_TOPIC_ID
+            return answer
+        answer.last_stable_offset = log.readable_to(committed=True)
+        if isinstance(what, ErrorCode):
+            answer.error_code = what
+        elif log.leader != node_id:
+            answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif 0 <= wanted.current_leader_epoch < log.epoch:
+            answer.error_code = ErrorCode.FENCED_LEADER_EPOCH
+        elif wanted.last_fetched_epoch >= 0 and log.epoch_end(wanted.last_fetched_epoch) < wanted.fetch_offset:
+            end = log.epoch_end(wanted.last_fetched_epoch)
+            answer.diverging_epoch = kind.EpochEndOffset(epoch=wanted.last_fetched_epoch, end_offset=end)
+        elif not log.start <= wanted.fetch_offset <= log.end:
+            answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+        elif what != HOLD_BACK:
+            records = log.read(wanted.fetch_offset, wanted.partition_max_bytes, committed=committed)
+            if what in (GARBLE, POISON) and records:
+                records = damaged(records, is_whole=what == POISON)
+            answer.records = memoryview(records)
+        return answer
 
     def _list_offsets(self, node_id: int, request: ListOffsetsRequest, told: Any, version: int) -> ListOffsetsResponse:
         kind = ListOffsetsResponse.TopicResponse
@@ -205,12 +194,39 @@ class MemoryBrokers:
                     code = what
                 elif log.leader != node_id:
                     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                elif 0 <= each.current_leader_epoch < log.epoch:
+                    code = ErrorCode.FENCED_LEADER_EPOCH
                 else:
-                    offset = log.end if each.timestamp == -1 else log.start
+                    committed = request.isolation_level == 1
+                    offset = log.readable_to(committed=committed) if each.timestamp == -1 else log.start
                 if what != LEAVE_OUT:
                     index = each.partition_index
                     parts.append(kind.PartitionResponse(partition_index=index, error_code=int(code), offset=offset))
             answer.topics.append(kind(name=topic.name, partitions=parts))
+        return answer
+
+    def _epoch_ends(self, node_id: int, request: OffsetForLeaderEpochRequest, told: Any, version: int) -> Any:
+        kind = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+        answer = OffsetForLeaderEpochResponse(topics=[])
+        for topic in request.topics:
+            parts = []
+            for each in topic.partitions:
+                partition, log = self._find(topic.topic, NO_ID, each.partition)
+                what, code, end = told(partition), ErrorCode.NONE, -1
+                if log is None:
+                    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif isinstance(what, ErrorCode):
+                    code = what
+                elif log.leader != node_id:
+                    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                elif 0 <= each.current_leader_epoch < log.epoch:
+                    code = ErrorCode.FENCED_LEADER_EPOCH
+                else:
+                    end = log.epoch_end(each.leader_epoch)
+                if what != LEAVE_OUT:
+                    found = kind.EpochEndOffset(error_code=int(code), partition=each.partition, end_offset=end)
+                    parts.append(found)
+            answer.topics.append(kind(topic=topic.topic, partitions=parts))
         return answer
 
     def _find_coordinator(self, node_id: int, request: FindCoordinatorRequest, told: Any, version: int) -> Any:

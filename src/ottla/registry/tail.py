@@ -5,9 +5,10 @@ Rules:
 - `position` is behind everything that was applied or skipped (markers, aborted records): once an offset is reached,
   everything before it is known.
 - `state` always represents a whole log. The log is read anew from its start when it is another one (deleted and
-  recreated), when it lost its end or its beginning (a fetch fails, or it ends before `position`), and when a record
-  could not be applied. The new state is built separately and replaces the old one when it includes all that was
-  committed when this reading began. Until then `state` stays as it was, and waits for an offset go on.
+  recreated), when it lost its end or its beginning (a fetch fails, or the log or the leader epoch that was read last
+  ends before `position`), and when a record could not be applied. The new state is built separately and replaces the
+  old one when it includes all that was committed when this reading began and is still there. Until then `state` stays
+  as it was, and waits for an offset go on.
 - A batch that cannot be decoded (brokers do not check the contents) is skipped, as by brokers that read the topic
   themselves: nothing was ever registered by it.
 - An error of the broker says nothing about the records that were read: reading continues from the same position.
@@ -25,6 +26,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Generic, TypeVar
 
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.epochs import epoch_ends
 from ottla.client.consumer.fetching import (
     ConsumedRecord,
     FetchCursor,
@@ -38,7 +40,7 @@ from ottla.client.consumer.offsets import EARLIEST, LATEST, resolve
 from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange
 from ottla.model import limits
 from ottla.model.errors import ApiError
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, LeaderEpoch, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +94,9 @@ class Tail(Generic[S]):
         self._apply = apply
         self._change = change
         self._tries = 0  # attempts since something was read
-        self._shortened = False  # the log ends before `position`
+        self._topic_id = NO_ID  # of the topic that is read
+        self._epoch: LeaderEpoch = NO_LEADER_EPOCH  # leader epoch of the last batch before `position`
+        self._shortened = False  # the log was cut before `position`
         self._news = asyncio.Event()
         self._unfit_at: int | None = None
         self._moved = asyncio.Condition()
@@ -127,15 +131,33 @@ class Tail(Generic[S]):
     async def read_to_end(self, *, committed: bool = False) -> None:
         """Wait until everything that is in the log now (`committed`: up to the last stable offset) is known."""
         while True:
-            reading = self.reading
-            ends = await resolve(self._cluster, [(self._partition, LATEST)], read_committed=committed)
+            reading, position = self.reading, self.position
+            end = await self._end(committed=committed)
             try:
-                if ends[self._partition] < self.position and reading == self.reading and self._current:
+                is_other = end < position or await self._is_replaced()
+                if is_other and reading == self.reading and self._current:
                     self._shortened, self._current = True, False
                     self._news.set()
-                return await self.wait_for(ends[self._partition], reading)
+                return await self.wait_for(end, reading)
             except ReadAnew:
                 continue
+
+    async def _end(self, *, committed: bool) -> int:
+        return (await resolve(self._cluster, [(self._partition, LATEST)], read_committed=committed))[self._partition]
+
+    async def _is_replaced(self) -> bool:
+        """Whether the log is another one, though it does not end before `position`: the topic has another id, or the
+        leader epoch of the last batch that was read ends before `position` (KIP-320).
+        """
+        topic, epoch, position = self._partition.topic, self._epoch, self.position
+        self._cluster.metadata.mark_stale(topic)
+        info = await self._cluster.topic(topic)
+        if info.topic_id != self._topic_id:
+            return True
+        if epoch == NO_LEADER_EPOCH or info.leader(self._partition.partition)[1] == epoch:
+            return False
+        end = (await epoch_ends(self._cluster, {self._partition: epoch})).all()[self._partition]
+        return end is not None and end < position
 
     # --- one reading after the other ----------------------------------------------------------------------------
 
@@ -178,11 +200,11 @@ class Tail(Generic[S]):
         self._shortened = False
         async with self._moved:
             self._moved.notify_all()
-        topic_id = (await self._cluster.topic(self._partition.topic)).topic_id
+        self._topic_id = (await self._cluster.topic(self._partition.topic)).topic_id
         start = (await resolve(self._cluster, [(self._partition, EARLIEST)]))[self._partition]
-        end = (await resolve(self._cluster, [(self._partition, LATEST)], read_committed=True))[self._partition]
+        end = await self._end(committed=True)
         state = self._begin()
-        await self._reach(state, start, end)
+        await self._reach(state, start, end, NO_LEADER_EPOCH)
         cursor = FetchCursor(self._partition, start)
         fetcher = Fetcher(self._cluster, _OPTIONS, patient=True, wake=lambda _: self._news.set())
         try:
@@ -193,12 +215,14 @@ class Tail(Generic[S]):
                 if self._shortened:
                     raise _OtherLog("the log ends before what was read of it")
                 for fetched in fetcher.collect():
-                    self._check(topic_id)
+                    self._check()
                     if fetched.error is not None:
                         await self._endure(fetched.error)
                     else:  # after an error from here on the log is read again: the cursor has moved
                         await self._take(state, fetched)
-                        await self._reach(state, fetched.next_offset, end)
+                        if not self._current and not fetched.batches and fetched.next_offset < end:
+                            end = min(end, await self._end(committed=True))  # the log may have lost its end
+                        await self._reach(state, fetched.next_offset, end, fetched.next_epoch)
         finally:
             self._current = False  # before any other task runs
             await fetcher.close()
@@ -213,9 +237,9 @@ class Tail(Generic[S]):
             log.error("%s cannot be read just now: %s", self._partition.topic, error)
         await self._pause()
 
-    def _check(self, topic_id: bytes) -> None:
+    def _check(self) -> None:
         known = self._cluster.metadata.topics.get(self._partition.topic)
-        if known is not None and known.topic_id != topic_id:
+        if known is not None and known.topic_id != self._topic_id:
             raise _OtherLog("the topic was deleted and made again")
 
     async def _take(self, state: S, fetched: Fetched) -> None:
@@ -242,7 +266,7 @@ class Tail(Generic[S]):
             what = "the batch at offset %d of %s cannot be read: passed over (%s)"
             log.error(what, raw.header.base_offset, self._partition.topic, error, exc_info=is_defect)
 
-    async def _reach(self, state: S, position: int, end: int) -> None:
+    async def _reach(self, state: S, position: int, end: int, epoch: LeaderEpoch) -> None:
         """Note that the state includes everything before the position; from `end` on it becomes the current state."""
         self._tries = 0
         if self._unfit_at is not None and position > self._unfit_at:
@@ -250,7 +274,7 @@ class Tail(Generic[S]):
         if position < end and not self._current:
             return
         async with self._moved:
-            self.state, self.position, self._current = state, position, True
+            self.state, self.position, self._epoch, self._current = state, position, epoch, True
             self.trouble = None
             self._moved.notify_all()
 

@@ -217,7 +217,7 @@ class History:
             case ("move", partition, node_id):
                 if partition.topic in self.brokers.topics:
                     log = self.brokers.log(partition)
-                    log.leader, log.epoch = node_id, log.epoch + 1
+                    log.move(node_id)
             case ("delete", name):
                 self.delete(name)
             case ("make", name):

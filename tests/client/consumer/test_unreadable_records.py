@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from tests.client.memory_cluster import POISON, MemoryBrokers, MemoryClient, Partition, damaged, run
+from tests.client.memory_cluster import POISON, MemoryBrokers, MemoryClient, damaged, run
+from tests.client.memory_log import Partition
 from tests.client.memory_reading import BAD, GOOD, always, brokers_with, options, places
 
 from ottla import Consumer, RangeReader, Span, TopicPartition
@@ -21,7 +22,8 @@ def poisoned() -> MemoryBrokers:
     for partition in (GOOD, BAD):
         brokers.log(partition).append(5)
     log = brokers.log(BAD)
-    log.batches[-1] = (10, damaged(log.batches[-1][1], is_whole=True))
+    last = log.batches[-1]
+    log.batches[-1] = last._replace(data=damaged(last.data, is_whole=True))
     log.append(5)
     return brokers
 
@@ -107,7 +109,7 @@ def test_taking_moves_no_position() -> None:
     """Not even where nothing is left of a batch: whoever hands out moves it."""
     log = Partition(leader=1)
     log.append(10)
-    ((_, data),) = log.batches
+    ((_, _, data),) = log.batches
     ((_, header),) = headers(memoryview(data))
     place = AssignedPartition(GOOD)
     place.move(0)
