@@ -19,7 +19,8 @@ Reader = OttlaReader | OttlaStreamReader
 
 
 def batch_reader(bootstrap: str, **options: str) -> OttlaReader:
-    settings = parse_read({"kafka.bootstrap.servers": bootstrap, **options}, streaming=False)
+    given = {"kafka.bootstrap.servers": bootstrap, "fetchOffset.retryIntervalMs": "1", **options}
+    settings = parse_read(given, streaming=False)
     return OttlaReader(settings, shape_of(settings))
 
 

@@ -20,10 +20,11 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.epochs import epoch_ends
 from ottla.client.consumer.fetching import FetchCursor, Fetched, Fetcher, RawBatch
 from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, TopicRecreated, UnsupportedApi
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_ID, NO_LEADER_EPOCH
+from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, LeaderEpoch
 from ottla.spark.read.loss import DataLoss, Reason, report
 from ottla.spark.read.plan import TaskRange
 from ottla.spark.read.settings import ReadSettings
@@ -86,24 +87,26 @@ class _Reading:
 
     async def answers(self) -> AsyncGenerator[list[RawBatch], None]:
         """The record batches of each response of a broker, until the range is read."""
-        async with Cluster(self._options) as cluster:
-            await self._reach(cluster)
-            fetcher = Fetcher(cluster, self._fetch)
-            try:
-                async with aclosing(self._fetched(cluster, fetcher)) as found:
-                    async for batches in found:
-                        yield batches
-            except ApiError as error:
-                if error.code not in _GONE:
-                    raise
-                self._lose(await self._why_gone(cluster))
-            finally:
-                await fetcher.close()
+        async with Cluster(self._options) as cluster, aclosing(self.answers_of(cluster)) as found:
+            async for batches in found:
+                yield batches
+
+    async def answers_of(self, cluster: Cluster) -> AsyncGenerator[list[RawBatch], None]:
+        """The same, of this cluster."""
+        await self._reach(cluster)
+        fetcher = Fetcher(cluster, self._fetch)
+        try:
+            async with aclosing(self._fetched(cluster, fetcher)) as found:
+                async for batches in found:
+                    yield batches
+        except ApiError as error:
+            if error.code not in _GONE or await self._is_same_topic(cluster):
+                raise
+        finally:
+            await fetcher.close()
 
     async def _fetched(self, cluster: Cluster, fetcher: Fetcher) -> AsyncGenerator[list[RawBatch], None]:
-        if not await self._is_same_topic(cluster):
-            return
-        while not self._cursor.done:
+        while not self._cursor.done and await self._is_same_topic(cluster):
             fetcher.start([self._cursor])
             await fetcher.wait()
             for fetched in fetcher.collect():
@@ -111,15 +114,14 @@ class _Reading:
                     self._pass_over(fetched.error)
                     continue
                 self._look_at_empty(fetched, asyncio.get_running_loop().time())
-                planned = self._planned(fetched.batches)
-                if planned is fetched.batches and not self._cursor.done:
+                is_doubtful = NO_LEADER_EPOCH < self._part.leader_epoch < fetched.next_epoch
+                planned = self._planned(fetched.batches) if is_doubtful else fetched.batches
+                if not is_doubtful and not self._cursor.done:
                     fetcher.start([self._cursor])  # the broker works while Spark takes these batches
                 if planned:
                     yield planned
-                if planned is not fetched.batches:
-                    self._replaced(fetched.batches[len(planned)])
-            if not await self._is_same_topic(cluster):
-                return
+                if is_doubtful:
+                    await self._look_for_cut(cluster)
 
     async def _reach(self, cluster: Cluster) -> None:
         """Wait until the leader is known. A broker that is down now may be up in a moment: the driver has reached this
@@ -149,17 +151,20 @@ class _Reading:
         self._cursor.position = self._part.end
 
     def _planned(self, batches: list[RawBatch]) -> list[RawBatch]:
-        """The batches that existed when the range was planned: the same list object, if all did."""
-        epoch = self._part.leader_epoch
-        if epoch == NO_LEADER_EPOCH or not batches or batches[-1].header.leader_epoch <= epoch:
-            return batches
-        return [each for each in batches if each.header.leader_epoch <= epoch]
+        """The batches that existed when the range was planned."""
+        return [each for each in batches if each.header.leader_epoch <= self._part.leader_epoch]
 
-    def _replaced(self, other: RawBatch) -> None:
-        partition, end, epoch = self._part.partition, self._part.end, other.header.leader_epoch
-        first = max(other.start, other.header.base_offset)
-        what = f"offsets {first} to {end - 1} of {partition} are gone: others of leader epoch {epoch} are there now"
-        self._lose(DataLoss(partition, Reason.TRUNCATED, what))
+    async def _look_for_cut(self, cluster: Cluster) -> None:
+        """Find out why a batch of a later leader epoch than that of the plan came. If the epoch of the plan reaches to
+        the end of the range, compaction has removed the records before that batch; else other records have replaced
+        what was planned.
+        """
+        partition, end, epoch = self._part.partition, self._part.end, self._part.leader_epoch
+        cut = (await epoch_ends(cluster, {partition: LeaderEpoch(epoch)})).all()[partition]
+        if cut is None or cut < end:
+            first = max(self._part.start, cut or 0)
+            what = f"offsets {first} to {end - 1} of {partition} are gone: others of a later leader epoch are there now"
+            self._lose(DataLoss(partition, Reason.TRUNCATED, what))
 
     def _pass_over(self, error: Exception) -> None:
         """Continue behind records that are gone, if that is allowed; raise other errors."""
@@ -212,22 +217,31 @@ class _Reading:
             self._lose(DataLoss(partition, Reason.TRUNCATED, f"{what}: it can be read up to {readable_to}"))
 
     async def _is_same_topic(self, cluster: Cluster) -> bool:
-        """Whether the topic still has the id of the plan. If not, the loss is reported, which may raise."""
-        if self._part.topic_id == NO_ID:
-            return True
-        info = await cluster.topic(self._part.partition.topic)
-        if info.topic_id in (NO_ID, self._part.topic_id):
-            return True
-        self._lose(self._gone(Reason.RECREATED))
+        """Whether the topic and the partition of the plan still exist. If not, the loss is reported, which may
+        raise. It is believed only if it is found several times: a broker that has just started may not know the topic
+        yet.
+        """
+        topic, index = self._part.partition
+        options = self._settings.options
+        for attempt in range(max(options["fetchOffset.numRetries"], 1)):
+            if attempt:
+                cluster.metadata.mark_stale(topic)
+                await asyncio.sleep(options["fetchOffset.retryIntervalMs"] / 1000)
+            try:
+                info = await cluster.topic(topic)
+            except ApiError as error:
+                if error.code not in _GONE:
+                    raise
+                reason = Reason.TOPIC_DELETED
+                continue
+            if NO_ID not in (self._part.topic_id, info.topic_id) and info.topic_id != self._part.topic_id:
+                reason = Reason.RECREATED
+            elif info.partition(index) is None:
+                reason = Reason.PARTITION_GONE
+            else:
+                return True
+        self._lose(self._gone(reason))
         return False
-
-    async def _why_gone(self, cluster: Cluster) -> DataLoss:
-        try:
-            info = await cluster.topic(self._part.partition.topic)
-        except ApiError:
-            return self._gone(Reason.TOPIC_DELETED)
-        is_another = NO_ID not in (self._part.topic_id, info.topic_id) and info.topic_id != self._part.topic_id
-        return self._gone(Reason.RECREATED if is_another else Reason.PARTITION_GONE)
 
     def _gone(self, reason: Reason) -> DataLoss:
         partition = self._part.partition
