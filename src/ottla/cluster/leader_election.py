@@ -18,7 +18,7 @@ change and all its consequences:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -139,6 +139,7 @@ class Elections:
             directories = tuple(self._directory(partition, wish, id) for id in draft.replicas)
             if directories != partition.directories:
                 fields["directories"] = list(directories)
+        _check(partition, fields)
         return fields
 
     def _rules_of(self, topic: Topic) -> _TopicRules:
@@ -186,6 +187,21 @@ class Elections:
         if id in partition.replicas:
             return partition.directory(id)
         return self._brokers[id].default_directory
+
+
+def _check(old: PartitionState, fields: dict[str, Any]) -> None:
+    """Assert that a change lets only replicas lead, be in sync or be eligible to lead, and that none is both in sync
+    and eligible. Where the journal of another implementation has such a state already, it may stay.
+    """
+    leader, isr = fields.get("leader", old.leader), fields.get("isr", old.isr)
+    elr, replicas = fields.get("eligible_leader_replicas", old.elr), fields.get("replicas", old.replicas)
+    strangers = _strangers(leader, isr, elr, replicas) - _strangers(old.leader, old.isr, old.elr, old.replicas)
+    assert not strangers, f"{strangers} would lead or be in sync without a replica: {old}, {fields}"
+    assert set(elr).isdisjoint(isr) or not set(old.elr).isdisjoint(old.isr), f"both in sync and eligible: {fields}"
+
+
+def _strangers(leader: int, isr: Sequence[int], elr: Sequence[int], replicas: Sequence[int]) -> set[int]:
+    return {leader, *isr, *elr} - {NO_LEADER, *replicas}
 
 
 class _Draft:

@@ -2,10 +2,20 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.shares.state.batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, NO_OFFSET, StateBatch, combine, combine_into
+from ottla.shares.state.batches import (
+    ACKNOWLEDGED,
+    ARCHIVED,
+    AVAILABLE,
+    NO_OFFSET,
+    StateBatch,
+    _extend,
+    combine,
+    combine_into,
+)
 
 STATES = st.sampled_from([AVAILABLE, ACKNOWLEDGED, ARCHIVED])
 
@@ -59,3 +69,11 @@ def test_examples() -> None:
     assert combine(some, 13) == (StateBatch(13, 14, AVAILABLE, 2), StateBatch(15, 25, ACKNOWLEDGED, 1))
     assert combine([], 5) == ()
     assert combine([StateBatch(9, 3, AVAILABLE, 1)], NO_OFFSET) == ()
+
+
+def test_ranges_that_overlap_are_found() -> None:
+    combined = [StateBatch(0, 4, AVAILABLE, 1)]
+    with pytest.raises(AssertionError, match="overlaps"):
+        _extend(combined, StateBatch(4, 5, ACKNOWLEDGED, 1))
+    with pytest.raises(AssertionError, match="is empty"):
+        _extend(combined, StateBatch(6, 5, ACKNOWLEDGED, 1))

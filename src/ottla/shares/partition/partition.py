@@ -164,6 +164,7 @@ class SharePartition:
                 self.ranges.remove(item)
 
     def _lend(self, item: RecordRange, handout: Handout, want: Want, now_ms: int) -> None:
+        assert item.state is RecordState.AVAILABLE and not item.write, f"{item} is not available"
         if item.count == 0 and item.until_ms:
             self.delayed -= item.size
         item.state = RecordState.ACQUIRED
@@ -317,6 +318,7 @@ class SharePartition:
     def _become(
         self, item: RecordRange, kind: AckType, token: int, now_ms: int, dead: list[Dead], *, pause: bool = True
     ) -> None:
+        assert item.state is RecordState.ACQUIRED and not item.write, f"{item} is not acquired"
         if kind is AckType.RENEW:
             item.until_ms = now_ms + self.rules.lock_ms
             return
@@ -441,6 +443,7 @@ class SharePartition:
             self._drop_below(start)
 
     def _drop_below(self, offset: int) -> None:
+        assert offset > self.start_offset, f"the start would go from {self.start_offset} back to {offset}"
         for item in self.ranges.drop_below(offset):
             if item.terminal:
                 self.done -= item.size
@@ -450,6 +453,8 @@ class SharePartition:
             if item.state is RecordState.AVAILABLE and item.count == 0 and item.until_ms:
                 self.delayed -= item.size
             item.write = 0
+        assert 0 <= self.delayed <= self.open, f"{self.delayed} of {self.open} open records are delayed"
+        assert self.done >= 0, f"{self.done} records are done"
         self.start_offset = offset
         self._low = max(self._low, offset)
         self.scanned = max(self.scanned, offset)

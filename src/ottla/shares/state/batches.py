@@ -82,8 +82,10 @@ def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBat
 
 
 def _extend(combined: list[StateBatch], batch: StateBatch) -> None:
+    assert batch.first_offset <= batch.last_offset, f"{batch} is empty"
     if combined:
         last = combined[-1]
+        assert last.last_offset < batch.first_offset, f"{batch} overlaps {last}"
         if last.last_offset + 1 == batch.first_offset and last[2:] == batch[2:]:
             combined[-1] = last._replace(last_offset=batch.last_offset)
             return
