@@ -19,13 +19,18 @@ T = TypeVar("T")
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
 
-def _named(name: str) -> str:
-    if not name:
-        raise typer.BadParameter("the name of the topic is empty")
-    return name
+def not_empty(what: str) -> Callable[[str | None], str | None]:
+    """A callback for an argument that names a thing of this kind."""
+
+    def check(name: str | None) -> str | None:
+        if name == "":
+            raise typer.BadParameter(f"the name of the {what} is empty")
+        return name
+
+    return check
 
 
-Topic = Annotated[str, typer.Argument(help="The topic.", callback=_named)]
+Topic = Annotated[str, typer.Argument(help="The topic.", callback=not_empty("topic"))]
 Bootstrap = Annotated[
     str,
     typer.Option(
@@ -64,6 +69,19 @@ def client_options(bootstrap: str) -> ClientOptions:
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
     return ClientOptions(addresses, client_id="ottla-cli", connect_timeout_ms=5_000, api_timeout_ms=30_000)
+
+
+def registry_urls(text: str) -> str:
+    """The URLs of a schema registry, separated by commas; where one has no scheme, it is http."""
+    from ottla.client.registry_url import parse_registry_url
+
+    urls = [url if "://" in url else f"http://{url}" for url in map(str.strip, text.split(",")) if url]
+    try:
+        for url in urls or [text]:
+            parse_registry_url(url)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--registry") from None
+    return ",".join(urls)
 
 
 def with_admin(bootstrap: str, work: Callable[[Admin], Awaitable[T]]) -> T:

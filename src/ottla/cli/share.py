@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli import group
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Topic
 from ottla.cli.records.consume import OutputFormat, formatter
 from ottla.cli.terminal.outlet import stop_when_unread
 
@@ -35,7 +35,7 @@ def list_groups(
 
 @app.command()
 def consume(
-    topic: Annotated[str, typer.Argument(help="The topic.")],
+    topic: Topic,
     group: Annotated[str, typer.Option("--group", "-g", help="The share group.")],
     accept: Annotated[
         bool, typer.Option("--accept", help="Acknowledge the records as processed; this is the default.")

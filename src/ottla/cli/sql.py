@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options, registry_urls
 from ottla.cli.registry.calls import DEFAULT_URL
 from ottla.cli.terminal.plain import CommandError, print_warning
 
@@ -53,11 +53,7 @@ def sql(
     def warn(message: str) -> None:
         print_warning(f"{message} (--registry URL names another registry, off does without)")
 
-    try:
-        opened = Sql(client_options(bootstrap), None if registry == "off" else registry, warn)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--registry") from None
-    with opened as session:
+    with Sql(client_options(bootstrap), None if registry == "off" else registry_urls(registry), warn) as session:
         try:
             result = session.query(text)
             names = [each[0] for each in result.description]

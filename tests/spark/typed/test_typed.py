@@ -243,6 +243,8 @@ def test_any_bytes_in_every_mode() -> None:
         ({"value.format": "xml"}, "one of avro, json, protobuf, raw, string"),
         ({"value.format": "string", "on.bad": "dlq"}, "needs dlq.topic"),
         ({"value.format": "avro", "schema.registry.url": "localhost"}, "is no URL of a schema registry"),
+        ({"value.format": "avro", "schema.registry.url": "http://h:99999"}, "is no URL of a schema registry"),
+        ({"value.format": "avro", "schema.registry.url": "http://[::1"}, "is no URL of a schema registry"),
     ],
 )
 def test_options_that_do_not_go_together(options: dict[str, str], why: str) -> None:

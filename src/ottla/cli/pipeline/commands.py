@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, registry_urls
 from ottla.cli.terminal.plain import CommandError
 from ottla.model.limits import PIPELINE_RESTARTS
 
@@ -25,7 +25,13 @@ Master = Annotated[str | None, typer.Option("--master", help="Spark's master: lo
 Remote = Annotated[str | None, typer.Option("--remote", help="A Spark Connect server: sc://HOST:PORT.")]
 Conf = Annotated[list[str], typer.Option("--conf", "-c", help="A setting of Spark's, NAME=VALUE; may be repeated.")]
 Registry = Annotated[
-    str | None, typer.Option("--registry", envvar="OTTLA_REGISTRY", help="Schema registry: http://HOST:PORT.")
+    str | None,
+    typer.Option(
+        "--registry",
+        envvar="OTTLA_REGISTRY",
+        help="Schema registry: http://HOST:PORT.",
+        callback=lambda text: None if text is None else registry_urls(text),
+    ),
 ]
 _STOP_TIMEOUT_S = 120.0
 

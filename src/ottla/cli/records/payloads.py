@@ -15,6 +15,7 @@ from uuid import UUID
 
 import typer
 
+from ottla.cli.options import registry_urls
 from ottla.cli.records.text import JsonText
 from ottla.cli.terminal.plain import CommandError, print_warning
 
@@ -54,10 +55,7 @@ def registry_at(url: str | None, bootstrap: str) -> SchemaRegistry:
     if url is None:
         host = parse_bootstrap(bootstrap)[0].host
         url = f"http://[{host}]:{REGISTRY_PORT}" if ":" in host else f"http://{host}:{REGISTRY_PORT}"
-    try:
-        return SchemaRegistry(RegistryOptions.of(url if "://" in url else f"http://{url}", attempts=1))
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--registry") from None
+    return SchemaRegistry(RegistryOptions.of(registry_urls(url), attempts=1))
 
 
 class SubjectEncoder:
@@ -145,7 +143,7 @@ class PayloadDecoder:
         framed = unframe(data if mark is None else mark)
         schema = framed.schema_id if framed.guid is None else framed.guid
         assert schema is not None, "a frame has an id or a GUID"
-        source = self._registry.by_id(schema) if isinstance(schema, int) else self._registry.by_guid(schema)
+        source = self._registry.by_id_or_guid(schema)
         if self._wanted not in (PayloadType.auto, source.type.value.lower()):
             raise ValueError(f"schema {schema} is {source.type}, not {self._wanted.upper()}")
         if source.type is SchemaType.PROTOBUF:

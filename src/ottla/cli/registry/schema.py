@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ottla.cli.options import Json
+from ottla.cli.options import Json, not_empty
 from ottla.cli.registry.calls import DEFAULT_URL, RegistryCalls, RegistryRefused, Url
 from ottla.cli.registry.schema_text import (
     SchemaKind,
@@ -19,7 +19,8 @@ from ottla.cli.registry.schema_text import (
 
 app = typer.Typer(help="Register, show, compare, check and delete schemas.", no_args_is_help=True)
 
-Subject = Annotated[str, typer.Argument(help="The subject; with -t or -k the topic.")]
+_SUBJECT = typer.Argument(help="The subject; with -t or -k the topic.", callback=not_empty("subject"))
+Subject = Annotated[str, _SUBJECT]
 File = Annotated[str, typer.Argument(help="A file (.avsc, .json, .proto), or - for standard input.")]
 Topic = Annotated[bool, typer.Option("--topic", "-t", help="SUBJECT is a topic: the schema of its values.")]
 Key = Annotated[bool, typer.Option("--key", "-k", help="SUBJECT is a topic: the schema of its keys.")]
@@ -91,7 +92,7 @@ def list_schemas(
 
 @app.command()
 def show(
-    subject: Annotated[str | None, typer.Argument(help="The subject; with -t or -k the topic.")] = None,
+    subject: Annotated[str | None, _SUBJECT] = None,
     version: Annotated[str, typer.Argument(help="A version.")] = LATEST,
     schema_id: Annotated[int | None, typer.Option("--id", help="Id of the schema, instead of a subject.")] = None,
     topic: Topic = False,
