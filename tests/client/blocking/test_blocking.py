@@ -187,8 +187,15 @@ def test_seeking_pausing_polling(client: Blocking, topic: str) -> None:
             found += [each.offset for each in records]
     assert found == [8, 9] and consumer.position(first) == 10 and consumer.paused() == [second]
     assert consumer.end_offsets([first]) == {first: 10}
+    nowhere = TopicPartition(topic, 7)
     with pytest.raises(ValueError, match="is not assigned"):
-        consumer.seek(TopicPartition(topic, 7), 0)
+        consumer.seek(nowhere, 0)
+    for operation in (consumer.seek_to_beginning, consumer.seek_to_end, consumer.pause):
+        with pytest.raises(ValueError, match="is not assigned"):
+            operation(first, nowhere)
+    with pytest.raises(ValueError, match="is not assigned"):
+        consumer.resume(second, nowhere)
+    assert consumer.position(first) == 10 and consumer.paused() == [second]
 
 
 def fail_halfway(client: Blocking, topic: str) -> None:
