@@ -81,7 +81,6 @@ def test_what_is_committed_where() -> None:
     assert group_of(None, "id") == "spark-id"
 
 
-@pytest.mark.spark
 class Session:
     """Something to watch."""
 
@@ -141,6 +140,7 @@ def test_lag_is_asked_of_the_group_that_is_committed_to(monkeypatch: pytest.Monk
     assert groups_of(session, "revenue", report.id, "another run") == {"spark-revenue"}
 
 
+@pytest.mark.spark
 def test_every_batch_is_committed_also_the_last(spark: Any, node: OttlaNode, tmp_path: Path) -> None:
     with Blocking(node.bootstrap) as client:
         for topic in ("lag.one", "lag.two"):

@@ -80,7 +80,7 @@ def test_a_killed_driver_loses_and_repeats_nothing(shop: Shop) -> None:
 
 @pytest.mark.parametrize("shop", [SHOP.replace("return orders", "return orders.select('usr')")], indirect=True)
 def test_what_is_wrong_is_one_line(shop: Shop) -> None:
-    """Spark has nothing to say beside it; all that can be wrong is in test_pipelines_errors.py."""
+    """Spark has nothing to say beside it; all that can be wrong is in test_errors.py."""
     found = shop.cli("check", str(shop.file))
     assert found.returncode == 1
     (line,) = found.stderr.splitlines()

@@ -1,7 +1,7 @@
 """What a pipeline's user sees when things go wrong: one line in the output, the same in `status`, an exit code; and it
 goes on by itself where that helps. A real Spark; the command runs in this process, in the session of all tests.
 
-The texts of all other failures are in test_pipelines_causes.py.
+The texts of all other failures are in test_causes.py.
 """
 
 import json
