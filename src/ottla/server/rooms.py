@@ -173,5 +173,5 @@ class Rooms:
             self.storage,
             self.metadata,
             self.peer_requests,
-            create_topics=self.member.create_topics,
+            create_topic=self.member.create_topic,
         )

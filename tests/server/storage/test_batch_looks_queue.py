@@ -1,4 +1,4 @@
-"""The queue of BatchLooks goes on, whatever becomes of one look: a failure is logged, and the next look has its turn."""
+"""The queue of BatchLooks goes on, whatever becomes of one look: a failure is logged, and the next one has its turn."""
 
 from __future__ import annotations
 

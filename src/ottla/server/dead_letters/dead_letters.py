@@ -7,9 +7,8 @@ letter may be written twice, but a record is never lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
 
 from ottla.cluster.entities import NO_LEADER
 from ottla.log.files.disk import StorageError
@@ -19,28 +18,29 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name, is_internal
 from ottla.model.settings.node import AUTO_CREATE_TOPICS_ENABLE
+from ottla.model.topic_settings import MAX_MESSAGE_BYTES
 from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.dead_letters.letters import Letters
 from ottla.server.dead_letters.remote_letters import RemoteLetters, RemotePartition
 from ottla.server.dead_letters.share_group_letters import ShareGroupLetters
 from ottla.server.loop.later import Later, gather, settled
-from ottla.server.quorum.internal_topics import created, new_topic
 from ottla.shares.partition.terms import Dead
 
 if TYPE_CHECKING:
-    from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
     from ottla.server.loop.runtime import Runtime
     from ottla.server.peers.peer_requests import PeerRequests
     from ottla.server.quorum.metadata_host import MetadataHost
     from ottla.server.settings.configs import Configs
     from ottla.server.storage.storage import Storage
 
-CreateTopics: TypeAlias = "Callable[[tuple[NewTopic, ...]], Later[list[TopicOutcome]]]"
+
+class CreateTopic(Protocol):
+    def __call__(self, name: str, /, *configs: tuple[str, str]) -> Later[ApiError | None]:
+        """Have the controller create a topic; set to None when it exists."""
+        ...
 
 
 class DeadLetters:
-    """`create_topics` has the controller create topics."""
-
     def __init__(
         self,
         runtime: Runtime,
@@ -49,7 +49,7 @@ class DeadLetters:
         metadata: MetadataHost,
         peers: PeerRequests,
         *,
-        create_topics: CreateTopics,
+        create_topic: CreateTopic,
     ) -> None:
         self._now_ms = runtime.now_ms
         self._configs = configs
@@ -58,7 +58,7 @@ class DeadLetters:
         self._waiters = storage.waiters
         self._looks = storage.looks
         self._metadata = metadata
-        self._create_topics = create_topics
+        self._create_topic = create_topic
         self._remote = RemoteLetters(peers, storage.waiters.notify)
 
     def write(self, topic: str, group_id: str, source: Partition, dead: Iterable[Dead]) -> Later[ApiError | None]:
@@ -116,24 +116,21 @@ class DeadLetters:
 
     def _ensure(self, topic: str, source: Partition) -> Later[ApiError | None]:
         """Create the topic if it does not exist and auto-creation is allowed; set to None when it exists."""
-        state, settings = self._metadata.state, self._configs.broker
         try:
             if is_internal(topic):
                 raise ApiError(
                     ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own, and takes no dead letters"
                 )
-            if topic in state.topics:
+            if topic in self._metadata.state.topics:
                 return settled(None)
-            if not settings[AUTO_CREATE_TOPICS_ENABLE]:
+            if not self._configs.broker[AUTO_CREATE_TOPICS_ENABLE]:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no dead-letter topic {topic}")
             check_topic_name(topic)
         except ApiError as error:
             return settled(error)
         # A letter is larger than its record, because of its headers.
         room = source.log.config.max_message_bytes + limits.DEAD_LETTER_PROVENANCE_BYTES
-        wanted = new_topic(topic, settings, len(state.brokers))
-        wanted = replace(wanted, configs=(*wanted.configs, ("max.message.bytes", str(room))))
-        return self._create_topics((wanted,)).map(created)
+        return self._create_topic(topic, (MAX_MESSAGE_BYTES.name, str(room)))
 
     def _place(self, topic: str, source: Partition, batches: list[bytearray]) -> list[Placed]:
         """Append the batches to the partition for letters of `source`."""

@@ -6,7 +6,8 @@ returns; every other node registers with the active controller (see `server/quor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,7 @@ class QuorumMember:
     - `quorum`: this node's part in the metadata quorum;
     - `controller`: decides changes of the cluster while this node leads the quorum;
     - `liveness`: detects dead brokers while this node is the active controller;
-    - `link`: requests to the active controller, on whichever node it is; `producer_ids` and `topics` use it.
+    - `link`: requests to the active controller, on whichever node it is; `producer_ids` uses it.
     """
 
     def __init__(
@@ -127,19 +128,28 @@ class QuorumMember:
         return self.quorum.is_alone
 
     @cached_property
-    def topics(self) -> TopicCreation:
+    def _topics(self) -> TopicCreation:
         from ottla.server.quorum.topic_creation import TopicCreation  # many nodes never create a topic
 
         return TopicCreation(self._tasks, self.metadata, self.controller, self.link)
 
     def create_topics(self, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
         """Have the active controller create topics; errors are in the outcomes."""
-        return self.topics.create(topics)
+        return self._topics.create(topics)
 
-    def create_topic(self, name: str) -> Later[ApiError | None]:
-        """Create a topic with the broker's own settings; set to None when it exists, or to the error."""
-        brokers = brokers_expected(self.quorum, self.metadata.state)
-        return self.create_topics((new_topic(name, self._configs.broker, brokers),)).map(created)
+    def create_topic(self, name: str, *configs: tuple[str, str]) -> Later[ApiError | None]:
+        """Create a topic with the broker's own settings and these configs; set to None when it exists, or to the
+        error.
+        """
+        topic = self._new_topic(name)
+        return self.create_topics((replace(topic, configs=(*topic.configs, *configs)),)).map(created)
+
+    def create_missing(self, names: Iterable[str]) -> None:
+        """Have topics that a client asked for created with the broker's own settings, without waiting."""
+        self._topics.create_missing(map(self._new_topic, names))
+
+    def _new_topic(self, name: str) -> NewTopic:
+        return new_topic(name, self._configs.broker, brokers_expected(self.quorum, self.metadata.state))
 
     def lifecycle(self, partitions: Partitions, broker: Broker) -> Lifecycle:
         """Return the object that registers this node as `broker`, which holds `partitions`, and sends its

@@ -20,6 +20,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Change, ConfigChanged
+from ottla.model.topic_settings import OTTLA_SCHEMA_VALIDATION
 from ottla.server.loop.later import Later
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from ottla.server.storage.storage import Storage
 
 _INSPECTOR = "ottla.server.schemas.inspector"
-_SETTING = "ottla.schema.validation"
 
 
 class Contracts:
@@ -64,10 +64,7 @@ class Contracts:
 
     def follow(self, changes: Iterable[Change]) -> None:
         """Start the import when a topic gets a contract, because it will soon have batches to inspect."""
-        if self._inspections is None and any(
-            isinstance(change, ConfigChanged) and change.name == _SETTING and change.value not in (None, "none")
-            for change in changes
-        ):
+        if self._inspections is None and any(map(_sets_contract, changes)):
             self._imported()
 
     def inspector(self, partition: Partition, terms: ContractTerms) -> Later[Inspector]:
@@ -98,3 +95,9 @@ class Contracts:
             schemas = SchemaCache(self._runtime, self._storage, self._metadata, self._peers)
             self._inspections = Inspections(schemas, self._dead_letters(), self._runtime.now_ms)
         return self._inspections
+
+
+def _sets_contract(change: Change) -> bool:
+    if not isinstance(change, ConfigChanged) or change.name != OTTLA_SCHEMA_VALIDATION.name:
+        return False
+    return change.value not in (None, "none")

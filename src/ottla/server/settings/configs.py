@@ -12,16 +12,21 @@ from ottla.log.config import LogConfig
 from ottla.model.config import Config
 from ottla.model.node_config import NodeConfig
 from ottla.model.resources import ResourceType
+from ottla.model.settings.controller import CONTROLLER_LISTENER_NAMES
 from ottla.model.settings.log import LOG_DIR, LOG_DIRS
-from ottla.model.settings.node import NODE_ID
+from ottla.model.settings.node import BROKER_ID, NODE_ID, PROCESS_ROLES
 
 # The roles of a node without configuration: alone, as broker and controller. Kafka requires these settings.
-SINGLE_NODE = {"process.roles": "broker,controller", "node.id": "1", "controller.listener.names": "CONTROLLER"}
+SINGLE_NODE = {
+    PROCESS_ROLES.name: "broker,controller",
+    NODE_ID.name: "1",
+    CONTROLLER_LISTENER_NAMES.name: "CONTROLLER",
+}
 
 
 class Configs:
     def __init__(self, values: Mapping[str, str]) -> None:
-        self.node = NodeConfig({**({} if "broker.id" in values else SINGLE_NODE), **values})
+        self.node = NodeConfig({**({} if BROKER_ID.name in values else SINGLE_NODE), **values})
         self._state: ClusterState | None = None
         self._default_log_config: LogConfig | None = None
         self._log_configs: dict[str, LogConfig] = {}

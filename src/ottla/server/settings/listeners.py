@@ -26,7 +26,7 @@ class ListenerAddress(NamedTuple):
     port: int
 
 
-def parse_listeners(entries: Sequence[str], setting: str = "listeners") -> list[ListenerAddress]:
+def parse_listeners(entries: Sequence[str], setting: str = LISTENERS.name) -> list[ListenerAddress]:
     """Parse entries of the form `PLAINTEXT://host:port`. As with Kafka, an empty host means every interface."""
     found: list[ListenerAddress] = []
     for entry in entries:

@@ -23,7 +23,6 @@ from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions, in_portions
 from ottla.server.loop.later import Answer
-from ottla.server.quorum.internal_topics import new_topic
 from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
 
 TopicAsk = MetadataRequest.Topic
@@ -133,9 +132,7 @@ def _by_name(names: list[str], context: Context, operations: int) -> tuple[list[
 
 def _create(names: Iterable[str], context: Context) -> None:
     """Have missing topics with valid names created. As with Kafka, failures are only logged."""
-    brokers = sum(not broker.fenced for broker in context.member.metadata.state.brokers.values())
-    wanted = (new_topic(name, context.settings, brokers) for name in names if topic_name_problem(name) is None)
-    context.member.topics.create_missing(wanted)
+    context.member.create_missing(name for name in names if topic_name_problem(name) is None)
 
 
 def _missing(code: ErrorCode, name: str | None, *, topic_id: bytes = NO_ID, operations: int = NOT_ASKED) -> TopicAnswer:
