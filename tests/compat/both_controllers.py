@@ -46,7 +46,7 @@ class Write:
     def __init__(self, *records: MetadataEntry) -> None:
         self.records = list(records)
 
-    def decide(self, view: object, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: object, now_ms: int) -> Result[MetadataEntry, Any]:
         return Result(self.records)
 
 

@@ -20,10 +20,10 @@ NOW = Moment(0, 0)
 class Scripted:
     """A machine whose commands are the Results that they lead to; it fails to apply the record "bad"."""
 
-    def decide(self, command: Result[str], now_ms: int) -> Result[str]:
+    def decide(self, command: Result[str, Any], now_ms: int) -> Result[str, Any]:
         return command
 
-    def deciding(self, command: Result[str], now_ms: int) -> Steps[Result[str]]:
+    def deciding(self, command: Result[str, Any], now_ms: int) -> Steps[Result[str, Any]]:
         yield
         return command
 
@@ -48,7 +48,7 @@ def ignore(_: Any) -> None:
 
 
 def test_a_runner_that_failed_to_apply_decides_nothing_more() -> None:
-    runner: Runner[Any, str] = Runner(Scripted(), len, ignore)
+    runner: Runner[Any, str, Any] = Runner(Scripted(), len, ignore)
     with pytest.raises(ValueError, match="bad"):
         runner.submit(Result(["bad"]), NOW, ignore)
     assert runner.broken
@@ -57,14 +57,14 @@ def test_a_runner_that_failed_to_apply_decides_nothing_more() -> None:
 
 
 def test_an_answer_needs_a_command_that_waits_for_it() -> None:
-    runner: Runner[Any, str] = Runner(Scripted(), len, ignore)
+    runner: Runner[Any, str, Any] = Runner(Scripted(), len, ignore)
     with pytest.raises(AssertionError, match="no command waits"):
         runner.submit(Result(answers=[Answer("nobody", 1)]), NOW, ignore)
     assert runner.broken
 
 
 def test_the_steps_of_two_commands_do_not_mix() -> None:
-    runner: SteppedRunner[Any, str] = SteppedRunner(Scripted(), len, ignore)
+    runner: SteppedRunner[Any, str, Any] = SteppedRunner(Scripted(), len, ignore)
     first = runner.submitting(Result(["a"]), NOW, ignore)
     next(first)
     with pytest.raises(AssertionError, match="began before"):
@@ -74,7 +74,7 @@ def test_the_steps_of_two_commands_do_not_mix() -> None:
 
 
 def test_a_command_whose_steps_are_dropped_makes_room_for_the_next() -> None:
-    runner: SteppedRunner[Any, str] = SteppedRunner(Scripted(), len, ignore)
+    runner: SteppedRunner[Any, str, Any] = SteppedRunner(Scripted(), len, ignore)
     first = runner.submitting(Result(["a"]), NOW, ignore)
     next(first)
     first.close()

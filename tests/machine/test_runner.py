@@ -44,7 +44,7 @@ class Counter(OneByOne):
         self.waiting: list[str] = []
         self.notes: list[Any] = []
 
-    def decide(self, command: Any, now_ms: int) -> Result[Any]:
+    def decide(self, command: Any, now_ms: int) -> Result[Any, Any]:
         match command:
             case Take(amount) if amount <= 0:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "take something")
@@ -93,7 +93,7 @@ class Bench:
         self.effects: list[Any] = []
         self.turns: list[Callable[[], None]] = []  # those that were asked for
         soon = self.turns.append if in_turns else None
-        self.runner: Runner[Any, Any] = Runner(
+        self.runner: Runner[Any, Any, Any] = Runner(
             self.machine, self.append, self.changes.append, self.effects.append, soon
         )
 

@@ -50,7 +50,7 @@ class EndSessions:
 
     group: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, Any]:
         group = view.state.groups[self.group]
         assert isinstance(group, ClassicGroup)
         ended = [ClassicSessionEnded(self.group, id) for id in group.members]

@@ -27,7 +27,7 @@ from ottla.machine.kit import Loaded, Machine, Moment, OneByOne, Result, Timer
 from ottla.machine.runner import Runner
 from ottla.model.errors import ApiError, ErrorCode
 
-MachineT = TypeVar("MachineT", bound=Machine[Any, Any])
+MachineT = TypeVar("MachineT", bound=Machine[Any, Any, Any])
 Show = Callable[[Any], str | None]  # None: no line
 Verb = Callable[..., None]
 Written = tuple[bytes, bytes | None, int, int] | Marker  # key, value, producer id and epoch
@@ -54,7 +54,7 @@ class Stage(Generic[MachineT]):
     def _begin(self, machine: MachineT) -> None:
         self.machine = machine
         end = len(self.journal)
-        self._runner: Runner[Any, Any] = Runner(
+        self._runner: Runner[Any, Any, Any] = Runner(
             _Overheard(machine, self.tell), self._append, perform=self.tell, next_offset=end, committed_offset=end
         )
 
@@ -146,13 +146,13 @@ class Stage(Generic[MachineT]):
 class _Overheard(OneByOne):
     """A machine whose timers are reported."""
 
-    def __init__(self, machine: Machine[Any, Any], tell: Callable[[Timer], None]) -> None:
+    def __init__(self, machine: Machine[Any, Any, Any], tell: Callable[[Timer], None]) -> None:
         self._machine = machine
         self._tell = tell
         self.apply = machine.apply
         self.note = machine.note
 
-    def decide(self, command: Any, now_ms: int) -> Result[Any]:
+    def decide(self, command: Any, now_ms: int) -> Result[Any, Any]:
         result = self._machine.decide(command, now_ms)
         for timer in result.timers:
             left_ms = None if timer.deadline_ms is None else timer.deadline_ms - now_ms

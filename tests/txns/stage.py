@@ -55,7 +55,7 @@ class Wind:
     transactional_id: str
     epoch: int
 
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, Any]:
         found = view.known(self.transactional_id)
         return Result(records=[view.entry(found._replace(epoch=self.epoch))])
 

@@ -13,9 +13,10 @@ from ottla.machine.stepped import Steps, collected
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE
 
 T = TypeVar("T")
+ReplyT = TypeVar("ReplyT")
 
-Deciding: TypeAlias = Steps[Result[MetadataEntry]]
-Decision: TypeAlias = Result[MetadataEntry] | Deciding
+Deciding: TypeAlias = Steps[Result[MetadataEntry, ReplyT]]
+Decision: TypeAlias = Result[MetadataEntry, ReplyT] | Steps[Result[MetadataEntry, ReplyT]]
 
 
 def gathered(items: Iterable[T]) -> Steps[list[T]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ottla.cluster.decision import Deciding, Decision, gathered
 from ottla.cluster.entities import Change
@@ -16,11 +16,14 @@ from ottla.machine.kit import Result
 from ottla.machine.stepped import Steps, finished
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE
 
+ReplyT = TypeVar("ReplyT")
+ReplyT_co = TypeVar("ReplyT_co", covariant=True)
 
-class ClusterCommand(Protocol):
-    """Any command of `cluster/commands`."""
 
-    def decide(self, view: MetadataView, now_ms: int) -> Decision: ...
+class ClusterCommand(Protocol[ReplyT_co]):
+    """Any command of `cluster/commands`, with the type of its reply."""
+
+    def decide(self, view: MetadataView, now_ms: int) -> Decision[ReplyT_co]: ...
 
 
 class ClusterMachine:
@@ -33,10 +36,10 @@ class ClusterMachine:
     def state(self) -> ClusterState:
         return self.view.state
 
-    def decide(self, command: ClusterCommand, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, command: ClusterCommand[ReplyT], now_ms: int) -> Result[MetadataEntry, ReplyT]:
         return finished(command.decide(self.view, now_ms))
 
-    def deciding(self, command: ClusterCommand, now_ms: int) -> Deciding:
+    def deciding(self, command: ClusterCommand[ReplyT], now_ms: int) -> Deciding[ReplyT]:
         offset = self.view.next_offset()
         decided = command.decide(self.view, now_ms)
         result = decided if isinstance(decided, Result) else (yield from decided)
@@ -62,5 +65,6 @@ class ClusterMachine:
             changes.extend(some)
         return changes
 
-    def note(self, note: BrokerHeard | Gone) -> None:
+    def note(self, note: object) -> None:
+        assert isinstance(note, BrokerHeard | Gone), f"the cluster has no such note: {note!r}"
         self.view.sessions.note(note)

@@ -27,7 +27,7 @@ class GroupListed(NamedTuple):
 class AllGroups:
     """Replies with all groups, in order of creation."""
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, list[Group]]:
         return Result(reply=list(view.state.groups.values()))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Never, TypeAlias, TypeVar
 
 from ottla.groups.classic import registration as classic
 from ottla.groups.consumer import registration as consumer
@@ -20,23 +20,21 @@ from ottla.groups.share import registration as share
 from ottla.groups.streams import registration as streams
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry, Marker
-from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result
+from ottla.machine.kit import ClockSet, Command, Loaded, OneByOne, Result
 from ottla.model import limits
+
+ReplyT = TypeVar("ReplyT")
+# Any command that a handler, a timer or an observer submits to the coordinator, with the type of its reply.
+GroupCommand: TypeAlias = Command[GroupsView, Entry, ReplyT]
 
 # Applies one type of entry (by the class of its key), marker or note to the state.
 Apply = Callable[[GroupsView, Any], None]
-OnLoaded = Callable[[GroupsView, Sequence[Group], int], Result[Entry]]
+OnLoaded = Callable[[GroupsView, Sequence[Group], int], Result[Entry, None]]
 
 _PARTS: tuple[Any, ...] = (classic, offsets, topics_changed, consumer, share, streams)
 _APPLY: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.APPLY.items()}
 _NOTE: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.NOTE.items()}
 _LOADED: tuple[OnLoaded, ...] = tuple(part.LOADED for part in _PARTS)
-
-
-class GroupCommand(Protocol):
-    """Any command that a handler, a timer or an observer submits to the coordinator."""
-
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]: ...
 
 
 class GroupsMachine(OneByOne):
@@ -45,7 +43,7 @@ class GroupsMachine(OneByOne):
     def __init__(self, view: GroupsView) -> None:
         self.view = view
 
-    def decide(self, command: GroupCommand | Loaded, now_ms: int) -> Result[Entry]:
+    def decide(self, command: GroupCommand[object] | Loaded, now_ms: int) -> Result[Entry, object]:
         if isinstance(command, Loaded):
             groups = list(islice(self.view.state.groups.values(), command.first, command.last))
             results = [loaded(self.view, groups, now_ms) for loaded in _LOADED]
@@ -69,12 +67,12 @@ class GroupsMachine(OneByOne):
                 first, weight = position, 0
         yield Loaded(first)
 
-    def apply(self, record: Entry | Marker) -> Sequence[Any]:
+    def apply(self, record: Entry | Marker) -> Sequence[Never]:
         apply = _APPLY.get(Marker if isinstance(record, Marker) else type(record.key))
         if apply is not None:
             apply(self.view, record)
         return ()
 
-    def note(self, note: Any) -> None:
+    def note(self, note: object) -> None:
         if not isinstance(note, ClockSet):  # timers follow the steady clock and need no change
             _NOTE[type(note)](self.view, note)

@@ -22,12 +22,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Never, Protocol, TypeVar
 
+from ottla.model.errors import ApiError
 from ottla.model.limits import CLOCK_STEP_MS
 
 RecordT = TypeVar("RecordT")
+ChangeT = TypeVar("ChangeT")
 CommandT_contra = TypeVar("CommandT_contra", contravariant=True)
+ViewT_contra = TypeVar("ViewT_contra", contravariant=True)
+RecordT_co = TypeVar("RecordT_co", covariant=True)
+ReplyT_co = TypeVar("ReplyT_co", covariant=True)
+ChangeT_co = TypeVar("ChangeT_co", covariant=True)
 
 
 class Parked(NamedTuple):
@@ -40,7 +46,7 @@ class Answer(NamedTuple):
     """The reply to a command that was parked under `token`."""
 
     token: Hashable
-    value: Any
+    value: object
 
 
 class Moment(NamedTuple):
@@ -89,18 +95,26 @@ class Timer(NamedTuple):
 
     key: Hashable
     deadline_ms: int | None
-    command: Any = None
+    command: Any = None  # a command to the same machine
 
 
-class Result(NamedTuple, Generic[RecordT]):
-    """The outcome of a command. `records` are appended all together or not at all."""
+class Result(NamedTuple, Generic[RecordT_co, ReplyT_co]):
+    """The outcome of a command. `records` are appended all together or not at all; the reply is an ApiError if the
+    command is refused although something has to be written.
+    """
 
-    records: Sequence[RecordT] = ()
-    reply: Any = None
+    records: Sequence[RecordT_co] = ()
+    reply: ReplyT_co | ApiError | Parked | None = None
     timers: Sequence[Timer] = ()
     answers: Sequence[Answer] = ()
-    notes: Sequence[Any] = ()
-    effects: Sequence[Any] = ()
+    notes: Sequence[object] = ()
+    effects: Sequence[object] = ()
+
+
+class Command(Protocol[ViewT_contra, RecordT_co, ReplyT_co]):
+    """A command to a machine whose state is read through a view; the type of its reply is the one of its Result."""
+
+    def decide(self, view: ViewT_contra, now_ms: int) -> Result[RecordT_co, ReplyT_co]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +129,27 @@ class Loaded:
     last: int | None = None
 
 
-class Machine(Protocol[CommandT_contra, RecordT]):
+class Machine(Protocol[CommandT_contra, RecordT, ChangeT_co]):
     """A replicated state machine: `decide` reads its state, `apply` changes it."""
 
-    def decide(self, command: CommandT_contra, now_ms: int) -> Result[RecordT]:
+    def decide(self, command: CommandT_contra, now_ms: int) -> Result[RecordT, object]:
         """Return the outcome of `command` without changing anything. Raises ApiError to refuse the whole command."""
         ...
 
-    def apply(self, record: RecordT) -> Sequence[Any]:
+    def apply(self, record: RecordT) -> Sequence[ChangeT_co]:
         """Change the state; return the changes, for observers."""
         ...
 
-    def apply_all(self, records: Sequence[RecordT]) -> Sequence[Any]:
+    def apply_all(self, records: Sequence[RecordT]) -> Sequence[ChangeT_co]:
         """Apply all records, one after the other."""
         ...
 
-    def note(self, note: Any) -> None:
+    def note(self, note: object) -> None:
         """Change state that is not stored in records."""
         ...
 
 
-class Journaled(Machine[CommandT_contra, RecordT], Protocol[CommandT_contra, RecordT]):
+class Journaled(Machine[CommandT_contra, RecordT, ChangeT_co], Protocol[CommandT_contra, RecordT, ChangeT_co]):
     """A machine that is rebuilt from a journal, which may be long."""
 
     def beginning(self) -> Iterator[Loaded]:
@@ -149,5 +163,5 @@ class Journaled(Machine[CommandT_contra, RecordT], Protocol[CommandT_contra, Rec
 class OneByOne:
     """`apply_all` for machines that gain nothing from being handed many records at once."""
 
-    def apply_all(self: Machine[Any, RecordT], records: Sequence[RecordT]) -> Sequence[Any]:
+    def apply_all(self: Machine[Never, RecordT, ChangeT], records: Sequence[RecordT]) -> Sequence[ChangeT]:
         return [change for record in records for change in self.apply(record)]

@@ -33,11 +33,13 @@ from ottla.model.errors import ApiError
 
 CommandT = TypeVar("CommandT")
 RecordT = TypeVar("RecordT")
+ChangeT = TypeVar("ChangeT")
+# Called with the reply of a command, whose type the caller knows and the runner need not know, or with an ApiError.
 Reply = Callable[[Any], None]
 _READY = -1  # the offset of replies that wait for no commit
 
 
-class Runner(Generic[CommandT, RecordT]):
+class Runner(Generic[CommandT, RecordT, ChangeT]):
     """Runs the commands and timers of one machine.
 
     `append(records)` writes one atomic group and returns the offset after it; `observe`, if given, is called with the
@@ -48,10 +50,10 @@ class Runner(Generic[CommandT, RecordT]):
 
     def __init__(
         self,
-        machine: Machine[CommandT, RecordT],
+        machine: Machine[CommandT, RecordT, ChangeT],
         append: Callable[[Sequence[RecordT]], int],
-        observe: Callable[[list[Any]], None] | None = None,
-        perform: Callable[[Any], None] | None = None,
+        observe: Callable[[list[ChangeT]], None] | None = None,
+        perform: Callable[[object], None] | None = None,
         soon: Callable[[Callable[[], None]], None] | None = None,
         *,
         next_offset: int = 0,
@@ -69,9 +71,9 @@ class Runner(Generic[CommandT, RecordT]):
         self._releasing = False
         # (Offset that must be committed, reply, value, since when it waits), in order. All times here are by the steady
         # clock.
-        self._held: deque[tuple[int, Reply, Any, int]] = deque()
+        self._held: deque[tuple[int, Reply, object, int]] = deque()
         self._parked: dict[Hashable, Reply] = {}
-        self._timers: dict[Hashable, tuple[int, Any]] = {}  # key → deadline, command
+        self._timers: dict[Hashable, tuple[int, CommandT]] = {}  # key → deadline, command
         self._deadlines: list[tuple[int, int, Hashable]] = []  # heap
         self._sequence = 0  # breaks ties in the heap by the order in which timers were set
         # A timer that is put off (as every heartbeat does) keeps its one place in the heap until that place comes to
@@ -92,7 +94,7 @@ class Runner(Generic[CommandT, RecordT]):
         self._carry_out(result)
         self._reply(result, reply)
 
-    def _reply(self, result: Result[RecordT], reply: Reply) -> None:
+    def _reply(self, result: Result[RecordT, object], reply: Reply) -> None:
         if isinstance(result.reply, Parked):
             assert result.reply.token not in self._parked, f"two commands wait under {result.reply.token!r}"
             self._parked[result.reply.token] = reply
@@ -103,7 +105,7 @@ class Runner(Generic[CommandT, RecordT]):
         """The machine was given all records of the journal below `next_offset`, also those of no command."""
         self.next_offset = next_offset
 
-    def continue_with(self, machine: Machine[CommandT, RecordT]) -> None:
+    def continue_with(self, machine: Machine[CommandT, RecordT, ChangeT]) -> None:
         """Replace the machine by another one with the same state."""
         self.machine = machine
 
@@ -114,8 +116,8 @@ class Runner(Generic[CommandT, RecordT]):
 
     def give_up(self, before_ms: int, error: ApiError) -> None:
         """Answer `error` to callers that have waited for a commit since `before_ms` or longer."""
-        given: deque[tuple[int, Reply, Any, int]] = deque()
-        kept: list[tuple[int, Reply, Any, int]] = []
+        given: deque[tuple[int, Reply, object, int]] = deque()
+        kept: list[tuple[int, Reply, object, int]] = []
         for held in self._held:
             offset, reply, _, since_ms = held
             if offset <= self.committed_offset:
@@ -172,7 +174,7 @@ class Runner(Generic[CommandT, RecordT]):
                 self._put_off(key, steady_ms, command)
                 raise
 
-    def _take_due(self, steady_ms: int) -> tuple[Hashable, Any] | None:
+    def _take_due(self, steady_ms: int) -> tuple[Hashable, CommandT] | None:
         """Remove the next timer that is due and return its key and command."""
         deadline_ms = self.next_deadline_ms
         if deadline_ms is None or deadline_ms > steady_ms:
@@ -182,7 +184,7 @@ class Runner(Generic[CommandT, RecordT]):
         _, command = self._timers.pop(key)
         return key, command
 
-    def _put_off(self, key: Hashable, steady_ms: int, command: Any) -> None:
+    def _put_off(self, key: Hashable, steady_ms: int, command: CommandT) -> None:
         """Make a timer whose command failed due again soon."""
         if key not in self._timers:
             self._set(key, steady_ms + limits.TIMER_RETRY_MS, command)
@@ -209,7 +211,7 @@ class Runner(Generic[CommandT, RecordT]):
         elif by_ms := self._steps.since(now):
             self.machine.note(ClockSet(by_ms))
 
-    def _decide(self, command: CommandT) -> Result[RecordT]:
+    def _decide(self, command: CommandT) -> Result[RecordT, object]:
         """Decide and append. If either fails, nothing has changed."""
         self._check_whole()
         result = self.machine.decide(command, self._now.now_ms)
@@ -221,17 +223,17 @@ class Runner(Generic[CommandT, RecordT]):
         """Assert that the state has all records of the journal, which every decision relies on."""
         assert not self.broken, "a runner that failed to apply what it appended must be discarded"
 
-    def _carry_out(self, result: Result[RecordT]) -> None:
+    def _carry_out(self, result: Result[RecordT, object]) -> None:
         try:
             self._change(result)
         except Exception:
             self.broken = True
             raise
 
-    def _change(self, result: Result[RecordT]) -> None:
+    def _change(self, result: Result[RecordT, object]) -> None:
         self._changed(self.machine.apply_all(result.records) if result.records else (), result)
 
-    def _changed(self, changes: Sequence[Any], result: Result[RecordT]) -> None:
+    def _changed(self, changes: Sequence[ChangeT], result: Result[RecordT, object]) -> None:
         """Report the changes of applied records, apply the notes, set the timers, and hold effects and answers."""
         if changes and self._observe is not None:
             self._observe(list(changes))
@@ -250,7 +252,7 @@ class Runner(Generic[CommandT, RecordT]):
                 self._held.append((offset, self._parked.pop(token), value, since_ms))
             self._release()
 
-    def _set(self, key: Hashable, deadline_ms: int, command: Any) -> None:
+    def _set(self, key: Hashable, deadline_ms: int, command: CommandT) -> None:
         deadline_ms = max(deadline_ms, self._not_before_ms)
         self._timers[key] = deadline_ms, command
         place_ms = self._place.get(key)
@@ -259,7 +261,7 @@ class Runner(Generic[CommandT, RecordT]):
             self._place[key] = deadline_ms
             heapq.heappush(self._deadlines, (deadline_ms, self._sequence, key))
 
-    def _hold(self, reply: Reply, value: Any) -> None:
+    def _hold(self, reply: Reply, value: object) -> None:
         if not self._held and self.next_offset <= self.committed_offset:
             reply(value)
         else:
@@ -291,5 +293,5 @@ class Runner(Generic[CommandT, RecordT]):
         self._release()
 
 
-def _no_effects(effect: Any) -> None:
+def _no_effects(effect: object) -> None:
     raise AssertionError(f"this machine was not expected to want {effect!r}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from ottla.machine.kit import Machine, Moment, Result
 from ottla.machine.runner import Reply, Runner
@@ -19,24 +19,26 @@ T = TypeVar("T")
 CommandT = TypeVar("CommandT")
 CommandT_contra = TypeVar("CommandT_contra", contravariant=True)
 RecordT = TypeVar("RecordT")
+ChangeT = TypeVar("ChangeT")
+ChangeT_co = TypeVar("ChangeT_co", covariant=True)
 
 Steps: TypeAlias = Generator[None, None, T]
 
 
-class SteppedMachine(Machine[CommandT_contra, RecordT], Protocol[CommandT_contra, RecordT]):
-    def deciding(self, command: CommandT_contra, now_ms: int) -> Steps[Result[RecordT]]:
+class SteppedMachine(Machine[CommandT_contra, RecordT, ChangeT_co], Protocol[CommandT_contra, RecordT, ChangeT_co]):
+    def deciding(self, command: CommandT_contra, now_ms: int) -> Steps[Result[RecordT, object]]:
         """Like `decide`, in steps; the records of the result must fit into one append."""
         ...
 
-    def applying(self, records: Sequence[RecordT]) -> Steps[list[Any]]:
+    def applying(self, records: Sequence[RecordT]) -> Steps[Sequence[ChangeT_co]]:
         """Like `apply_all`, in steps."""
         ...
 
 
-class SteppedRunner(Runner[CommandT, RecordT]):
+class SteppedRunner(Runner[CommandT, RecordT, ChangeT]):
     """Runs one command at a time: all steps of a command end before those of the next begin."""
 
-    machine: SteppedMachine[CommandT, RecordT]
+    machine: SteppedMachine[CommandT, RecordT, ChangeT]
     _is_busy = False  # whether a command is between two of its steps
 
     def submitting(self, command: CommandT, now: Moment, reply: Reply) -> Steps[None]:
@@ -76,14 +78,14 @@ class SteppedRunner(Runner[CommandT, RecordT]):
         finally:
             self._is_busy = False
 
-    def _deciding(self, command: CommandT) -> Steps[Result[RecordT]]:
+    def _deciding(self, command: CommandT) -> Steps[Result[RecordT, object]]:
         self._check_whole()
         result = yield from self.machine.deciding(command, self._now.now_ms)
         if result.records:
             self.next_offset = self._append(result.records)
         return result
 
-    def _carrying_out(self, result: Result[RecordT]) -> Steps[None]:
+    def _carrying_out(self, result: Result[RecordT, object]) -> Steps[None]:
         try:
             changes = (yield from self.machine.applying(result.records)) if result.records else ()
             self._changed(changes, result)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Never, TypeAlias, TypeVar
 
 from ottla.machine.keyed import Entry, Marker
-from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result, Timer
+from ottla.machine.kit import ClockSet, Command, Loaded, OneByOne, Result, Timer
 from ottla.model import limits
 from ottla.txns.commands.timeouts import first_look, next_expiry
 from ottla.txns.effects import BegunLater, LastEpoch, Sweeping, markers_of
@@ -21,11 +21,9 @@ from ottla.txns.states import PREPARED, TxnState
 from ottla.txns.transaction import Transaction, transaction_of
 from ottla.txns.view import TxnsView
 
-
-class TxnCommand(Protocol):
-    """Any command that a handler, a timer or an effect submits to the coordinator."""
-
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]: ...
+ReplyT = TypeVar("ReplyT")
+# Any command that a handler, a timer or an effect submits to the coordinator, with the type of its reply.
+TxnCommand: TypeAlias = Command[TxnsView, Entry, ReplyT]
 
 
 class TransactionsMachine(OneByOne):
@@ -34,13 +32,13 @@ class TransactionsMachine(OneByOne):
     def __init__(self, view: TxnsView) -> None:
         self.view = view
 
-    def decide(self, command: TxnCommand | Loaded, now_ms: int) -> Result[Entry]:
+    def decide(self, command: TxnCommand[object] | Loaded, now_ms: int) -> Result[Entry, object]:
         if not isinstance(command, Loaded):
             return command.decide(self.view, now_ms)
         state = self.view.state
         loaded = list(islice(state.transactions.values(), command.first, command.last))
         timers: list[Timer] = []
-        notes: list[Any] = []
+        notes: list[object] = []
         if not command.first:
             timers.append(next_expiry(self.view, now_ms))
             if state.ongoing:
@@ -59,7 +57,7 @@ class TransactionsMachine(OneByOne):
             yield Loaded(first, first + at_once)
         yield Loaded(-(-last // at_once) * at_once)
 
-    def apply(self, record: Entry | Marker) -> Sequence[Any]:
+    def apply(self, record: Entry | Marker) -> Sequence[Never]:
         if isinstance(record, Marker):
             return ()  # this journal has no transactions, but WriteTxnMarkers may name any partition
         state = self.view.state
@@ -81,7 +79,7 @@ class TransactionsMachine(OneByOne):
             state.clock_set_ms.pop(id, None)
         return ()
 
-    def note(self, note: Any) -> None:
+    def note(self, note: object) -> None:
         state = self.view.state
         if isinstance(note, LastEpoch):
             state.transactions[note.transactional_id] = state.transactions[note.transactional_id]._replace(

@@ -60,7 +60,7 @@ class Fetch:
 
     command: FetchOffsets
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, Any]:
         found = self.command.decide(view, now_ms).reply
         return Result(reply=[found.of(each) for each in self.command.partitions or found.kept])
 

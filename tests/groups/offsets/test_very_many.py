@@ -31,7 +31,7 @@ class Bench:
         self.machine: GroupsMachine = machine()
         self.batches: list[list[Entry]] = []
         self.replies: list[Any] = []
-        self.runner: Runner[Any, Any] = Runner(self.machine, self._append, lambda _: None)
+        self.runner: Runner[Any, Any, Any] = Runner(self.machine, self._append, lambda _: None)
 
     def _append(self, entries: Any) -> int:
         self.batches.append(list(entries))

@@ -42,7 +42,7 @@ def commit(offset: int) -> CommitOffsets:
 class Spoilt:
     """What it writes can be read, what it wants noted cannot."""
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, Any]:
         return Result(commit(6).decide(view, now_ms).records, notes=[object()])
 
 

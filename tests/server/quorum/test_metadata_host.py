@@ -228,7 +228,7 @@ def test_a_record_that_cannot_be_applied_is_the_end() -> None:
     """Whether it comes from the journal, or a command of a sole voter wrote it and could not follow it."""
 
     class Absurd:
-        def decide(self, view: object, now_ms: int) -> Result[MetadataEntry]:
+        def decide(self, view: object, now_ms: int) -> Result[MetadataEntry, Any]:
             return Result([MetadataEntry(journal.RemoveTopicRecord(topic_id=bytes(16)))], "done")
 
     def from_the_journal(admin: Admin) -> None:

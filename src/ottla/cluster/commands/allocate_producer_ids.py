@@ -26,7 +26,7 @@ class AllocateProducerIds(NamedTuple):
     broker_id: int
     broker_epoch: BrokerEpoch
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, ProducerIdBlock]:
         view.checked_broker(self.broker_id, self.broker_epoch)
         first = view.state.next_producer_id
         if first > INT64_MAX - PRODUCER_ID_BLOCK_SIZE:

@@ -78,7 +78,7 @@ class IncrementalAlterConfigs:
     resources: tuple[tuple[Resource, tuple[ConfigAlteration, ...]], ...]
     validate_only: bool = False
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, list[Altered]]:
         return _decide(view, self.resources, self.validate_only, now_ms, replace=False)
 
 
@@ -91,7 +91,7 @@ class AlterConfigs:
     resources: tuple[tuple[Resource, tuple[ConfigAlteration, ...]], ...]
     validate_only: bool = False
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, list[Altered]]:
         return _decide(view, self.resources, self.validate_only, now_ms, replace=True)
 
 
@@ -102,7 +102,7 @@ def _decide(
     now_ms: int,
     *,
     replace: bool,
-) -> Result[MetadataEntry]:
+) -> Result[MetadataEntry, list[Altered]]:
     if len(asked) > CONFIG_RESOURCES_PER_REQUEST_MAX:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of resources per request.")
     records: list[MetadataEntry] = []

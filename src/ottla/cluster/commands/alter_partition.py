@@ -51,7 +51,7 @@ class AlterPartition:
     broker_epoch: BrokerEpoch
     changes: tuple[IsrChange, ...]
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, list[IsrOutcome]]:
         view.checked_broker(self.broker_id, self.broker_epoch)
         elections = Elections(view)
         records: list[MetadataEntry] = []

@@ -30,7 +30,7 @@ class AssignReplicasToDirs:
     broker_epoch: BrokerEpoch
     placements: tuple[Placement, ...]
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, list[ErrorCode]]:
         if view.state.metadata_version < features.DIRECTORIES:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
         broker = view.checked_broker(self.broker_id, self.broker_epoch)

@@ -41,7 +41,7 @@ class CreatePartitions:
     topics: tuple[Growth, ...]
     validate_only: bool = False
 
-    def decide(self, view: MetadataView, now_ms: int) -> Deciding:
+    def decide(self, view: MetadataView, now_ms: int) -> Deciding[list[Grown]]:
         times = Counter(topic.name for topic in self.topics)
         twice = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         outcomes = [Grown(name, twice) for name, count in times.items() if count > 1]

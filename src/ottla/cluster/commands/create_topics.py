@@ -57,7 +57,7 @@ class CreateTopics:
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
 
-    def decide(self, view: MetadataView, now_ms: int) -> Deciding:
+    def decide(self, view: MetadataView, now_ms: int) -> Deciding[list[TopicOutcome]]:
         if len(self.topics) > TOPICS_PER_REQUEST_MAX:
             raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of topics per request.")
         check_total(topic.partitions for topic in self.topics)

@@ -37,7 +37,7 @@ class DeleteTopics:
 
     topics: tuple[DoomedTopic, ...]
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, list[TopicDeletion]]:
         if not view.defaults[DELETE_TOPIC_ENABLE]:
             raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED)
         found: dict[bytes, Topic] = {}

@@ -42,7 +42,7 @@ class ElectLeaders(NamedTuple):
     kind: int
     partitions: tuple[tuple[str, int], ...] | None
 
-    def decide(self, view: MetadataView, now_ms: int) -> Deciding:
+    def decide(self, view: MetadataView, now_ms: int) -> Deciding[list[ElectionOutcome]]:
         if self.kind not in _KINDS:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {self.kind}")
         elections = Elections(view)
@@ -90,7 +90,7 @@ def _elect(view: MetadataView, elections: Elections, kind: int, name: str, index
 class BalanceLeaders(NamedTuple):
     """Periodic: preferred replicas become leaders again where they can."""
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, None]:
         records: list[MetadataEntry] = []
         if view.defaults[AUTO_LEADER_REBALANCE_ENABLE]:
             elections = Elections(view)
@@ -106,7 +106,7 @@ class BalanceLeaders(NamedTuple):
 class ElectUnclean(NamedTuple):
     """Periodic: elect leaders uncleanly, at the price of data, for topics that allow it."""
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, None]:
         elections = Elections(view)
         topics = view.state.topic_by_id
         found = (

@@ -59,13 +59,13 @@ class FenceBroker(NamedTuple):
     broker_id: int
     epoch: BrokerEpoch
 
-    def decide(self, view: MetadataView, now_ms: int) -> Decision:
+    def decide(self, view: MetadataView, now_ms: int) -> Decision[bool]:
         broker = view.state.brokers.get(self.broker_id)
         if broker is None or broker.epoch != self.epoch or broker.fenced:
             return Result(reply=False)
         return self._fencing(view, broker)
 
-    def _fencing(self, view: MetadataView, broker: Broker) -> Deciding:
+    def _fencing(self, view: MetadataView, broker: Broker) -> Deciding[bool]:
         records = yield from gathered(fence(view, broker))
         return Result(records, True, timers=[no_session(broker.id)], notes=[Gone(broker.id)])
 
@@ -81,7 +81,7 @@ class EndSession(NamedTuple):
     epoch: BrokerEpoch
     end_ms: int
 
-    def decide(self, view: MetadataView, now_ms: int) -> Decision:
+    def decide(self, view: MetadataView, now_ms: int) -> Decision[bool | None]:
         broker = view.state.brokers.get(self.broker_id)
         timeout_ms = view.defaults[BROKER_SESSION_TIMEOUT_MS]
         if broker is not None and broker.epoch == self.epoch and now_ms - self.end_ms > timeout_ms // 2:
@@ -95,7 +95,7 @@ class UnregisterBroker(NamedTuple):
 
     broker_id: int
 
-    def decide(self, view: MetadataView, now_ms: int) -> Deciding:
+    def decide(self, view: MetadataView, now_ms: int) -> Deciding[None]:
         broker = view.state.brokers.get(self.broker_id)
         if broker is None:
             raise ApiError(

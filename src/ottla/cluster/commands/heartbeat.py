@@ -52,7 +52,7 @@ class BrokerHeartbeat:
     offline_directories: tuple[bytes, ...] = ()
     cordoned: tuple[bytes, ...] | None = None
 
-    def decide(self, view: MetadataView, now_ms: int) -> Decision:
+    def decide(self, view: MetadataView, now_ms: int) -> Decision[BrokerHeartbeatReply]:
         broker = view.checked_broker(self.broker_id, self.epoch)
         now = _phase(broker)
         then = self._next(view, broker, now, self._is_caught_up(broker))
@@ -66,7 +66,7 @@ class BrokerHeartbeat:
 
     def _moving(
         self, view: MetadataView, broker: Broker, then: _Phase, records: Iterator[MetadataEntry], now_ms: int
-    ) -> Deciding:
+    ) -> Deciding[BrokerHeartbeatReply]:
         """Decide in steps: the leaders of thousands of partitions may change."""
         return self._result(view, broker, then, (yield from gathered(records)), now_ms)
 
@@ -75,7 +75,7 @@ class BrokerHeartbeat:
 
     def _result(
         self, view: MetadataView, broker: Broker, then: _Phase, records: list[MetadataEntry], now_ms: int
-    ) -> Result[MetadataEntry]:
+    ) -> Result[MetadataEntry, BrokerHeartbeatReply]:
         fenced = then in (_Phase.FENCED, _Phase.MAY_STOP)
         leaving_at = None
         if then is _Phase.LEAVING:

@@ -20,7 +20,7 @@ class WriteNoOp(NamedTuple):
 
     seen: int
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, None]:
         end = view.next_offset()
         records = [MetadataEntry(journal.NoOpRecord())] if end == self.seen else []
         return Result(records, timers=_next(view, now_ms, end + len(records)))

@@ -43,7 +43,7 @@ class Reassign:
     moves: tuple[ReplicaAssignment, ...]
     may_change_replication_factor: bool = True
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, list[Moved]]:
         elections = Elections(view)
         records: list[MetadataEntry] = []
         outcomes: list[Moved] = []
@@ -119,7 +119,7 @@ class ListMoves:
 
     topics: tuple[tuple[str, tuple[int, ...]], ...] | None = None
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, list[tuple[str, PartitionState]]]:
         return Result(reply=[(name, partition) for name, partition in self._asked(view) if partition.moving])
 
     def _asked(self, view: MetadataView) -> Iterator[tuple[str, PartitionState]]:

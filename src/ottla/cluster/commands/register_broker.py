@@ -34,7 +34,7 @@ class RegisterBroker:
     broker: Broker
     previous_epoch: int = -1
 
-    def decide(self, view: MetadataView, now_ms: int) -> Deciding:
+    def decide(self, view: MetadataView, now_ms: int) -> Deciding[BrokerEpoch]:
         level = view.state.metadata_version
         old = view.state.brokers.get(self.broker.id)
         again = old is not None and old.incarnation_id == self.broker.incarnation_id

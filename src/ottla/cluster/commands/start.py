@@ -31,7 +31,7 @@ class Activate(NamedTuple):
 
     bootstrap: tuple[MetadataEntry, ...]
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, None]:
         timers, notes = greet(view, now_ms)
         timers += [*periodic(view, now_ms), *idle(view, now_ms)]
         first: list[MetadataEntry] = []
@@ -60,7 +60,7 @@ class RegisterController(NamedTuple):
 
     controller: Controller
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, None]:
         if self.controller.id < 0:
             raise ApiError(ErrorCode.INVALID_REGISTRATION, f"{self.controller.id} is no id of a controller")
         if not features.controllers_registered(view.state.metadata_version):
@@ -82,7 +82,7 @@ class StartBroker(NamedTuple):
     broker: Broker
     clean: bool
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, None]:
         level = view.state.metadata_version
         unfence = journal.BrokerRegistrationChangeRecord(
             broker_id=self.broker.id, broker_epoch=self.broker.epoch, fenced=-1

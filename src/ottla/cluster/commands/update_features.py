@@ -47,7 +47,7 @@ class UpdateFeatures:
     updates: tuple[FeatureUpdate, ...]
     validate_only: bool = False
 
-    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry]:
+    def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, int | None]:
         raised: int | None = None
         proposed = {**view.state.features, **{update.name: update.level for update in self.updates}}
         records: list[MetadataEntry] = []

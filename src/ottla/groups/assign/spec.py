@@ -6,7 +6,7 @@ the iteration order of a set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -45,6 +45,18 @@ Assignor = Callable[[GroupSpec], dict[str, Partitions]]
 def frozen(partitions: Mapping[bytes, set[int]]) -> Partitions:
     """Return the partitions without empty topics, in order of topic ids."""
     return {topic: frozenset(partitions[topic]) for topic in sorted(partitions) if partitions[topic]}
+
+
+def are_disjoint(targets: Iterable[Partitions]) -> bool:
+    """Whether no partition is in two of the targets."""
+    taken: dict[bytes, set[int]] = {}
+    for target in targets:
+        for topic_id, partitions in target.items():
+            others = taken.setdefault(topic_id, set())
+            if not others.isdisjoint(partitions):
+                return False
+            others |= partitions
+    return True
 
 
 def size(partitions: Mapping[bytes, Collection[int]]) -> int:

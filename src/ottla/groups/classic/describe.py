@@ -18,5 +18,5 @@ class DescribeGroup:
 
     group_id: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, ClassicGroup]:
         return Result(reply=find_group(view, self.group_id, ClassicGroup, GroupKind.CLASSIC))

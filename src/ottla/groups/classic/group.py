@@ -35,6 +35,15 @@ class ClassicState(Enum):
     STABLE = "Stable"
 
 
+# The transitions of the picture above; `ClassicGroup.to` checks them.
+NEXT: dict[ClassicState, tuple[ClassicState, ...]] = {
+    ClassicState.EMPTY: (ClassicState.PREPARING,),
+    ClassicState.PREPARING: (ClassicState.COMPLETING, ClassicState.EMPTY),
+    ClassicState.COMPLETING: (ClassicState.STABLE, ClassicState.PREPARING),
+    ClassicState.STABLE: (ClassicState.PREPARING,),
+}
+
+
 class MemberProtocol(NamedTuple):
     """An assignment protocol that a member offers, with the member's metadata for the leader."""
 
@@ -96,6 +105,11 @@ class ClassicGroup:
     def empty(cls, group_id: str, now_ms: int) -> ClassicGroup:
         """Return a group without members."""
         return cls(group_id, state_since_ms=now_ms)
+
+    def to(self, state: ClassicState) -> ClassicGroup:
+        """Return the group in its next state."""
+        assert state in NEXT[self.state], f"{self.group_id}: {self.state.value} → {state.value}"
+        return replace(self, state=state)
 
     # --- what any kind of group is asked (`groups/group.py`)
 

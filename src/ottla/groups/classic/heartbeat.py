@@ -20,7 +20,7 @@ from ottla.model.errors import ApiError, ErrorCode
 class ClassicHeartbeat(HeartbeatArguments):
     """Replies with an ErrorCode; a heartbeat that is answered with REBALANCE_IN_PROGRESS extends the session, too."""
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, ErrorCode]:
         group = view.state.groups.get(self.group_id)
         if isinstance(group, ConsumerGroup):
             return classic_members.heartbeat(self, group, view, now_ms)
@@ -29,7 +29,7 @@ class ClassicHeartbeat(HeartbeatArguments):
         group.check_member(self.member_id, self.instance_id)
         if self.generation != group.generation:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION)
-        turn = Turn(view, group, now_ms)
+        turn: Turn[ErrorCode] = Turn(view, group, now_ms)
         keep_session(turn, group.members[self.member_id])
         is_preparing = group.state is ClassicState.PREPARING
         turn.reply = ErrorCode.REBALANCE_IN_PROGRESS if is_preparing else ErrorCode.NONE

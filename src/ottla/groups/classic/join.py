@@ -37,7 +37,8 @@ _GIVES_WAY = (GroupKind.CONSUMER, GroupKind.STREAMS)
 
 @dataclass(frozen=True, slots=True)
 class Join(JoinArguments):
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, JoinReply]:
+        turn: Turn[JoinReply]
         found = view.state.groups.get(self.group_id)
         if isinstance(found, ClassicGroup):
             turn = Turn(view, found, now_ms)
@@ -56,7 +57,7 @@ class Join(JoinArguments):
         self._take_in(turn)
         return turn.result()
 
-    def _take_in(self, turn: Turn) -> None:
+    def _take_in(self, turn: Turn[JoinReply]) -> None:
         group = turn.group
         if not self._has_room(turn):
             turn.remove(self.member_id)
@@ -77,7 +78,7 @@ class Join(JoinArguments):
             return self.protocol_type == group.protocol_type
         return group.supports(self.protocol_type, self.protocols)
 
-    def _has_room(self, turn: Turn) -> bool:
+    def _has_room(self, turn: Turn[JoinReply]) -> bool:
         """Whether the group is not full. While members rejoin, only rejoined ones count, so that a too large group
         shrinks.
         """
@@ -92,7 +93,7 @@ class Join(JoinArguments):
 
     # --- members without an id
 
-    def _new_dynamic(self, turn: Turn) -> None:
+    def _new_dynamic(self, turn: Turn[JoinReply]) -> None:
         member_id = new_member_id(self.client_id, turn.view.rng)
         if not self.needs_known_id:
             self._add(turn, member_id)
@@ -103,7 +104,7 @@ class Join(JoinArguments):
         turn.after(turn.session_key(member_id), self.session_timeout_ms, ClassicSessionEnded(self.group_id, member_id))
         turn.reply = JoinReply(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
-    def _new_static(self, turn: Turn, instance_id: str) -> None:
+    def _new_static(self, turn: Turn[JoinReply], instance_id: str) -> None:
         member_id = new_member_id(instance_id, turn.view.rng)
         former_id = turn.group.static_member_id(instance_id)
         if former_id is None:
@@ -111,7 +112,7 @@ class Join(JoinArguments):
         else:
             self._replace_static(turn, turn.group.members[former_id], member_id)
 
-    def _add(self, turn: Turn, member_id: str) -> None:
+    def _add(self, turn: Turn[JoinReply], member_id: str) -> None:
         member = ClassicMember(
             member_id=member_id,
             instance_id=self.instance_id,
@@ -134,7 +135,7 @@ class Join(JoinArguments):
         turn.wait(JOIN, member_id)
         rebalance_or_complete(turn)
 
-    def _replace_static(self, turn: Turn, former: ClassicMember, member_id: str) -> None:
+    def _replace_static(self, turn: Turn[JoinReply], former: ClassicMember, member_id: str) -> None:
         """A static member restarted: replace its former member, whose member id is fenced from now on."""
         leader = turn.group.leader
         if former.is_awaiting_join:
@@ -153,7 +154,7 @@ class Join(JoinArguments):
         else:
             self._carry_on(turn, member, leader)
 
-    def _carry_on(self, turn: Turn, member: ClassicMember, former_leader: str | None) -> None:
+    def _carry_on(self, turn: Turn[JoinReply], member: ClassicMember, former_leader: str | None) -> None:
         """Go on without a rebalance: write the new member id, and give the member the assignment of the former one."""
         turn.set_member(member._replace(is_awaiting_join=False))
         group = turn.group
@@ -167,7 +168,7 @@ class Join(JoinArguments):
 
     # --- members with an id
 
-    def _known(self, turn: Turn) -> None:
+    def _known(self, turn: Turn[JoinReply]) -> None:
         group = turn.group
         if self.member_id in group.pending:
             if self.instance_id is not None:
@@ -190,7 +191,7 @@ class Join(JoinArguments):
         else:
             turn.reply = generation_reply(group, self.member_id)  # it missed the answer to its first JoinGroup
 
-    def _rejoin(self, turn: Turn, member: ClassicMember) -> None:
+    def _rejoin(self, turn: Turn[JoinReply], member: ClassicMember) -> None:
         if member.is_awaiting_join:
             turn.answer_join(member.member_id, JoinReply(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         turn.set_member(self._updated(member))

@@ -23,13 +23,13 @@ class ClassicLeave:
     group_id: str
     leavers: tuple[Leaver, ...]
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, tuple[ErrorCode, ...]]:
         group = view.state.groups.get(self.group_id)
         if isinstance(group, ConsumerGroup):
             return classic_members.leave(self.leavers, group, view, now_ms)
         if not isinstance(group, ClassicGroup):
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-        turn = Turn(view, group, now_ms)
+        turn: Turn[tuple[ErrorCode, ...]] = Turn(view, group, now_ms)
         outcomes = tuple(_leave(turn, leaver) for leaver in self.leavers)
         if ErrorCode.NONE in outcomes and not turn.group.is_empty:
             rebalance_or_complete(turn)
@@ -37,7 +37,7 @@ class ClassicLeave:
         return turn.result()
 
 
-def _leave(turn: Turn, leaver: Leaver) -> ErrorCode:
+def _leave(turn: Turn[object], leaver: Leaver) -> ErrorCode:
     member_id, instance_id = leaver
     if not member_id:
         owner = None if instance_id is None else turn.group.static_member_id(instance_id)

@@ -21,16 +21,16 @@ from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.settings.groups import GROUP_INITIAL_REBALANCE_DELAY_MS
 
-_NOTHING: Result[Entry] = Result()
+_NOTHING: Result[Entry, None] = Result()
 
 
-def keep_session(turn: Turn, member: ClassicMember, timeout_ms: int | None = None) -> None:
+def keep_session(turn: Turn[object], member: ClassicMember, timeout_ms: int | None = None) -> None:
     """Restart the session timer of a member that was just heard from."""
     delay_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     turn.after(turn.session_key(member.member_id), delay_ms, ClassicSessionEnded(turn.group.group_id, member.member_id))
 
 
-def rebalance_or_complete(turn: Turn) -> None:
+def rebalance_or_complete(turn: Turn[object]) -> None:
     """Start a rebalance after a change, or complete the one in progress if all members have joined."""
     if turn.group.state is ClassicState.PREPARING:
         complete_if_ripe(turn)
@@ -38,20 +38,21 @@ def rebalance_or_complete(turn: Turn) -> None:
         prepare(turn)
 
 
-def complete_if_ripe(turn: Turn) -> None:
+def complete_if_ripe(turn: Turn[object]) -> None:
     group = turn.group
     if group.state is ClassicState.PREPARING and not group.is_initial and group.has_all_joined:
         complete_join(turn)
 
 
-def prepare(turn: Turn) -> None:
+def prepare(turn: Turn[object]) -> None:
     """Start a rebalance. Members that wait for an assignment of this generation are answered with an error."""
     if turn.group.state is ClassicState.COMPLETING:
         turn.group = turn.group.with_members(each._replace(assignment=b"") for each in turn.group.members.values())
         answer_syncs(turn, ErrorCode.REBALANCE_IN_PROGRESS)
     turn.cancel(turn.sync_key())
     is_initial = turn.group.is_empty
-    turn.become(ClassicState.PREPARING, pending_sync=frozenset(), is_initial=is_initial)
+    turn.become(ClassicState.PREPARING)
+    turn.group = replace(turn.group, pending_sync=frozenset(), is_initial=is_initial)
     if is_initial:
         delay_ms = turn.view.broker()[GROUP_INITIAL_REBALANCE_DELAY_MS]
         left_ms = max(turn.group.rebalance_timeout_ms - delay_ms, 0)
@@ -62,7 +63,7 @@ def prepare(turn: Turn) -> None:
         _schedule_join_end(turn)
 
 
-def complete_join(turn: Turn) -> None:
+def complete_join(turn: Turn[object]) -> None:
     """Form the next generation of the members that have joined; dynamic members that have not are removed."""
     turn.cancel(turn.join_key())
     members = turn.group.members.values()
@@ -77,7 +78,7 @@ def complete_join(turn: Turn) -> None:
         _begin_generation(turn, leader)
 
 
-def _schedule_join_end(turn: Turn, shortest_ms: int = 0) -> None:
+def _schedule_join_end(turn: Turn[object], shortest_ms: int = 0) -> None:
     delay_ms = max(turn.group.rebalance_timeout_ms, shortest_ms)
     turn.after(turn.join_key(), delay_ms, JoinPhaseEnded(turn.group.group_id))
 
@@ -89,31 +90,31 @@ def _joined_leader(group: ClassicGroup) -> str | None:
     return next((each.member_id for each in group.members.values() if each.is_awaiting_join), None)
 
 
-def _become_empty(turn: Turn) -> None:
-    turn.become(
-        ClassicState.EMPTY,
+def _become_empty(turn: Turn[object]) -> None:
+    turn.become(ClassicState.EMPTY)
+    turn.group = replace(
+        turn.group,
         generation=turn.group.generation + 1,
         protocol=None,
         leader=None,
         is_initial=False,
         has_newcomers=False,
-    )
-    turn.group = turn.group.with_subscriptions()
+    ).with_subscriptions()
     turn.records.append(entry_of(turn.group))
 
 
-def _begin_generation(turn: Turn, leader: str) -> None:
+def _begin_generation(turn: Turn[object], leader: str) -> None:
     group = turn.group
-    turn.become(
-        ClassicState.COMPLETING,
+    turn.become(ClassicState.COMPLETING)
+    turn.group = replace(
+        turn.group,
         generation=group.generation + 1,
         protocol=group.elected_protocol(),
         leader=leader,
         is_initial=False,
         has_newcomers=False,
         pending_sync=frozenset(group.members),
-    )
-    turn.group = turn.group.with_subscriptions()
+    ).with_subscriptions()
     for member in turn.group.members.values():
         if member.is_awaiting_join:
             turn.answer_join(member.member_id, generation_reply(turn.group, member.member_id))
@@ -144,7 +145,7 @@ def listed_members(group: ClassicGroup) -> tuple[tuple[str, str | None, bytes], 
     return tuple((each.member_id, each.instance_id, each.metadata(group.protocol)) for each in members)
 
 
-def answer_syncs(turn: Turn, error: ErrorCode = ErrorCode.NONE) -> None:
+def answer_syncs(turn: Turn[object], error: ErrorCode = ErrorCode.NONE) -> None:
     """Answer all members that wait for an assignment, with it or with the error."""
     group = turn.group
     for member in group.members.values():
@@ -158,7 +159,7 @@ def sync_reply(group: ClassicGroup, member: ClassicMember) -> SyncReply:
     return SyncReply(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment)
 
 
-def remove_pending_sync(turn: Turn, member_id: str) -> None:
+def remove_pending_sync(turn: Turn[object], member_id: str) -> None:
     """Note that the member has asked for its assignment; cancel the timer when all have."""
     turn.group = replace(turn.group, pending_sync=turn.group.pending_sync - {member_id})
     if not turn.group.pending_sync:
@@ -175,11 +176,11 @@ class ClassicSessionEnded:
     group_id: str
     member_id: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ClassicGroup):
             return _NOTHING
-        turn = Turn(view, group, now_ms)
+        turn: Turn[None] = Turn(view, group, now_ms)
         member = group.members.get(self.member_id)
         if member is None and self.member_id not in group.pending:
             return _NOTHING
@@ -202,11 +203,11 @@ class JoinPhaseEnded:
 
     group_id: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ClassicGroup) or group.state is not ClassicState.PREPARING:
             return _NOTHING
-        turn = Turn(view, group, now_ms)
+        turn: Turn[None] = Turn(view, group, now_ms)
         complete_join(turn)
         return turn.result()
 
@@ -219,11 +220,11 @@ class InitialDelayEnded:
     delay_ms: int
     left_ms: int
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ClassicGroup) or group.state is not ClassicState.PREPARING:
             return _NOTHING
-        turn = Turn(view, group, now_ms)
+        turn: Turn[None] = Turn(view, group, now_ms)
         if group.has_newcomers and self.left_ms > 0:
             turn.group = replace(group, has_newcomers=False)
             delay_ms = min(view.broker()[GROUP_INITIAL_REBALANCE_DELAY_MS], self.left_ms)
@@ -241,11 +242,11 @@ class SyncPhaseEnded:
     group_id: str
     generation: int
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ClassicGroup) or group.generation != self.generation or not group.pending_sync:
             return _NOTHING
-        turn = Turn(view, group, now_ms)
+        turn: Turn[None] = Turn(view, group, now_ms)
         turn.remove(*(each for each in group.members if each in group.pending_sync))
         prepare(turn)
         return turn.result()

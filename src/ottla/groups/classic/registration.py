@@ -20,13 +20,13 @@ def _note(view: GroupsView, note: Became) -> None:
     view.state.groups[note.group.group_id] = note.group
 
 
-def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
+def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry, None]:
     """After loading, groups keep their generation, and the members' sessions start now."""
     timers: list[Timer] = []
-    notes: list[Became] = []
+    notes: list[object] = []
     for group in groups:
         if isinstance(group, ClassicGroup) and group.members:
-            turn = Turn(view, group, now_ms)
+            turn: Turn[None] = Turn(view, group, now_ms)
             for member in group.members.values():
                 keep_session(turn, member)
             if len(group.members) > view.broker()[GROUP_MAX_SIZE]:

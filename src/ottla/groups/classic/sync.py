@@ -28,13 +28,13 @@ class AssignmentRefused:
     group_id: str
     generation: int
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ClassicGroup) or group.generation != self.generation:
             return Result()
         if group.state is not ClassicState.COMPLETING:
             return Result()
-        turn = Turn(view, group, now_ms)
+        turn: Turn[None] = Turn(view, group, now_ms)
         answer_syncs(turn, ErrorCode.UNKNOWN_SERVER_ERROR)
         prepare(turn)
         return turn.result()
@@ -44,7 +44,7 @@ class AssignmentRefused:
 class Sync(SyncArguments):
     """A SyncGroup request; `assignments` (by member id) counts only from the leader."""
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, SyncReply]:
         group = view.state.groups.get(self.group_id)
         if isinstance(group, ConsumerGroup):
             return classic_members.sync(self, group, view, now_ms)
@@ -53,7 +53,7 @@ class Sync(SyncArguments):
         self._check(group)
         if group.state is ClassicState.PREPARING:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
-        turn = Turn(view, group, now_ms)
+        turn: Turn[SyncReply] = Turn(view, group, now_ms)
         remove_pending_sync(turn, self.member_id)
         member = group.members[self.member_id]
         if group.state is ClassicState.STABLE:
@@ -73,13 +73,13 @@ class Sync(SyncArguments):
         if type_differs or name_differs:
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
-    def _wait(self, turn: Turn, member: ClassicMember) -> None:
+    def _wait(self, turn: Turn[SyncReply], member: ClassicMember) -> None:
         if member.is_awaiting_sync:
             turn.answer_sync(self.member_id, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS))
         turn.set_member(member._replace(is_awaiting_sync=True))
         turn.wait(SYNC, self.member_id)
 
-    def _assign(self, turn: Turn) -> None:
+    def _assign(self, turn: Turn[SyncReply]) -> None:
         """Store the assignments and make the group Stable. A member without an assignment from the leader gets an empty
         one.
         """

@@ -10,14 +10,15 @@ first one waits (after its connection broke), the new request replaces the first
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
-from ottla.machine.kit import Answer, Parked, Result, Timer
+from ottla.machine.kit import Answer, Command, Parked, Result, Timer
 from ottla.model.errors import ErrorCode
 
+ReplyT_co = TypeVar("ReplyT_co", covariant=True)
 JOIN = "join"
 SYNC = "sync"
 Token = tuple[str, str, str]
@@ -51,7 +52,7 @@ class Became(NamedTuple):
     group: ClassicGroup
 
 
-class Turn:
+class Turn(Generic[ReplyT_co]):
     """One command's turn. `reply` may be set at any step; the last value counts."""
 
     def __init__(self, view: GroupsView, group: ClassicGroup, now_ms: int) -> None:
@@ -60,15 +61,15 @@ class Turn:
         self.now_ms = now_ms
         self.records: list[Entry] = []
         self._before = group
-        self.reply: Any = None
+        self.reply: ReplyT_co | Parked | None = None
         self._waits: Token | None = None  # the token of the request being decided, while it is parked
         self._answers: list[Answer] = []
         self._timers: list[Timer] = []
 
     # --- the group
 
-    def become(self, state: ClassicState, **changes: Any) -> None:
-        self.group = replace(self.group, state=state, state_since_ms=self.now_ms, **changes)
+    def become(self, state: ClassicState) -> None:
+        self.group = replace(self.group, state=state, state_since_ms=self.now_ms)
 
     def set_member(self, member: ClassicMember) -> None:
         self.group = self.group.with_member(member)
@@ -98,10 +99,10 @@ class Turn:
     def answer_sync(self, member_id: str, reply: SyncReply) -> None:
         self._answer((SYNC, self.group.group_id, member_id), reply)
 
-    def _answer(self, token: Token, value: Any) -> None:
+    def _answer(self, token: Token, value: JoinReply | SyncReply) -> None:
         if token == self._waits:
             self._waits = None
-            self.reply = value
+            self.reply = cast("ReplyT_co", value)  # of the kind that this request waits for
         else:
             self._answers.append(Answer(token, value))
 
@@ -116,13 +117,13 @@ class Turn:
     def sync_key(self) -> tuple[str, ...]:
         return ("sync phase", self.group.group_id)
 
-    def after(self, key: tuple[str, ...], delay_ms: int, command: Any) -> None:
+    def after(self, key: tuple[str, ...], delay_ms: int, command: Command[GroupsView, Entry, object]) -> None:
         self._timers.append(Timer(key, self.now_ms + delay_ms, command))
 
     def cancel(self, key: tuple[str, ...]) -> None:
         self._timers.append(Timer(key, None))
 
-    def result(self) -> Result[Entry]:
+    def result(self) -> Result[Entry, ReplyT_co]:
         changed = self.group is not self._before or bool(self.records)
         return Result(
             records=self.records,

@@ -49,7 +49,7 @@ def note_rejoining(view: GroupsView, note: Rejoining) -> None:
 # --- join
 
 
-def join(command: JoinArguments, group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry]:
+def join(command: JoinArguments, group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry, JoinReply]:
     """Handle a JoinGroup; replies with a JoinReply."""
     if migration_policy(view) == "disabled":
         return Result(reply=JoinReply(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, command.member_id))
@@ -74,7 +74,7 @@ def _supports(group: ConsumerGroup, command: JoinArguments) -> bool:
     return any(all(protocol.name in other for other in others) for protocol in command.protocols)
 
 
-def _take_in(draft: ConsumerDraft, command: JoinArguments, member_id: str) -> Result[Entry]:
+def _take_in(draft: ConsumerDraft, command: JoinArguments, member_id: str) -> Result[Entry, JoinReply]:
     former = draft.group.static_member(command.instance_id)
     is_downgrade = former is not None and may_downgrade_with(draft, former)
     old = _member(draft, command, former, member_id)
@@ -129,7 +129,7 @@ def _member(
 
 def _downgrade(
     draft: ConsumerDraft, member: ConsumerMember, members: dict[str, ConsumerMember], *, changed: bool
-) -> Result[Entry]:
+) -> Result[Entry, JoinReply]:
     """Continue as a classic group; without a rebalance if the member's subscription has not changed."""
     draft.group = draft.group.scratch()
     for each in members.values():
@@ -164,7 +164,7 @@ def _reply(member: ConsumerMember) -> JoinReply:
 # --- sync, heartbeat, leave
 
 
-def sync(command: SyncArguments, group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry]:
+def sync(command: SyncArguments, group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry, SyncReply]:
     """Handle a SyncGroup; replies with a SyncReply."""
     member = _checked(group, command.member_id, command.instance_id, command.generation)
     assert member.classic is not None
@@ -182,7 +182,9 @@ def sync(command: SyncArguments, group: ConsumerGroup, view: GroupsView, now_ms:
     return draft.result(SyncReply(ErrorCode.NONE, command.protocol_type, command.protocol_name, assignment))
 
 
-def heartbeat(command: HeartbeatArguments, group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry]:
+def heartbeat(
+    command: HeartbeatArguments, group: ConsumerGroup, view: GroupsView, now_ms: int
+) -> Result[Entry, ErrorCode]:
     """Handle a Heartbeat; replies with an ErrorCode."""
     member = _checked(group, command.member_id, command.instance_id, command.generation)
     assert member.classic is not None
@@ -222,14 +224,16 @@ class RejoinEnded:
     group_id: str
     member_id: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ConsumerGroup) or self.member_id not in group.rejoining:
             return Result()
-        return remove(ConsumerDraft(view, group, now_ms), [group.member(self.member_id)])
+        return remove(ConsumerDraft(view, group, now_ms), [group.member(self.member_id)], None)
 
 
-def leave(leavers: Sequence[Leaver], group: ConsumerGroup, view: GroupsView, now_ms: int) -> Result[Entry]:
+def leave(
+    leavers: Sequence[Leaver], group: ConsumerGroup, view: GroupsView, now_ms: int
+) -> Result[Entry, tuple[ErrorCode, ...]]:
     """Handle a LeaveGroup; replies with an ErrorCode for each leaver."""
     outcomes: list[ErrorCode] = []
     gone: dict[str, ConsumerMember] = {}

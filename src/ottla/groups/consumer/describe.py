@@ -39,7 +39,7 @@ class DescribeConsumerGroup:
 
     group_id: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, ConsumerGroupDescription]:
         group = consumer_group(view, self.group_id)
         default = assignor_names(view.setting(GROUP_CONSUMER_ASSIGNORS))[0]
         members = tuple(

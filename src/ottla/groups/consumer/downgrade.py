@@ -6,8 +6,9 @@ Generations continue from the epochs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import TypeVar
 
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState, MemberProtocol
 from ottla.groups.classic.journal import entry_of
@@ -22,6 +23,7 @@ from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.settings.groups import GROUP_CONSUMER_MIGRATION_POLICY, GROUP_MAX_SIZE
 
+ReplyT = TypeVar("ReplyT")
 _DOWNGRADES = ("downgrade", "bidirectional")
 
 
@@ -41,7 +43,7 @@ def may_downgrade(draft: ConsumerDraft, gone: Sequence[str], *, coming: int = 0)
     )
 
 
-def downgrade(draft: ConsumerDraft, gone: Sequence[str], reply: Any) -> Result[Entry]:
+def downgrade(draft: ConsumerDraft, gone: Sequence[str], reply: ReplyT) -> Result[Entry, ReplyT]:
     """Continue as a classic group, with a rebalance of the remaining members."""
     draft.records += draft.group.tombstones()
     turn = classic_turn(draft, gone)
@@ -49,7 +51,7 @@ def downgrade(draft: ConsumerDraft, gone: Sequence[str], reply: Any) -> Result[E
     return merged(draft, turn, reply)
 
 
-def classic_turn(draft: ConsumerDraft, gone: Sequence[str]) -> Turn:
+def classic_turn(draft: ConsumerDraft, gone: Sequence[str]) -> Turn[None]:
     """Return a turn with the classic group, as if its members had just synced; it writes the group's record."""
     group = draft.group
     members = {
@@ -66,9 +68,8 @@ def classic_turn(draft: ConsumerDraft, gone: Sequence[str]) -> Turn:
         members=MappingProxyType(members),
         state_since_ms=draft.now_ms,
     )
-    turn = Turn(draft.view, classic, draft.now_ms)
-    turn.become(ClassicState.STABLE, protocol=classic.elected_protocol())
-    turn.group = turn.group.with_subscriptions()
+    classic = replace(classic, protocol=classic.elected_protocol()).with_subscriptions()
+    turn: Turn[None] = Turn(draft.view, classic, draft.now_ms)
     turn.records.append(entry_of(turn.group))
     for member in members.values():
         keep_session(turn, member)
@@ -91,7 +92,7 @@ def _classic_member(draft: ConsumerDraft, member: ConsumerMember) -> ClassicMemb
     )
 
 
-def merged(draft: ConsumerDraft, turn: Turn, reply: Any) -> Result[Entry]:
+def merged(draft: ConsumerDraft, turn: Turn[None], reply: ReplyT) -> Result[Entry, ReplyT]:
     """Combine both in one Result: the end of the consumer group and the start of the classic group."""
     result = turn.result()
     return Result(

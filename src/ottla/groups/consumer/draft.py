@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ottla.groups.assign.range import range_
-from ottla.groups.assign.spec import Assignor, Partitions
+from ottla.groups.assign.spec import Assignor, Partitions, are_disjoint
 from ottla.groups.assign.uniform import uniform
 from ottla.groups.consumer.apply import apply_to
 from ottla.groups.consumer.entries import (
@@ -99,6 +99,7 @@ class ConsumerDraft(GroupDraft[ConsumerGroup]):
             for each in members.values()
         }
         targets = new_targets(readers, self.view.topics, self._assignor(members))
+        assert are_disjoint(targets.values()), f"{group.group_id}: two members would own the same partition"
         for change in changes(group.targets, targets):
             self.records.append(target_entry(group.group_id, change.member_id, change.target))
         self.records.append(RECORDS.target_epoch(group.group_id, self.epoch, self.now_ms))

@@ -63,7 +63,7 @@ class ConsumerHeartbeat:
         subscribes = self.subscribed_topics is not None or self.subscribed_regex is not None
         return self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, ConsumerHeartbeatReply]:
         joins = self.epoch == JOIN_EPOCH
         draft = draft_to_join(view, self.group_id, now_ms, create=joins)
         check_full(draft, self.member_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeVar
 
 from ottla.groups.consumer.downgrade import downgrade, may_downgrade
 from ottla.groups.consumer.draft import ConsumerDraft
@@ -21,10 +21,11 @@ from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 
+ReplyT = TypeVar("ReplyT")
 _TIMERS = ("session", "revocation", "rejoin", "sync")
 
 
-def remove(draft: ConsumerDraft, members: Sequence[ConsumerMember], reply: Any = None) -> Result[Entry]:
+def remove(draft: ConsumerDraft, members: Sequence[ConsumerMember], reply: ReplyT) -> Result[Entry, ReplyT]:
     """Remove members for good. If only members of the classic protocol remain, the group may be downgraded."""
     group = draft.group
     gone = [member.member_id for member in members]
@@ -52,7 +53,7 @@ class ConsumerLeave:
     epoch: int
     instance_id: str | None = None
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, str]:
         group = consumer_group(view, self.group_id)
         draft = ConsumerDraft(view, group, now_ms)
         if self.instance_id is None:
@@ -71,7 +72,7 @@ TIMEOUTS = MemberTimeouts(
     ConsumerGroup,
     "session",
     "revocation",
-    lambda view, group, member, now_ms: remove(ConsumerDraft(view, group, now_ms), [member]),
+    lambda view, group, member_id, now_ms: remove(ConsumerDraft(view, group, now_ms), [group.member(member_id)], None),
 )
 
 

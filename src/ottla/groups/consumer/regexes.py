@@ -125,7 +125,7 @@ class ResolveRegexes:
     group_id: str
     matching: Matching | None = None  # the matching that has begun, if this is not its first step
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ConsumerGroup):
             return Result()
@@ -137,7 +137,7 @@ class ResolveRegexes:
             draft.after(("regexes", group.group_id), 0, ResolveRegexes(group.group_id, matching))
         else:
             self._write(draft, found)
-        return draft.result()
+        return draft.result(None)
 
     def _write(self, draft: ConsumerDraft, found: Found) -> None:
         """Write the matches of the present expressions; one that is new since is matched after the next heartbeat."""

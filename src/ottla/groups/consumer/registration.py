@@ -19,7 +19,7 @@ from ottla.machine.kit import Result, Timer
 from ottla.model.group_settings import CONSUMER_SESSION_TIMEOUT_MS
 
 
-def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
+def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry, None]:
     """After loading, start the members' session and revocation timers anew."""
     timers: list[Timer] = []
     for group in groups:

@@ -114,6 +114,6 @@ def _release_waiting(draft: ConsumerDraft, classic: ClassicGroup) -> None:
             answer = SyncReply(ErrorCode.REBALANCE_IN_PROGRESS)
             draft.answers.append(Answer((SYNC, classic.group_id, member.member_id), answer))
         TIMEOUTS.keep_session(draft, member.member_id, member.session_timeout_ms)
-    turn = Turn(draft.view, classic, draft.now_ms)
+    turn: Turn[None] = Turn(draft.view, classic, draft.now_ms)
     draft.cancel(turn.join_key())
     draft.cancel(turn.sync_key())

@@ -5,16 +5,23 @@ Nothing takes effect until the runner carries out the Result. Each kind of group
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from ottla.groups.modern.group import ModernGroup
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
-from ottla.machine.kit import Answer, Result, Timer
+from ottla.machine.kit import Answer, Command, Result, Timer
 from ottla.model.setting import Setting
 
 T = TypeVar("T")
-GroupT = TypeVar("GroupT", bound=ModernGroup[Any, Any])
+ReplyT = TypeVar("ReplyT")
+
+
+class DraftedGroup(Protocol):
+    @property
+    def group_id(self) -> str: ...
+
+
+GroupT = TypeVar("GroupT", bound=DraftedGroup)
 
 
 class GroupDraft(Generic[GroupT]):
@@ -25,18 +32,18 @@ class GroupDraft(Generic[GroupT]):
         self.group = group
         self.now_ms = now_ms
         self.records: list[Entry] = []
-        self.notes: list[Any] = []
+        self.notes: list[object] = []
         self.timers: list[Timer] = []
         self.answers: list[Answer] = []
-        self.effects: list[Any] = []
+        self.effects: list[object] = []
 
     def setting(self, setting: Setting[T]) -> T:
         return self.view.group(self.group.group_id)[setting]
 
-    def result(self, reply: Any = None) -> Result[Entry]:
+    def result(self, reply: ReplyT) -> Result[Entry, ReplyT]:
         return Result(self.records, reply, self.timers, self.answers, self.notes, self.effects)
 
-    def after(self, key: tuple[str, ...], delay_ms: int, command: Any) -> None:
+    def after(self, key: tuple[str, ...], delay_ms: int, command: Command[GroupsView, Entry, object]) -> None:
         self.timers.append(Timer(key, self.now_ms + delay_ms, command))
 
     def cancel(self, key: tuple[str, ...]) -> None:

@@ -6,30 +6,39 @@ that was told to revoke partitions (tasks) and has not confirmed it, while other
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ottla.groups.modern.draft import GroupDraft
-from ottla.groups.modern.group import MemberState, ModernGroup
+from ottla.groups.modern.group import MemberState
 from ottla.groups.modern.reconciled import ReconciledMember
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 
-GroupT = TypeVar("GroupT", bound=ModernGroup[Any, Any])
+
+class GroupWithMembers(Protocol):
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def members(self) -> Mapping[str, ReconciledMember]: ...
+
+
+GroupT = TypeVar("GroupT", bound=GroupWithMembers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberTimeouts(Generic[GroupT]):
-    """The timeouts of one kind of group. `session` and `revocation` are the names of its timers, `remove` removes a
-    member.
+    """The timeouts of one kind of group. `session` and `revocation` are the names of its timers, `remove` removes the
+    member with an id.
     """
 
     group_type: type[GroupT]
     session: str
     revocation: str
-    remove: Callable[[GroupsView, GroupT, Any, int], Result[Entry]]
+    remove: Callable[[GroupsView, GroupT, str, int], Result[Entry, None]]
 
     def keep_session(self, draft: GroupDraft[GroupT], member_id: str, timeout_ms: int) -> None:
         """Restart the session timer of a member that was just heard from."""
@@ -47,25 +56,25 @@ class MemberTimeouts(Generic[GroupT]):
         elif old.state is MemberState.UNREVOKED_PARTITIONS:
             draft.cancel(key)
 
-    def end_of(self, draft: GroupDraft[GroupT], member_id: str, epoch: int | None = None) -> MemberTimedOut:
+    def end_of(self, draft: GroupDraft[GroupT], member_id: str, epoch: int | None = None) -> MemberTimedOut[GroupT]:
         """Return the command of a member's timer."""
         return MemberTimedOut(self, draft.group.group_id, member_id, epoch)
 
 
 @dataclass(frozen=True, slots=True)
-class MemberTimedOut:
+class MemberTimedOut(Generic[GroupT]):
     """Remove the member, if it is still there and, if an `epoch` is given, has not moved on to another epoch."""
 
-    timeouts: MemberTimeouts[Any]
+    timeouts: MemberTimeouts[GroupT]
     group_id: str
     member_id: str
     epoch: int | None = None
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
-        group = view.state.groups.get(self.group_id)
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
+        group: object = view.state.groups.get(self.group_id)
         if not isinstance(group, self.timeouts.group_type):
             return Result()
         member = group.members.get(self.member_id)
         if member is None or self.epoch not in (None, member.epoch):
             return Result()
-        return self.timeouts.remove(view, group, member, now_ms)
+        return self.timeouts.remove(view, group, self.member_id, now_ms)

@@ -36,7 +36,7 @@ class TopicsChanged:
 
     names: frozenset[str]
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         groups: Mapping[str, object] = view.state.groups
         found = tuple(
             group_id for group_id, group in groups.items() if isinstance(group, ModernGroup) and group.heeds(self.names)
@@ -57,7 +57,7 @@ def _seen(view: GroupsView, note: MetadataSeen) -> None:
         group.metadata_stale = False
 
 
-def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
+def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry, None]:
     return Result()
 
 

@@ -52,7 +52,7 @@ class CommitOffsets:
     producer_id: ProducerId = NO_PRODUCER_ID
     producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, list[ErrorCode]]:
         self._check_committer(view)
         expires_at_ms = NO_EXPIRY
         if self.retention_ms != DEFAULT_RETENTION:

@@ -50,7 +50,7 @@ class FetchOffsets:
     member_epoch: int = -1
     require_stable: bool = False
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, FetchedOffsets]:
         group = view.state.groups.get(self.group_id)
         if group is not None:
             group.check_fetch(self.member_id, self.member_epoch)

@@ -20,5 +20,5 @@ def _forget(view: GroupsView, note: Forgotten) -> None:
 NOTE = {Forgotten: _forget}
 
 
-def LOADED(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
+def LOADED(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry, None]:
     return Result()

@@ -29,7 +29,7 @@ class DeleteOffsets:
     group_id: str
     partitions: tuple[TopicPartition, ...]
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, list[ErrorCode]]:
         group = view.state.groups.get(self.group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -58,7 +58,7 @@ class DeleteGroup:
 
     group_id: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -102,7 +102,7 @@ class DeleteForgotten:
                 return at
         return most
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         offsets = view.state.offsets
         kept = offsets.of(self.group_id)
         next_at = self.next_at
@@ -123,7 +123,7 @@ class ForgetTopics:
     topics: frozenset[str]
     place: WalkPosition | None = None  # None: the beginning
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         step = WalkStep(view, self.place or WalkPosition(view.state.offsets.groups()))
         step.take(lambda _: self._is_gone, lambda _: ())
         if step.next is None:
@@ -140,7 +140,7 @@ class ExpireOffsets:
 
     place: WalkPosition | None = None  # None: the beginning
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         groups = view.state.groups
         retention_ms = view.setting(OFFSETS_RETENTION_MINUTES) * _MINUTE_MS
         step = WalkStep(view, self.place or WalkPosition(tuple(groups)))

@@ -27,7 +27,7 @@ class DescribeShareGroup:
 
     group_id: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, ShareGroupDescription]:
         group = find(view, self.group_id)
         return Result(
             reply=ShareGroupDescription(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ottla.groups.assign.spec import Partitions
 from ottla.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH, MemberState
@@ -35,6 +35,8 @@ from ottla.model.group_settings import (
 from ottla.model.settings.share import GROUP_SHARE_MAX_SIZE
 
 Members = Mapping[str, ShareMember]
+
+ReplyT = TypeVar("ReplyT")
 
 
 class ShareHeartbeatReply(NamedTuple):
@@ -73,7 +75,7 @@ class ShareHeartbeat:
     client_id: str
     client_host: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, ShareHeartbeatReply]:
         if self.epoch == LEAVE_EPOCH:
             group = find(view, self.group_id)
             reply = ShareHeartbeatReply(self.member_id, LEAVE_EPOCH, 0, None)
@@ -130,7 +132,7 @@ class ShareSessionEnded:
     group_id: str
     member_id: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ShareGroup) or self.member_id not in group.members:
             return Result()
@@ -225,9 +227,7 @@ def _reconciled(view: GroupsView, member: ShareMember, target: ShareTarget, is_n
     return replace(member, epoch=target.epoch, previous_epoch=member.epoch, state=MemberState.STABLE, assigned=assigned)
 
 
-def _removal(
-    view: GroupsView, group: ShareGroup, member: ShareMember, reply: ShareHeartbeatReply | None
-) -> Result[Entry]:
+def _removal(view: GroupsView, group: ShareGroup, member: ShareMember, reply: ReplyT) -> Result[Entry, ReplyT]:
     """Remove the member; the next heartbeat of another member computes new targets."""
     left = {member_id: each for member_id, each in group.members.items() if member_id != member.member_id}
     return Result(

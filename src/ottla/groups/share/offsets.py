@@ -44,7 +44,7 @@ class AlterOffsets:
     group_id: str
     topics: Mapping[str, Mapping[int, int]]
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, ShareOffsetsAlteration]:
         group = find_or_begin(view, self.group_id)
         group.check_delete()
         offsets: dict[bytes, Mapping[int, int]] = {}
@@ -68,7 +68,7 @@ class DeleteShareOffsets:
     group_id: str
     topics: tuple[str, ...]
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, ShareOffsetsDeletion]:
         group = find(view, self.group_id)
         group.check_delete()
         known = group.state_partitions
@@ -103,7 +103,7 @@ class OffsetsDeleted:
     group_id: str
     topic_ids: frozenset[bytes]
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ShareGroup) or group.state_partitions is None:
             return Result()

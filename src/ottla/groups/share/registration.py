@@ -86,7 +86,7 @@ def _by_id(topics: Iterable[Any]) -> SharedTopics:
     return {each.topic_id: SharedTopic(each.topic_name, frozenset(each.partitions)) for each in topics}
 
 
-def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
+def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry, None]:
     """After loading, start the members' session timers, and forget topics that were deleted meanwhile."""
     found = [group for group in groups if isinstance(group, ShareGroup)]
     return Result(

@@ -48,7 +48,7 @@ class SharesInitialized:
     group_id: str
     partitions: PartitionsById
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         done = {
             topic_id: SharedTopic(topic.name, each)
@@ -73,7 +73,7 @@ class SharesNotInitialized:
     group_id: str
     partitions: PartitionsById
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         known = group.state_partitions if isinstance(group, ShareGroup) else None
         if known is None or not known.initializing:
@@ -88,7 +88,7 @@ class ForgetShares:
 
     topic_ids: frozenset[bytes]
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         return Result(forgetting(view, view.state.groups.values(), lambda topic_id: topic_id in self.topic_ids))
 
 
@@ -98,7 +98,7 @@ class ReadInitializedPartitions:
 
     group_id: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, SharedTopics]:
         group = view.state.groups.get(self.group_id)
         known = group.state_partitions if isinstance(group, ShareGroup) else None
         return Result(reply=known.initialized if known is not None else NO_TOPICS)
@@ -112,7 +112,7 @@ class BeginDeletingGroup:
 
     group_id: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, PartitionsById]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ShareGroup):
             return Result(reply={})
@@ -148,7 +148,7 @@ def forgetting(view: GroupsView, groups: Iterable[Group], is_gone: Callable[[byt
 
 def initialize_missing(
     view: GroupsView, group: ShareGroup, epoch: int, names: Iterable[str], now_ms: int
-) -> Result[Entry] | None:
+) -> Result[Entry, None] | None:
     """Request the state of all partitions of these topics that have none and were not requested recently."""
     retry_ms = view.setting(GROUP_SHARE_INITIALIZE_RETRY_INTERVAL_MS)
     known = group.state_partitions or StatePartitions()

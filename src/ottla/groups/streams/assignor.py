@@ -91,6 +91,7 @@ class _Deal:
 
     def give(self, member: _Member, task: TaskId, *, active: bool) -> None:
         process, member_id = member
+        assert task not in process.tasks, f"process {process.id} would have two copies of {task}"
         process.counts[member_id] += 1
         process.tasks.add(task)
         (self.active if active else self.standby)[member_id].append(task)

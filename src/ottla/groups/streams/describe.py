@@ -38,7 +38,7 @@ class DescribeStreamsGroup:
 
     group_id: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, StreamsGroupDescription]:
         group = streams_group(view, self.group_id)
         topology, configured = group.topology, group.configured
         subtopologies = sorted(topology.subtopologies) if topology is not None else []

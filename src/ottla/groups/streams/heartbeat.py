@@ -62,7 +62,7 @@ class StreamsHeartbeat:
     client_id: str = ""
     client_host: str = ""
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, StreamsHeartbeatReply]:
         draft = self._draft(view, now_ms)
         old = self._member(draft.group)
         new = self._updated(old)
@@ -183,7 +183,7 @@ class FirstAssignment:
 
     group_id: str
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, StreamsGroup):
             return Result()
@@ -191,7 +191,7 @@ class FirstAssignment:
         draft.notes.append(Waiting(self.group_id, False))
         if group.members and group.configured is not None:
             draft.assign(group.epoch, "", group.members, group.configured, wait=False)
-        return draft.result()
+        return draft.result(None)
 
 
 def _waits(draft: StreamsDraft) -> bool:

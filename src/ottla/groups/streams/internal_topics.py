@@ -32,7 +32,7 @@ class InternalTopicsFailed:
     group_id: str
     errors: tuple[tuple[str, str], ...]
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         pause_ms = _PAUSE_BEATS * view.group(self.group_id)[STREAMS_HEARTBEAT_INTERVAL_MS]
         return Result(notes=[CreationFailed(self.group_id, self.errors, now_ms + pause_ms)])
 

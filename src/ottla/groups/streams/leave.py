@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from ottla.groups.modern.timeouts import MemberTimeouts
 from ottla.groups.streams.draft import StreamsDraft
@@ -16,8 +16,10 @@ from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.group_settings import STREAMS_SESSION_TIMEOUT_MS
 
+ReplyT = TypeVar("ReplyT")
 
-def _remove(draft: StreamsDraft, member: StreamsMember, reply: Any = None) -> Result[Entry]:
+
+def _remove(draft: StreamsDraft, member: StreamsMember, reply: ReplyT) -> Result[Entry, ReplyT]:
     group = draft.group
     for name in (TIMEOUTS.session, TIMEOUTS.revocation):
         draft.cancel((name, group.group_id, member.member_id))
@@ -34,7 +36,7 @@ class StreamsLeave:
     member_id: str
     wants_shutdown: bool = False
 
-    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, str]:
         group = streams_group(view, self.group_id)
         draft = StreamsDraft(view, group, now_ms)
         member = group.member(self.member_id)
@@ -47,7 +49,7 @@ TIMEOUTS = MemberTimeouts(
     StreamsGroup,
     "streams session",
     "streams revocation",
-    lambda view, group, member, now_ms: _remove(StreamsDraft(view, group, now_ms), member),
+    lambda view, group, member_id, now_ms: _remove(StreamsDraft(view, group, now_ms), group.member(member_id), None),
 )
 
 

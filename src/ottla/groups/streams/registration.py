@@ -17,7 +17,7 @@ from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
 
 
-def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
+def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry, None]:
     """After loading, start the members' session and revocation timers anew."""
     timers: list[Timer] = []
     for group in groups:

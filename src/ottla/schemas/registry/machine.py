@@ -7,7 +7,6 @@ from its start has the same state as the writer. Reads are in `lookups.py`, `sco
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ottla.machine.kit import OneByOne, Result
 from ottla.schemas.registry import commands, registering, removing, settings
@@ -19,7 +18,7 @@ from ottla.schemas.registry.state import Ignored
 class RegistryMachine(Catalog, OneByOne):
     """A catalog that commands change."""
 
-    def decide(self, command: commands.RegistryCommand, now_ms: int) -> Result[RegistryRecord]:
+    def decide(self, command: commands.RegistryCommand, now_ms: int) -> Result[RegistryRecord, object]:
         match command:
             case commands.Register():
                 return registering.register(self, command, now_ms)
@@ -41,5 +40,5 @@ class RegistryMachine(Catalog, OneByOne):
     def apply(self, record: RegistryRecord) -> Sequence[RegistryEntry | Ignored]:
         return self.state.apply(record)
 
-    def note(self, note: Any) -> None:
+    def note(self, note: object) -> None:
         raise AssertionError("all of the registry's state is in records")

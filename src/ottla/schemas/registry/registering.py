@@ -32,7 +32,7 @@ from ottla.schemas.registry.removing import keep_highest
 from ottla.schemas.registry.tags import tags_in, with_tags
 
 
-def register(catalog: Catalog, command: Register, now_ms: int) -> Result[RegistryRecord]:
+def register(catalog: Catalog, command: Register, now_ms: int) -> Result[RegistryRecord, SubjectVersion]:
     subject, draft = command.subject, command.draft
     if known := known_already(catalog, command):
         return Result(reply=known)

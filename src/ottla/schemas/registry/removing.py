@@ -38,7 +38,7 @@ from ottla.schemas.registry.refusal import (
 )
 
 
-def delete_version(catalog: Catalog, command: DeleteVersion, now_ms: int) -> Result[RegistryRecord]:
+def delete_version(catalog: Catalog, command: DeleteVersion, now_ms: int) -> Result[RegistryRecord, int]:
     subject, permanent = command.subject, command.permanent
     it = get(catalog, subject, command.version, deleted=True)
     if it is None:
@@ -59,7 +59,7 @@ def delete_version(catalog: Catalog, command: DeleteVersion, now_ms: int) -> Res
     return Result([encode(entry, now_ms) for entry in entries], it.version)
 
 
-def delete_subject(catalog: Catalog, command: DeleteSubject, now_ms: int) -> Result[RegistryRecord]:
+def delete_subject(catalog: Catalog, command: DeleteSubject, now_ms: int) -> Result[RegistryRecord, list[int]]:
     subject, permanent = command.subject, command.permanent
     if not exists(catalog, subject, deleted=True):
         raise subject_not_found(subject)
@@ -83,7 +83,7 @@ def delete_subject(catalog: Catalog, command: DeleteSubject, now_ms: int) -> Res
     return Result([encode(entry, now_ms) for entry in entries], [it.version for it in versions])
 
 
-def delete_context(catalog: Catalog, command: DeleteContext, now_ms: int) -> Result[RegistryRecord]:
+def delete_context(catalog: Catalog, command: DeleteContext, now_ms: int) -> Result[RegistryRecord, None]:
     context = command.context
     if any(context_of(subject) == context for subject in catalog.state.subjects):
         raise context_not_empty(prefix_of(context))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ottla.machine.kit import Result
 from ottla.schemas.registry.catalog import Catalog
 from ottla.schemas.registry.commands import DeleteConfig, DeleteMode, SetConfig, SetMode
-from ottla.schemas.registry.entities import CONFIG_FIELDS, Mode
+from ottla.schemas.registry.entities import CONFIG_FIELDS, Config, Mode
 from ottla.schemas.registry.names import is_context, prefix_of, split
 from ottla.schemas.registry.records import (
     ClearSubjectEntry,
@@ -21,14 +21,14 @@ from ottla.schemas.registry.removing import keep_highest
 from ottla.schemas.registry.state import matches
 
 
-def set_config(catalog: Catalog, command: SetConfig, now_ms: int) -> Result[RegistryRecord]:
+def set_config(catalog: Catalog, command: SetConfig, now_ms: int) -> Result[RegistryRecord, Config]:
     catalog.scope.check_writable(command.subject)
     changed = {**catalog.state.configs.get(command.subject, {}), **command.changes}
     config = {name: changed[name] for name in CONFIG_FIELDS if changed.get(name) is not None}
     return Result([encode(SettingsEntry(command.subject, config), now_ms)], config)
 
 
-def delete_config(catalog: Catalog, command: DeleteConfig, now_ms: int) -> Result[RegistryRecord]:
+def delete_config(catalog: Catalog, command: DeleteConfig, now_ms: int) -> Result[RegistryRecord, Config]:
     catalog.scope.check_writable(command.subject)
     before = catalog.scope.own_config(command.subject)
     if before is None:
@@ -36,7 +36,7 @@ def delete_config(catalog: Catalog, command: DeleteConfig, now_ms: int) -> Resul
     return Result([encode(SettingsEntry(command.subject, None), now_ms)], before)
 
 
-def set_mode(catalog: Catalog, command: SetMode, now_ms: int) -> Result[RegistryRecord]:
+def set_mode(catalog: Catalog, command: SetMode, now_ms: int) -> Result[RegistryRecord, Mode]:
     subject, mode = command.subject, command.mode
     entries: list[RegistryEntry] = []
     if mode is Mode.IMPORT and catalog.scope.mode(subject) is not Mode.IMPORT and not command.force:
@@ -60,7 +60,7 @@ def _emptied(catalog: Catalog, subject: str | None) -> list[RegistryEntry]:
     ]
 
 
-def delete_mode(catalog: Catalog, command: DeleteMode, now_ms: int) -> Result[RegistryRecord]:
+def delete_mode(catalog: Catalog, command: DeleteMode, now_ms: int) -> Result[RegistryRecord, Mode]:
     subject = command.subject
     recursive = command.recursive and is_context(subject)
     before = catalog.scope.own_mode(subject)

@@ -65,7 +65,7 @@ class ChangesForm(Generic[ConfigT, ResponseT]):
     alteration: Callable[[ConfigT], ConfigAlteration]  # the inverse of `config`
     response: Callable[..., ResponseT]  # takes `responses`
     outcome: Callable[..., ResourceAnswer]
-    command: Callable[[tuple[Asked, ...], bool], ClusterCommand]
+    command: Callable[[tuple[Asked, ...], bool], ClusterCommand[list[Altered]]]
     sets_log_levels: bool
 
     def asked(self, request: ChangesRequest[ConfigT]) -> list[Asked]:

@@ -13,15 +13,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ottla.log.files.disk import StorageError, in_a_hurry
 from ottla.log.producers.producers import Origin
 from ottla.machine.keyed import Entry, Marker, Types, batch_of, entries_of
-from ottla.machine.kit import Journaled, Loaded
+from ottla.machine.kit import Command, Journaled, Loaded
 from ottla.machine.runner import Runner
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -33,7 +34,9 @@ from ottla.server.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 
-MachineT = TypeVar("MachineT", bound=Journaled[Any, Any])
+ViewT = TypeVar("ViewT")
+ViewT_co = TypeVar("ViewT_co", covariant=True)
+ReplyT = TypeVar("ReplyT")
 # The error for the client of a coordinator if the journal refuses an append; other errors are passed on as they are.
 _MEANINGS = {
     # Clients of a coordinator do not expect these; Kafka answers UNKNOWN_SERVER_ERROR, too.
@@ -46,30 +49,38 @@ _MEANINGS = {
 }
 
 
-def ignore_reply(_: Any) -> None:
+def ignore_reply(_: object) -> None:
     """Ignore the reply to a command that no client waits for."""
 
 
-class HostOwner(Protocol[MachineT]):
+class CoordinatorMachine(Journaled[Command[ViewT_co, Entry, object] | Loaded, Entry, object], Protocol[ViewT_co]):
+    """A coordinator's machine, whose commands read its state through a view. Its journal also has the markers of
+    transactions.
+    """
+
+    def apply(self, record: Entry | Marker) -> Sequence[object]: ...
+
+
+class HostOwner(Protocol[ViewT]):
     """The part of `Coordinators` (`server/coordination/hosts.py`) that its hosts use."""
 
     runtime: Runtime
     storage: Storage
     types: Types
-    make_machine: Callable[[int], MachineT]
+    make_machine: Callable[[int], CoordinatorMachine[ViewT]]
     write_timeout_ms: Callable[[], int]
 
-    def load_soon(self, host: Host[MachineT]) -> None: ...
+    def load_soon(self, host: Host[ViewT]) -> None: ...
 
-    def resign(self, host: Host[MachineT]) -> None: ...
+    def resign(self, host: Host[ViewT]) -> None: ...
 
-    def perform(self, effect: Any, host: Host[MachineT]) -> None: ...
+    def perform(self, effect: object, host: Host[ViewT]) -> None: ...
 
 
-class Host(Generic[MachineT]):
+class Host(Generic[ViewT]):
     """One machine on one partition."""
 
-    def __init__(self, owner: HostOwner[MachineT], partition: Partition) -> None:
+    def __init__(self, owner: HostOwner[ViewT], partition: Partition) -> None:
         self.partition = partition
         self.index = partition.index
         self.leader_epoch = partition.leader_epoch
@@ -77,21 +88,21 @@ class Host(Generic[MachineT]):
         self._owner = owner
         self._runtime = owner.runtime
         self._storage = owner.storage
-        self._timer: Any = None
+        self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
         self._closed = False
         self._lost = False  # whether the journal has another leader or another leader epoch
         self._begin()
 
     @property
-    def machine(self) -> MachineT:
+    def machine(self) -> CoordinatorMachine[ViewT]:
         return self._machine
 
     def _begin(self) -> None:
         """Start with an empty machine, to be loaded."""
         self.active = False
         self._machine = self._owner.make_machine(self.index)
-        self._runner: Runner[Any, Any] = Runner(
+        self._runner: Runner[Command[ViewT, Entry, object] | Loaded, Entry, object] = Runner(
             self._machine, self._append, perform=self._perform, soon=self._runtime.slices.soon
         )
         self._cuts = self.partition.cuts
@@ -149,7 +160,7 @@ class Host(Generic[MachineT]):
         self._carry_out(command, self._begun)
         return self.active or self._put_off
 
-    def _begun(self, answer: Any) -> None:
+    def _begun(self, answer: object) -> None:
         """Load the machine anew if its first command could not be written: otherwise its timers and effects would be
         missing.
         """
@@ -163,14 +174,16 @@ class Host(Generic[MachineT]):
 
     # --- commands
 
-    def submit(self, command: Any, reply: Callable[[Any], None]) -> None:
+    def submit(self, command: Command[ViewT, Entry, ReplyT], reply: Callable[[ReplyT | ApiError], None]) -> None:
         """Carry out a command; `reply` is called once, with the value or an ApiError."""
         if not self.active:
             reply(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         else:
             self._carry_out(command, reply)
 
-    def _carry_out(self, command: Any, reply: Callable[[Any], None]) -> None:
+    def _carry_out(
+        self, command: Command[ViewT, Entry, ReplyT] | Loaded, reply: Callable[[ReplyT | ApiError], None]
+    ) -> None:
         try:
             self._runner.submit(command, self._runtime.clocks.moment(), reply)
         except StorageError as error:
@@ -186,19 +199,19 @@ class Host(Generic[MachineT]):
         self._committed()
         self._arm()
 
-    def _give_up(self, command: Any) -> None:
+    def _give_up(self, command: Command[ViewT, Entry, object] | Loaded) -> None:
         if isinstance(command, Loaded):
             self.active = False  # another attempt would fail in the same way
         else:
             self.reload("could not be followed")
 
-    def ask(self, command: Any) -> Later[Any]:
+    def ask(self, command: Command[ViewT, Entry, ReplyT]) -> Later[ReplyT | ApiError]:
         """Return the reply; an ApiError is set as a value. An exception of its callback is logged, so that other
         replies are sent.
         """
-        later: Later[Any] = Later()
+        later: Later[ReplyT | ApiError] = Later()
 
-        def answer(value: Any) -> None:
+        def answer(value: ReplyT | ApiError) -> None:
             if later.done:
                 return
             try:
@@ -247,7 +260,7 @@ class Host(Generic[MachineT]):
         self._storage.appended(self.partition)
         return self.partition.log.next_offset
 
-    def _perform(self, effect: Any) -> None:
+    def _perform(self, effect: object) -> None:
         self._owner.perform(effect, self)
 
     # --- commits and timers

@@ -7,6 +7,7 @@ for a partition that this node does not lead are answered with NOT_COORDINATOR; 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,11 +15,12 @@ from typing import Any, Generic, TypeVar
 
 from ottla.cluster.entities import NO_LEADER
 from ottla.log.files.disk import Cold, StorageError
-from ottla.machine.keyed import Types
+from ottla.machine.keyed import Entry, Types
+from ottla.machine.kit import Command
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.java import java_abs, java_hash
-from ottla.server.coordination.host import Host, MachineT, ignore_reply
+from ottla.server.coordination.host import CoordinatorMachine, Host, ViewT, ignore_reply
 from ottla.server.loop.later import Answer, Later, settled
 from ottla.server.loop.runtime import Runtime
 from ottla.server.quorum.metadata_host import MetadataHost
@@ -27,9 +29,11 @@ from ottla.server.storage.storage import Storage
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+ReplyT = TypeVar("ReplyT")
+EffectT = TypeVar("EffectT")
 
 
-class Coordinators(Generic[MachineT]):
+class Coordinators(Generic[ViewT]):
     """All machines of one internal topic on this node."""
 
     def __init__(
@@ -40,7 +44,7 @@ class Coordinators(Generic[MachineT]):
         create_topic: Callable[[str], Later[ApiError | None]],
         topic: str,
         types: Types,
-        make_machine: Callable[[int], MachineT],
+        make_machine: Callable[[int], CoordinatorMachine[ViewT]],
         write_timeout_ms: Callable[[], int],
     ) -> None:
         self.runtime = runtime
@@ -52,10 +56,11 @@ class Coordinators(Generic[MachineT]):
         self.types = types
         self.make_machine = make_machine
         self.write_timeout_ms = write_timeout_ms  # how long a reply waits for its records to reach all in-sync replicas
-        self._performers: dict[type, Callable[[Any, Host[MachineT]], None]] = {}
-        self._hosts: dict[int, Host[MachineT]] = {}
+        self._performers: dict[type, Callable[[Any, Host[ViewT]], None]] = {}
+        self._hosts: dict[int, Host[ViewT]] = {}
         self._creating: list[Later[ApiError | None]] = []  # requests that wait for the topic
-        self._again: Any = None  # the timer of the next attempt to open partitions that could not be opened
+        # The timer of the next attempt to open partitions that could not be opened.
+        self._again: asyncio.TimerHandle | None = None
 
     def follow(self) -> None:
         """Add machines for the partitions that this node leads now, and remove those that it does not lead any more."""
@@ -79,7 +84,7 @@ class Coordinators(Generic[MachineT]):
                 elif self._again is None:
                     self._again = self._loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._follow_again)
 
-    def resign(self, host: Host[MachineT]) -> None:
+    def resign(self, host: Host[ViewT]) -> None:
         """Remove a machine, because this node does not lead its partition; waiting commands are answered with
         NOT_COORDINATOR.
         """
@@ -98,13 +103,13 @@ class Coordinators(Generic[MachineT]):
         self._again = None
         self.follow()
 
-    def load_soon(self, host: Host[MachineT]) -> None:
+    def load_soon(self, host: Host[ViewT]) -> None:
         """Load the next slice when it is its turn: a node that takes over many journals reads a part of one per turn of
         the loop.
         """
         self.runtime.slices.soon(partial(self.load, host))
 
-    def load(self, host: Host[MachineT]) -> None:
+    def load(self, host: Host[ViewT]) -> None:
         """Load one slice now, and the others when it is their turn."""
         # the host may have been removed or reloaded meanwhile
         if self._hosts.get(host.index) is not host or host.active:
@@ -120,11 +125,11 @@ class Coordinators(Generic[MachineT]):
         except Exception:
             log.exception("%s cannot be read: what it coordinates is not available", host.partition.name)
 
-    def on_effect(self, kind: type, perform: Callable[[Any, Host[MachineT]], None]) -> None:
+    def on_effect(self, kind: type[EffectT], perform: Callable[[EffectT, Host[ViewT]], None]) -> None:
         """Register `perform` to carry out the effects of this type."""
         self._performers[kind] = perform
 
-    def perform(self, effect: Any, host: Host[MachineT]) -> None:
+    def perform(self, effect: object, host: Host[ViewT]) -> None:
         self._performers[type(effect)](effect, host)
 
     def ensure_topic(self) -> Later[ApiError | None]:
@@ -182,28 +187,28 @@ class Coordinators(Generic[MachineT]):
             return None
         return None if leader == self._metadata.node_id else leader
 
-    def host_of(self, key: str) -> Host[MachineT]:
+    def host_of(self, key: str) -> Host[ViewT]:
         host = self._hosts.get(self.partition_of(key))
         if host is None:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
         return host
 
-    def host_at(self, index: int) -> Host[MachineT] | None:
+    def host_at(self, index: int) -> Host[ViewT] | None:
         return self._hosts.get(index)
 
-    def hosts(self) -> Iterator[Host[MachineT]]:
+    def hosts(self) -> Iterator[Host[ViewT]]:
         """Yield the hosts in the order of their partitions."""
         for index in sorted(self._hosts):
             yield self._hosts[index]
 
-    def submit(self, key: str, command: Any) -> Later[Any]:
+    def submit(self, key: str, command: Command[ViewT, Entry, ReplyT]) -> Later[ReplyT | ApiError]:
         """Return the reply of the machine for `key`; an ApiError is set as a value."""
         try:
             return self.host_of(key).ask(command)
         except ApiError as error:
             return settled(error)
 
-    def submit_to_all(self, command: Any) -> None:
+    def submit_to_all(self, command: Command[ViewT, Entry, object]) -> None:
         """Submit a command to every loaded machine. A machine that is not loaded reads the cluster's state after its
         load.
         """
@@ -211,7 +216,13 @@ class Coordinators(Generic[MachineT]):
             if host.active:
                 host.submit(command, ignore_reply)
 
-    def ask(self, key: str, command: Any, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
+    def ask(
+        self,
+        key: str,
+        command: Command[ViewT, Entry, ReplyT],
+        respond: Callable[[ReplyT], T],
+        refuse: Callable[[ApiError], T],
+    ) -> Answer[T]:
         """Do `submit` and convert the reply into a response; not a `Later` if the reply is known at once."""
         reply = self.submit(key, command)
         if reply.done:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ottla.machine.keyed import Types
 from ottla.model.errors import ApiError
-from ottla.server.coordination.host import MachineT
+from ottla.server.coordination.host import CoordinatorMachine, ViewT
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.loop.later import Later
 from ottla.server.loop.runtime import Runtime
@@ -39,9 +39,9 @@ class CoordinatorRuntime:
         self,
         topic: str,
         types: Types,
-        make_machine: Callable[[int], MachineT],
+        make_machine: Callable[[int], CoordinatorMachine[ViewT]],
         write_timeout_ms: Callable[[], int],
-    ) -> Coordinators[MachineT]:
+    ) -> Coordinators[ViewT]:
         """Return the coordinators on the partitions of one internal topic. A reply waits at most `write_timeout_ms` for
         its records to reach all in-sync replicas.
         """

@@ -48,7 +48,7 @@ class Groups:
         self._metadata = coordinating.metadata
         self._rng = coordinating.runtime.rng
         self._topics = ClusterTopics(coordinating.metadata)
-        self.coordinators: Coordinators[GroupsMachine] = coordinating.coordinators(
+        self.coordinators: Coordinators[GroupsView] = coordinating.coordinators(
             CONSUMER_OFFSETS_TOPIC,
             types_of(consumer_offsets, consumer_group, share_group, streams_group),
             self._make_machine,

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
-from ottla.groups.machine import GroupsMachine
 from ottla.groups.share.state_partitions import (
     BeginDeletingGroup,
     InitializeShares,
@@ -17,6 +16,7 @@ from ottla.groups.share.state_partitions import (
     SharesInitialized,
     SharesNotInitialized,
 )
+from ottla.groups.view import GroupsView
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.server.coordination.host import Host
@@ -34,14 +34,14 @@ Outcomes = dict[Named, ApiError | None]
 
 
 class ShareGroupStates:
-    def __init__(self, runtime: Runtime, groups: Coordinators[GroupsMachine], shares: Shares) -> None:
+    def __init__(self, runtime: Runtime, groups: Coordinators[GroupsView], shares: Shares) -> None:
         self._loop = runtime.loop
         self._slices = runtime.slices
         self._groups = groups
         self._shares = shares.coordinators
         self._states = shares.states
 
-    def initialize_soon(self, effect: InitializeShares, _: Host[GroupsMachine]) -> None:
+    def initialize_soon(self, effect: InitializeShares, _: Host[GroupsView]) -> None:
         """Carry out the effect in a new turn of the loop, so that the reply to its command does not wait for it."""
         self._loop.call_soon(self._initialize, effect)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from ottla.cluster.commands.create_topics import DEFAULT, NewTopic, TopicOutcome
-from ottla.groups.machine import GroupsMachine
 from ottla.groups.streams.internal_topics import CreateInternalTopics, InternalTopicsFailed
+from ottla.groups.view import GroupsView
 from ottla.model.errors import ErrorCode
 from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
@@ -24,14 +24,14 @@ class StreamsInternalTopics:
     def __init__(
         self,
         runtime: Runtime,
-        groups: Coordinators[GroupsMachine],
+        groups: Coordinators[GroupsView],
         create_topics: Callable[[tuple[NewTopic, ...]], Later[list[TopicOutcome]]],
     ) -> None:
         self._loop = runtime.loop
         self._groups = groups
         self._create_topics = create_topics
 
-    def create_soon(self, effect: CreateInternalTopics, _: Host[GroupsMachine]) -> None:
+    def create_soon(self, effect: CreateInternalTopics, _: Host[GroupsView]) -> None:
         """Carry out the effect in a new turn of the loop, so that the reply to its command does not wait for it."""
         self._loop.call_soon(self._create, effect)
 

@@ -6,16 +6,21 @@ written, a connection broke. `retrying` repeats the whole request, so each attem
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ottla.server.loop.later import Later
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 def retrying(
-    loop: Any, ask: Callable[[], Later[T]], is_temporary: Callable[[T], bool], pauses_ms: Iterator[float]
+    loop: asyncio.AbstractEventLoop,
+    ask: Callable[[], Later[T]],
+    is_temporary: Callable[[T], bool],
+    pauses_ms: Iterator[float],
 ) -> Later[T]:
     """Return the first answer that is not temporary, or the last answer when `pauses_ms` is exhausted."""
 
@@ -30,11 +35,11 @@ def retrying(
     return repeating(ask, pause)
 
 
-def repeating(ask: Callable[[], Later[T]], wait_after: Callable[[T], Later[T | None] | None]) -> Later[T]:
+def repeating(ask: Callable[[], Later[T]], wait_after: Callable[[T], Later[U | None] | None]) -> Later[T | U]:
     """Ask until `wait_after` returns None for an answer, which is the outcome. Otherwise ask again when the returned
     `Later` is set to None; if it is set to an answer, that is the outcome.
     """
-    outcome: Later[T] = Later()
+    outcome: Later[T | U] = Later()
 
     def attempt() -> None:
         ask().then(answered)
@@ -46,7 +51,7 @@ def repeating(ask: Callable[[], Later[T]], wait_after: Callable[[T], Later[T | N
         else:
             wait.then(waited)
 
-    def waited(answer: T | None) -> None:
+    def waited(answer: U | None) -> None:
         if answer is None:
             attempt()
         else:

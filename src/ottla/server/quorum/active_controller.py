@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from ottla.cluster.commands.start import Activate
 from ottla.cluster.entities import Change
@@ -45,6 +45,8 @@ from ottla.server.settings.configs import Configs
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+ReplyT = TypeVar("ReplyT")
+_Runner: TypeAlias = SteppedRunner[ClusterCommand[object], MetadataEntry, Change]
 
 # The answer of a handler that submits a command: its response, or the ApiError that refused the request.
 Decided: TypeAlias = Answer[T | ApiError]
@@ -72,7 +74,7 @@ class ActiveController:
         self._configs = configs
         self._bootstrap = bootstrap
         self._now_ms = quorum.clock_ms
-        self._runner: SteppedRunner[ClusterCommand, MetadataEntry] | None = None
+        self._runner: _Runner | None = None
         self._jobs: deque[_Job] = deque()  # the first job is under way
         self._is_waking = False  # whether a job for due timers is among them
         self._carrying_out = 0  # the number of nested commands under way
@@ -98,11 +100,11 @@ class ActiveController:
 
     # --- commands
 
-    def submit(self, command: ClusterCommand) -> Later[Any]:
+    def submit(self, command: ClusterCommand[ReplyT]) -> Later[ReplyT | ApiError]:
         """Return the reply, or the ApiError that refused the whole command; it is set at once while a sole voter
         starts.
         """
-        later: Later[Any] = Later()
+        later: Later[ReplyT | ApiError] = Later()
         if self._runner is None:
             later.set(self._not_controller())
             return later
@@ -145,7 +147,7 @@ class ActiveController:
                 self._quorum.next_slice(self._go_on)
                 return
 
-    def _run(self, job: _Job, runner: SteppedRunner[ClusterCommand, MetadataEntry]) -> None:
+    def _run(self, job: _Job, runner: _Runner) -> None:
         """Do the next slice of a job, or all of it before the node serves requests; remove the job when it is done."""
         try:
             if job.steps is None:
@@ -160,7 +162,7 @@ class ActiveController:
             self._jobs.popleft()
 
     @contextmanager
-    def _undisturbed(self, runner: SteppedRunner[ClusterCommand, MetadataEntry]) -> Iterator[None]:
+    def _undisturbed(self, runner: _Runner) -> Iterator[None]:
         """Carry out a command, or a slice of one, without interference: events of the quorum meanwhile (records were
         committed, leadership was lost) are handled afterwards.
         """
@@ -178,7 +180,7 @@ class ActiveController:
             self._check(runner)
             self._arm()
 
-    def ask(self, command: ClusterCommand, respond: Callable[[Any], T]) -> Decided[T]:
+    def ask(self, command: ClusterCommand[ReplyT], respond: Callable[[ReplyT], T]) -> Decided[T]:
         """Do `submit` and convert the reply into a response, or return the ApiError; not a `Later` if the reply is
         known at once.
         """
@@ -223,7 +225,7 @@ class ActiveController:
             quorum=self._quorum,
         )
         machine = ClusterMachine(view)
-        runner: SteppedRunner[ClusterCommand, MetadataEntry] = SteppedRunner(
+        runner: _Runner = SteppedRunner(
             machine,
             self._quorum.append,
             self._observe,
@@ -251,7 +253,7 @@ class ActiveController:
         changes, self._changes = self._changes, []
         return changes
 
-    def _activated(self, reply: Any) -> None:
+    def _activated(self, reply: ApiError | None) -> None:
         if isinstance(reply, ApiError) and not isinstance(reply, NotController):
             log.error("the lead cannot be taken: %s", reply)
 
@@ -275,7 +277,7 @@ class ActiveController:
         if self._runner is not None:
             self._runner.commit(high_watermark)
 
-    def _check(self, runner: SteppedRunner[ClusterCommand, MetadataEntry]) -> None:
+    def _check(self, runner: _Runner) -> None:
         """Start anew after a bug that occurred after an append: the copy of the state lacks records of the journal.
         Without a copy the node has to stop.
         """
@@ -320,7 +322,7 @@ class ActiveController:
             self._is_waking = True
             self._do(_Job(self._waking, self._put_off))
 
-    def _waking(self, runner: SteppedRunner[ClusterCommand, MetadataEntry]) -> Steps:
+    def _waking(self, runner: _Runner) -> Steps:
         try:
             yield from runner.waking(self._moment())
         finally:
@@ -344,7 +346,7 @@ class _Job:
 
     def __init__(
         self,
-        begin: Callable[[SteppedRunner[ClusterCommand, MetadataEntry]], Steps],
+        begin: Callable[[_Runner], Steps],
         failed: Callable[[Exception], None],
     ) -> None:
         self.begin = begin
@@ -352,7 +354,7 @@ class _Job:
         self.steps: Steps | None = None  # set when the job has begun
 
 
-def _answer(later: Later[Any], value: Any) -> None:
+def _answer(later: Later[T], value: T) -> None:
     """Set an answer; an exception of its callback is logged, so that the other replies are sent."""
     if later.done:
         return

@@ -24,7 +24,7 @@ from ottla.wire.journal import share_state
 
 log = logging.getLogger(__name__)
 
-ShareCoordinators = Coordinators[SharesMachine]
+ShareCoordinators = Coordinators[ShareStatesView]
 _INT = re.compile(r"[+-]?[0-9]+")
 
 
@@ -41,7 +41,7 @@ def share_coordinators(coordinating: CoordinatorRuntime, configs: Configs) -> Sh
         start = partition.log.log_start_offset if partition is not None else 0
         return SharesMachine(ShareStatesView(SharesState(start), partitions_of, lambda: configs.broker))
 
-    def prune(effect: PruneBelow, host: Host[SharesMachine]) -> None:
+    def prune(effect: PruneBelow, host: Host[ShareStatesView]) -> None:
         if effect.offset > host.partition.log.log_start_offset:
             runtime.slices.begin(_prune_below(effect.offset, host.partition, storage))
 

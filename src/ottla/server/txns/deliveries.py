@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -28,7 +27,7 @@ from ottla.server.txns.marker_writer import COST_PER_SLICE
 from ottla.server.txns.markers import Markers
 from ottla.txns.commands.end import MarkersWritten
 from ottla.txns.effects import WriteMarkers
-from ottla.txns.machine import TransactionsMachine
+from ottla.txns.view import TxnsView
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +45,7 @@ class Deliveries:
         self._queue: deque[Delivery] = deque()  # deliveries with markers to write
         self._left = COST_PER_SLICE  # the remaining cost budget of this slice
 
-    def write(self, effect: WriteMarkers, host: Host[TransactionsMachine]) -> None:
+    def write(self, effect: WriteMarkers, host: Host[TxnsView]) -> None:
         """Carry out the transaction coordinator's effect; a few markers are written before this returns."""
         Delivery(self, effect, host).begin()
 
@@ -78,7 +77,7 @@ class Deliveries:
 class Delivery:
     """The markers of one transaction."""
 
-    def __init__(self, deliveries: Deliveries, effect: WriteMarkers, host: Host[TransactionsMachine]) -> None:
+    def __init__(self, deliveries: Deliveries, effect: WriteMarkers, host: Host[TxnsView]) -> None:
         self.waiting: deque[TopicPartition] = deque()  # markers to be written as soon as it is their turn
         self._deliveries = deliveries
         self._effect = effect
@@ -141,7 +140,7 @@ class Delivery:
             done = MarkersWritten(effect.transactional_id, effect.producer_id, effect.epoch)
             self._host.submit(done, self._completed)
 
-    def _completed(self, answer: Any) -> None:
+    def _completed(self, answer: object) -> None:
         """Repeat the delivery later, markers included, if the journal could not be written."""
         if isinstance(answer, ApiError) and self.is_wanted:
             self._deliveries.after_a_pause(self.begin)

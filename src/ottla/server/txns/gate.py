@@ -40,8 +40,8 @@ from ottla.server.settings.configs import Configs
 from ottla.server.txns.add_partitions_requests import AddPartitionsRequests, Codes, Question
 from ottla.server.txns.verdict import Verdict
 from ottla.txns.commands.add_partitions import AddPartitions, VerifyPartitions
-from ottla.txns.machine import TransactionsMachine
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
+from ottla.txns.view import TxnsView
 
 # No field tells these versions: clients that use them know the error TRANSACTION_ABORTABLE (KIP-890), and clients that
 # use a later one leave it to the broker to add partitions to the transaction.
@@ -86,7 +86,7 @@ class TransactionGate:
         runtime: Runtime,
         configs: Configs,
         metadata: MetadataHost,
-        coordinators: Coordinators[TransactionsMachine],
+        coordinators: Coordinators[TxnsView],
         requests: AddPartitionsRequests,
     ) -> None:
         self._runtime = runtime

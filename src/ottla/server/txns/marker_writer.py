@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from ottla.groups.view import GroupsView
 from ottla.log.files.disk import StorageError
 from ottla.log.producers.producers import Origin
 from ottla.machine.keyed import Marker
@@ -32,7 +32,7 @@ class MarkerWriter:
         self,
         storage: Storage,
         now_ms: Callable[[], int],
-        offsets_host: Callable[[int], Host[Any] | None],
+        offsets_host: Callable[[int], Host[GroupsView] | None],
         on_written: Callable[[TopicPartition, ProducerId], None],
     ) -> None:
         self._storage = storage

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ottla.cluster.features import TRANSACTION_VERSION
+from ottla.groups.view import GroupsView
 from ottla.machine.keyed import types_of
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -26,11 +27,12 @@ from ottla.server.txns.gate import TransactionGate, patience
 from ottla.server.txns.marker_writer import MarkerWriter
 from ottla.server.txns.markers import Markers
 from ottla.txns.effects import WriteMarkers
-from ottla.txns.machine import TransactionsMachine
+from ottla.txns.machine import TransactionsMachine, TxnCommand
 from ottla.txns.view import TransactionsState, TxnsView
 from ottla.wire.journal import transaction_state
 
 T = TypeVar("T")
+ReplyT = TypeVar("ReplyT")
 
 
 class NoProducerId(ApiError):
@@ -51,14 +53,14 @@ class Transactions:
         configs: Configs,
         producer_ids: ProducerIds,
         requests: PeerRequests,
-        offsets_host: Callable[[int], Host[Any] | None],
+        offsets_host: Callable[[int], Host[GroupsView] | None],
     ) -> None:
         runtime, metadata = coordinating.runtime, coordinating.metadata
         self._runtime = runtime
         self._configs = configs
         self._metadata = metadata
         self._producer_ids = producer_ids
-        self.coordinators: Coordinators[TransactionsMachine] = coordinating.coordinators(
+        self.coordinators: Coordinators[TxnsView] = coordinating.coordinators(
             TRANSACTION_STATE_TOPIC,
             types_of(transaction_state),
             self._make_machine,
@@ -85,7 +87,7 @@ class Transactions:
         except ApiError as error:
             raise NoProducerId(error.code, error.message) from error
 
-    def submit_patiently(self, transactional_id: str, command: Any) -> Later[Any]:
+    def submit_patiently(self, transactional_id: str, command: TxnCommand[ReplyT]) -> Later[ReplyT | ApiError]:
         """Return the coordinator's reply. The command is repeated while the markers of the producer's last transaction
         are being written: a client that is told to retry would pause for longer.
         """
@@ -97,14 +99,18 @@ class Transactions:
         )
 
     def ask_with_ids(
-        self, transactional_id: str, command: Any, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]
+        self,
+        transactional_id: str,
+        command: TxnCommand[ReplyT],
+        respond: Callable[[ReplyT], T],
+        refuse: Callable[[ApiError], T],
     ) -> Answer[T]:
         """Do the same as `Coordinators.ask` for commands that may need a new producer id: they wait until one is
         available.
         """
         attempts = iter(range(limits.PRODUCER_ID_ATTEMPTS_MAX))
 
-        def until_ready(reply: Any) -> Later[ApiError | None] | None:
+        def until_ready(reply: ReplyT | ApiError) -> Later[ApiError | None] | None:
             is_left = isinstance(reply, NoProducerId) and next(attempts, None) is not None
             return self._producer_ids.ready() if is_left else None
 

@@ -49,7 +49,7 @@ class InitializeState:
     state_epoch: int
     start_offset: int = NO_OFFSET
 
-    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry, None]:
         id = SharePartitionId(self.group_id, self.topic_id, self.partition)
         view.check_partition(id)
         before = view.state.partitions.get(id)
@@ -80,7 +80,7 @@ class ReadState:
     partition: int
     leader_epoch: LeaderEpoch
 
-    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry, StoredShareState]:
         id = SharePartitionId(self.group_id, self.topic_id, self.partition)
         view.check_partition(id)
         state = view.known(id, "Read")
@@ -106,7 +106,7 @@ class WriteState:
     delivery_complete_count: int
     batches: tuple[StateBatch, ...]
 
-    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry, None]:
         id = SharePartitionId(self.group_id, self.topic_id, self.partition)
         view.check_partition(id)
         state = view.known(id, "Write")
@@ -126,7 +126,7 @@ class DeleteState:
     topic_id: bytes
     partition: int
 
-    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry, None]:
         id = SharePartitionId(self.group_id, self.topic_id, self.partition)
         view.check_partition(id)
         view.check_exists(id)
@@ -143,7 +143,7 @@ class ReadSummary:
     topic_id: bytes
     partition: int
 
-    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry, Summary]:
         id = SharePartitionId(self.group_id, self.topic_id, self.partition)
         view.check_partition(id)
         view.check_exists(id)

@@ -7,21 +7,19 @@ tracks its offset in the journal, because the journal is pruned below the oldest
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Never, TypeAlias, TypeVar
 
 from ottla.machine.keyed import Entry, Marker
-from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result
+from ottla.machine.kit import ClockSet, Command, Loaded, OneByOne, Result
 from ottla.shares.state import upkeep
 from ottla.shares.state.batches import combine
 from ottla.shares.state.partition import SharePartitionId, SharePartitionState, batches_of, of_snapshot
 from ottla.shares.state.view import ShareStatesView
 from ottla.wire.journal.share_state import ShareUpdateKey, ShareUpdateValue
 
-
-class ShareStateCommand(Protocol):
-    """Any command that a handler, a timer or an observer submits to the coordinator."""
-
-    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]: ...
+ReplyT = TypeVar("ReplyT")
+# Any command that a handler, a timer or an observer submits to the coordinator, with the type of its reply.
+ShareStateCommand: TypeAlias = Command[ShareStatesView, Entry, ReplyT]
 
 
 class SharesMachine(OneByOne):
@@ -30,7 +28,7 @@ class SharesMachine(OneByOne):
     def __init__(self, view: ShareStatesView) -> None:
         self.view = view
 
-    def decide(self, command: ShareStateCommand | Loaded, now_ms: int) -> Result[Entry]:
+    def decide(self, command: ShareStateCommand[object] | Loaded, now_ms: int) -> Result[Entry, object]:
         if isinstance(command, Loaded):
             return upkeep.begin(self.view, now_ms)
         return command.decide(self.view, now_ms)
@@ -38,7 +36,7 @@ class SharesMachine(OneByOne):
     def beginning(self) -> Iterator[Loaded]:
         yield Loaded()  # in one go: there is little work after loading
 
-    def apply(self, record: Entry | Marker) -> Sequence[Any]:
+    def apply(self, record: Entry | Marker) -> Sequence[Never]:
         if isinstance(record, Marker):
             return ()
         state = self.view.state
@@ -55,7 +53,7 @@ class SharesMachine(OneByOne):
             state.partitions[id] = of_snapshot(record.value, before, offset)
         return ()
 
-    def note(self, note: Any) -> None:
+    def note(self, note: object) -> None:
         assert isinstance(note, ClockSet), f"the share coordinator has no state without records, but {note!r}"
 
 

@@ -37,7 +37,7 @@ class PruneBelow:
 class SnapshotCold:
     """Write snapshots of partitions without a recent one."""
 
-    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry, None]:
         interval_ms = view.setting(_COLD_INTERVAL)
         timers = (Timer("cold", now_ms + interval_ms, SnapshotCold()),)
         partitions = view.state.partitions
@@ -53,7 +53,7 @@ class SnapshotCold:
 class Prune:
     """Prune the journal up to the oldest record that is still needed."""
 
-    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry, None]:
         timers = (Timer("prune", now_ms + view.setting(_PRUNE_INTERVAL), Prune()),)
         needed_from = view.state.needed_from
         return Result(timers=timers, effects=(PruneBelow(needed_from),) if needed_from > 0 else ())
@@ -65,14 +65,14 @@ class TopicsDeleted:
 
     topic_ids: frozenset[bytes]
 
-    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: ShareStatesView, now_ms: int) -> Result[Entry, None]:
         gone = (id for id in view.state.partitions if id.topic_id in self.topic_ids)
         portion, is_all = _portion(view, gone)
         timers = () if is_all else (Timer(("deleted", self.topic_ids), now_ms, self),)
         return Result([tombstone(id) for id in portion], timers=timers)
 
 
-def begin(view: ShareStatesView, now_ms: int) -> Result[Entry]:
+def begin(view: ShareStatesView, now_ms: int) -> Result[Entry, None]:
     """Start the timers after loading, and delete the state of topics that were deleted meanwhile."""
     topic_ids = {id.topic_id for id in view.state.partitions}
     gone = frozenset(topic_id for topic_id in topic_ids if view.partitions_of(topic_id) == 0)

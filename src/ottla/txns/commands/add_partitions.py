@@ -30,7 +30,7 @@ class AddPartitions:
     partitions: tuple[TopicPartition, ...]
     client_version: int = 0
 
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, None]:
         found = _of_producer(view, self.transactional_id, self.producer_id, self.epoch)
         new = set(self.partitions).difference(found.partitions)
         if found.state == TxnState.ONGOING and not new:
@@ -62,7 +62,7 @@ class VerifyPartitions:
     epoch: ProducerEpoch
     partitions: tuple[TopicPartition, ...]
 
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, list[TopicPartition]]:
         found = _of_producer(view, self.transactional_id, self.producer_id, self.epoch)
         joined = frozenset(found.partitions)
         return Result(reply=[each for each in self.partitions if each not in joined])

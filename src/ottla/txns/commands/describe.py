@@ -16,7 +16,7 @@ from ottla.txns.view import TxnsView
 class Describe:
     transactional_id: str
 
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, Transaction]:
         found = view.state.transactions.get(self.transactional_id)
         if found is None:
             raise ApiError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
@@ -27,7 +27,7 @@ class Describe:
 class ListAll:
     """Replies with all transactions."""
 
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, list[Transaction]]:
         return Result(reply=list(view.state.transactions.values()))
 
 

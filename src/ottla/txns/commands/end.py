@@ -31,7 +31,7 @@ class EndTransaction:
     commit: bool
     client_version: int = 0
 
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, ProducerIdentity]:
         found = view.known(self.transactional_id)
         bumps = self.client_version >= EPOCH_BUMPS_SINCE
         repeated = bumps and self._is_repetition(found)
@@ -53,7 +53,7 @@ class EndTransaction:
         overflowed = self.epoch == INT16_MAX - 1 and found.epoch == 0
         return overflowed and found.previous_producer_id == self.producer_id
 
-    def _prepare(self, found: Transaction, view: TxnsView, now_ms: int) -> Result[Entry]:
+    def _prepare(self, found: Transaction, view: TxnsView, now_ms: int) -> Result[Entry, ProducerIdentity]:
         state = TxnState.PREPARE_COMMIT if self.commit else TxnState.PREPARE_ABORT
         if self.client_version >= EPOCH_BUMPS_SINCE:
             prepared = found.to(
@@ -73,7 +73,7 @@ class EndTransaction:
             reply=_next_producer(prepared),
         )
 
-    def _again(self, found: Transaction, repeated: bool, view: TxnsView) -> Result[Entry]:
+    def _again(self, found: Transaction, repeated: bool, view: TxnsView) -> Result[Entry, ProducerIdentity]:
         """Answer an EndTransaction for a transaction that has ended or is prepared.
 
         Without KIP-890 the state alone decides, and it may be out of date: a coordinator that was suspended, and has a
@@ -107,7 +107,7 @@ class MarkersWritten:
     producer_id: ProducerId
     epoch: ProducerEpoch
 
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, None]:
         found = view.state.transactions.get(self.transactional_id)
         if (
             found is None

@@ -27,7 +27,7 @@ class InitProducer:
     timeout_ms: int
     expected: ProducerIdentity | None = None  # the producer id and epoch that the producer sent
 
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, ProducerIdentity]:
         if not 0 < self.timeout_ms <= view.setting(TRANSACTION_MAX_TIMEOUT_MS):
             raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         found = view.state.transactions.get(self.transactional_id)

@@ -26,7 +26,7 @@ _EXPIRY = "expiry"
 class AbortTimedOut:
     """Runs every `transaction.abort.timed.out.transaction.cleanup.interval.ms` while any transaction is open."""
 
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, None]:
         ongoing = [view.state.transactions[id] for id in view.state.ongoing]
         late = [each for each in ongoing if _deadline_ms(view, each) < now_ms]
         aborting = [fenced(each, view, now_ms) for each in late[:TRANSACTIONS_PER_SWEEP_MAX]]
@@ -47,7 +47,7 @@ class AbortTimedOut:
 class ForgetUnused:
     """Runs every `transaction.remove.expired.transaction.cleanup.interval.ms`."""
 
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, None]:
         before_ms = now_ms - view.setting(TRANSACTIONAL_ID_EXPIRATION_MS)
         unused = [
             each.transactional_id
