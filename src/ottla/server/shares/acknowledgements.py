@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.fetch.share_sessions import Named
 from ottla.server.loop.later import Later, settled
@@ -13,15 +12,6 @@ from ottla.server.shares.share_partitions import SharePartitions
 from ottla.shares.partition.acknowledgement_checks import acks_of
 from ottla.shares.partition.terms import AckType
 from ottla.shares.state.partition import SharePartitionId
-
-
-def check_member(group_id: str | None, member_id: str | None) -> tuple[str, str]:
-    """Refuse a request without a valid group id and member id."""
-    if not group_id:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
-    if not member_id or len(member_id) > limits.SHARE_MEMBER_ID_CHARS_MAX:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
-    return group_id, member_id
 
 
 def acknowledge(

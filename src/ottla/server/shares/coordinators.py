@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
 
 from ottla.log.files.disk import StorageError
 from ottla.machine.keyed import types_of
 from ottla.model.errors import ApiError
-from ottla.model.ids import uuid_bytes
 from ottla.model.names import SHARE_STATE_TOPIC
 from ottla.model.settings.share import SHARE_COORDINATOR_WRITE_TIMEOUT_MS
 from ottla.replica.partition import Partition
@@ -25,7 +23,6 @@ from ottla.wire.journal import share_state
 log = logging.getLogger(__name__)
 
 ShareCoordinators = Coordinators[ShareStatesView]
-_INT = re.compile(r"[+-]?[0-9]+")
 
 
 def share_coordinators(coordinating: CoordinatorRuntime, configs: Configs) -> ShareCoordinators:
@@ -66,15 +63,3 @@ async def _prune_below(offset: int, partition: Partition, storage: Storage) -> N
         log.warning("%s is not pruned now: %s", partition.name, error)
     except StorageError as error:
         storage.partitions.storage_failed(partition, error)
-
-
-def is_share_partition(key: str) -> bool:
-    """Return whether FindCoordinator's key is `group:topic id:partition`; only the group may contain colons."""
-    group_id, *rest = key.rstrip(":").rsplit(":", 2)
-    if len(rest) != 2 or not group_id.strip():
-        return False
-    try:
-        uuid_bytes(rest[0])
-    except ValueError:
-        return False
-    return _INT.fullmatch(rest[1]) is not None and -(2**31) <= int(rest[1]) < 2**31

@@ -18,6 +18,7 @@ from ottla.records.record import records
 from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.server.shares.live_partition import LivePartition
 from ottla.server.shares.share_partitions import SharePartitions
+from ottla.server.shares.taken_records import NOTHING, Taken
 from ottla.shares.partition.data_batches import spans
 from ottla.shares.partition.delivery_delay import due_ms
 from ottla.shares.partition.partition import SharePartition
@@ -25,18 +26,6 @@ from ottla.shares.partition.terms import AcquiredRange, Want
 
 # Large enough for the headers of many small batches, small enough to be cheap for a large one.
 _PIECE_BYTES = 4 * limits.KIB
-
-
-class Taken(NamedTuple):
-    """The records of one partition for a member. Batches may contain records that were not acquired; consumers skip
-    them.
-    """
-
-    acquired: list[AcquiredRange]
-    records: FileSlice | bytes
-
-
-NOTHING = Taken([], b"")
 
 
 class _Place(NamedTuple):

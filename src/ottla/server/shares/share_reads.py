@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from ottla.log.files.disk import Cold
 from ottla.model.errors import ApiError
@@ -18,21 +17,14 @@ from ottla.server.fetch.engine import Fetch, FetchEngine, Reads
 from ottla.server.fetch.share_sessions import Named, ShareSession
 from ottla.server.loop.later import Later, settled
 from ottla.server.shares.live_partition import LivePartition
-from ottla.server.shares.record_acquisition import NOTHING, Taken, missing, take, waiting_bytes
+from ottla.server.shares.record_acquisition import missing, take, waiting_bytes
 from ottla.server.shares.share_partitions import SharePartitions
+from ottla.server.shares.taken_records import NOTHING, ShareFound, Taken
 from ottla.shares.partition.terms import Want
 from ottla.shares.state.partition import SharePartitionId
 from ottla.wire.messages.shares.share_fetch import ShareFetchRequest
 
 _RECORD_LIMIT = 1  # share_acquire_mode; 0 is batch-optimised
-
-
-class ShareFound(NamedTuple):
-    """The contents of an answer."""
-
-    taken: dict[Named, Taken]
-    errors: dict[Named, ApiError]
-    readable: list[Named]  # partitions from which records could be, or were, acquired
 
 
 ShareFetch = Fetch[LivePartition, Taken, ShareFound]

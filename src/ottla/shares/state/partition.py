@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ottla.machine.keyed import Entry
-from ottla.model.ids import LeaderEpoch, uuid_text
+from ottla.model.ids import LeaderEpoch, uuid_bytes, uuid_text
 from ottla.shares.state.batches import NO_OFFSET, StateBatch, combine, combine_into
 from ottla.wire.journal.share_state import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateValue
 
 NO_EPOCH = -1  # in a request: the sender does not know the epoch, so it is not checked
 NO_COUNT = -1  # as a count of delivered records: unknown
+_INT = re.compile(r"[+-]?[0-9]+")
 
 
 class SharePartitionId(NamedTuple):
@@ -25,6 +27,18 @@ class SharePartitionId(NamedTuple):
     def coordinator_key(self) -> str:
         """The key that FindCoordinator hashes to find the coordinator."""
         return f"{self.group_id}:{uuid_text(self.topic_id)}:{self.partition}"
+
+
+def is_coordinator_key(key: str) -> bool:
+    """Return whether a key of FindCoordinator is `group:topic id:partition`; only the group may contain colons."""
+    group_id, *rest = key.rstrip(":").rsplit(":", 2)
+    if len(rest) != 2 or not group_id.strip():
+        return False
+    try:
+        uuid_bytes(rest[0])
+    except ValueError:
+        return False
+    return _INT.fullmatch(rest[1]) is not None and -(2**31) <= int(rest[1]) < 2**31
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.loop.later import Answer, Later, gather, settled
-from ottla.server.shares.coordinators import is_share_partition
+from ottla.shares.state.partition import is_coordinator_key
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 Coordinator = FindCoordinatorResponse.Coordinator
@@ -96,7 +96,7 @@ def _coordinators(key: str, key_type: int, context: Context) -> Coordinators[Any
     if key_type == TRANSACTION:
         return context.transactions.coordinators
     if key_type == SHARE:
-        if context.request_version >= _FIRST_VERSION_OF_SHARES and is_share_partition(key):
+        if context.request_version >= _FIRST_VERSION_OF_SHARES and is_coordinator_key(key):
             return context.shares.coordinators
         raise ApiError(ErrorCode.INVALID_REQUEST, "")
     raise ApiError(ErrorCode.INVALID_REQUEST)

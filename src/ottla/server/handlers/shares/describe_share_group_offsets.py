@@ -13,7 +13,6 @@ from ottla.model.ids import FIRST_LEADER_EPOCH, NO_ID, TopicPartition
 from ottla.model.limits import INT64_MAX
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.api.high_watermarks import high_watermarks
 from ottla.server.api.portions import Portions
 from ottla.server.api.share_state_requests import ask_each
 from ottla.server.loop.later import Later
@@ -72,7 +71,7 @@ async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context
     places = [
         TopicPartition(names[id].name, index) for id, each in summaries.items() if id in names for index, _ in each
     ]
-    ends = await high_watermarks(context, places)
+    ends = await context.shares.high_watermarks(places)
     known = [
         TopicAnswer(
             topic_name=names[topic_id].name,

@@ -13,7 +13,6 @@ from ottla.server.api.dispatch import handles
 from ottla.server.api.leader_hints import name_share_leaders
 from ottla.server.fetch.share_sessions import Named
 from ottla.server.loop.later import Answer, gather
-from ottla.server.shares.acknowledgements import acknowledge, check_member
 from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 
 TopicResponse = ShareAcknowledgeResponse.TopicResponse
@@ -22,9 +21,9 @@ PartitionData = TopicResponse.PartitionData
 
 @handles(ShareAcknowledgeRequest)
 def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Answer[ShareAcknowledgeResponse]:
-    shares = context.shares.partitions
+    shares = context.shares
     try:
-        group_id, member_id = check_member(request.group_id, request.member_id)
+        group_id, member_id = shares.check_member(request.group_id, request.member_id)
         if request.share_session_epoch == INITIAL_EPOCH:
             raise ApiError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         session = shares.sessions.enter(group_id, member_id, request.share_session_epoch)
@@ -32,17 +31,17 @@ def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Ans
         return ShareAcknowledgeResponse(
             error_code=error.code, error_message=error.text, responses=[], node_endpoints=[]
         )
-    outcomes = acknowledge(shares, group_id, member_id, request.topics, renew=request.is_renew_ack)
+    outcomes = shares.acknowledge(group_id, member_id, request.topics, renew=request.is_renew_ack)
     named = tuple(outcomes)
     final = request.share_session_epoch == FINAL_EPOCH
     if final:
         context.when_closed.pop(session.key, None)
-        outcomes = shares.end(session) | outcomes
-    lock_ms = shares.rules.of(group_id).records.lock_ms
+        outcomes = shares.partitions.end(session) | outcomes
+    lock_ms = shares.lock_ms(group_id)
 
     def respond(errors: list[ApiError | None]) -> ShareAcknowledgeResponse:
         if final:
-            shares.closed(session)
+            shares.partitions.closed(session)
         by_name = dict(zip(outcomes, errors, strict=True))
         response = ShareAcknowledgeResponse(
             error_code=0,

@@ -18,9 +18,7 @@ from ottla.server.api.dispatch import handles
 from ottla.server.api.leader_hints import name_share_leaders
 from ottla.server.fetch.share_sessions import Named, ShareSession
 from ottla.server.loop.later import Answer, Later, gather
-from ottla.server.shares.acknowledgements import acknowledge, check_member
-from ottla.server.shares.record_acquisition import NOTHING, Taken
-from ottla.server.shares.share_reads import ShareFound, read_shares
+from ottla.server.shares.taken_records import NOTHING, ShareFound, Taken
 from ottla.wire.messages.shares.share_fetch import ShareFetchRequest, ShareFetchResponse
 
 TopicResponse = ShareFetchResponse.ShareFetchableTopicResponse
@@ -29,8 +27,9 @@ PartitionData = TopicResponse.PartitionData
 
 @handles(ShareFetchRequest)
 def share_fetch(request: ShareFetchRequest, context: Context) -> Answer[ShareFetchResponse]:
+    shares = context.shares
     try:
-        group_id, member_id = check_member(request.group_id, request.member_id)
+        group_id, member_id = shares.check_member(request.group_id, request.member_id)
         if request.is_renew_ack:
             _check_renew(request)
         session = _session(request, group_id, member_id, context)
@@ -38,11 +37,10 @@ def share_fetch(request: ShareFetchRequest, context: Context) -> Answer[ShareFet
         response = _response([], 0)
         response.error_code, response.error_message = error.code, error.text
         return _later(response, request, context) if error.code == ErrorCode.SHARE_SESSION_LIMIT_REACHED else response
-    shares = context.shares.partitions
-    outcomes = acknowledge(shares, group_id, member_id, request.topics, renew=request.is_renew_ack)
+    outcomes = shares.acknowledge(group_id, member_id, request.topics, renew=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
         return _close(request, session, outcomes, context)
-    records = read_shares(context.fetches.engine, shares, session, request, context.runtime.now_ms)
+    records = shares.read(session, request)
     answer = _both(gather(list(outcomes.values())), records).map(
         lambda both: _response_to(request, session, outcomes, context, *both)
     )
@@ -68,7 +66,7 @@ def _check_renew(request: ShareFetchRequest) -> None:
 
 
 def _session(request: ShareFetchRequest, group_id: str, member_id: str, context: Context) -> ShareSession:
-    sessions = context.shares.partitions.sessions
+    sessions = context.shares.sessions
     named = [(topic.topic_id, each.partition_index) for topic in request.topics for each in topic.partitions]
     if request.share_session_epoch == INITIAL_EPOCH:
         if any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions):
@@ -89,13 +87,13 @@ def _close(
     outcomes: dict[Named, Later[ApiError | None]],
     context: Context,
 ) -> Answer[ShareFetchResponse]:
-    shares = context.shares.partitions
+    shares = context.shares
     context.when_closed.pop(session.key, None)
-    released = shares.end(session)
-    lock_ms = shares.rules.of(session.group_id).records.lock_ms
+    released = shares.partitions.end(session)
+    lock_ms = shares.lock_ms(session.group_id)
 
     def respond(errors: list[ApiError | None]) -> ShareFetchResponse:
-        shares.closed(session)
+        shares.partitions.closed(session)
         found = {name: _data(name[1], ack=error) for name, error in zip(outcomes, errors, strict=False)}
         return _response(_topics(found), lock_ms)
 
@@ -116,8 +114,7 @@ def _response_to(
     data = {
         name: _data(name[1], found.taken.get(name, NOTHING), found.errors.get(name), acked.get(name)) for name in names
     }
-    rules = context.shares.partitions.rules.of(session.group_id)
-    response = _response(_topics(data), rules.records.lock_ms)
+    response = _response(_topics(data), context.shares.lock_ms(session.group_id))
     name_share_leaders(response, context)
     return response
 
