@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client.registry import Registered, RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
+from ottla.client.registry import RegisteredVersion, RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
 from ottla.model.limits import REGISTRY_WAITS_IN_VAIN_MAX
 from ottla.schemas.schema import InvalidSchema, Reference, SchemaSource, SchemaType
 
@@ -94,7 +94,7 @@ def test_trouble_that_passes_is_waited_out_and_refusals_are_not(server: Any) -> 
     good = {"subject": "s/1", "version": 3, "id": 9, "schema": "{}", "schemaType": "JSON"}
     server.answers["/subjects/s%2F1/versions/latest"] = [(503, b"busy"), (500, {"error_code": 50001}), (200, good)]
     made = client(server.url)
-    assert made.latest("s/1") == Registered("s/1", 3, 9, SchemaSource("{}", SchemaType.JSON))
+    assert made.latest("s/1") == RegisteredVersion("s/1", 3, 9, SchemaSource("{}", SchemaType.JSON))
     with pytest.raises(RegistryError, match="40403") as refused:
         made.by_id(5)
     assert refused.value.status == 404

@@ -29,7 +29,7 @@ _NEW_S = 10  # after so long every healthy broker knows a new topic
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)  # retriable, because brokers may lag behind
 
 
-class Broker(NamedTuple):
+class AdvertisedBroker(NamedTuple):
     """One broker as the cluster advertises it."""
 
     node_id: int
@@ -123,7 +123,7 @@ class TopicInfo:
 class Metadata:
     """The cache of metadata."""
 
-    brokers: dict[int, Broker] = field(default_factory=dict)
+    brokers: dict[int, AdvertisedBroker] = field(default_factory=dict)
     cluster_id: str | None = None
     controller_id: int = -1
     topics: dict[str, TopicInfo] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Metadata:
         """Take over an answer; return the topics that came with an error."""
         if answer.brokers:
             self.brokers = {
-                each.node_id: Broker(each.node_id, each.host, each.port, each.rack) for each in answer.brokers
+                each.node_id: AdvertisedBroker(each.node_id, each.host, each.port, each.rack) for each in answer.brokers
             }
         self.cluster_id = answer.cluster_id
         self.controller_id = answer.controller_id
@@ -164,7 +164,7 @@ class Metadata:
             return False
         for each in endpoints:
             if each.node_id == leader:
-                self.brokers[leader] = Broker(each.node_id, each.host, each.port, each.rack)
+                self.brokers[leader] = AdvertisedBroker(each.node_id, each.host, each.port, each.rack)
         if leader not in self.brokers:
             return False
         fresh = replace(known, leader=leader, leader_epoch=leader_epoch)

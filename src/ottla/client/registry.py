@@ -58,7 +58,7 @@ class RegistryUnreachable(ConnectionError):
     """No instance answered in time."""
 
 
-class Registered(NamedTuple):
+class RegisteredVersion(NamedTuple):
     """A schema as one version of a subject."""
 
     subject: str
@@ -116,16 +116,16 @@ class SchemaRegistry:
         """Return the schema that a record names."""
         return self.by_id(schema) if isinstance(schema, int) else self.by_guid(schema)
 
-    def latest(self, subject: str) -> Registered:
+    def latest(self, subject: str) -> RegisteredVersion:
         """Return the newest version of a subject; not cached."""
         return self._registered(self._ask("GET", _version_path(subject, "latest")))
 
-    def version(self, subject: str, version: int) -> Registered:
+    def version(self, subject: str, version: int) -> RegisteredVersion:
         """Return one version of a subject."""
         key = ("version", subject, version)
         if key not in self._kept:
             self._keep(key, self._registered(self._ask("GET", _version_path(subject, version))))
-        found: Registered = self._kept[key]
+        found: RegisteredVersion = self._kept[key]
         return found
 
     def register(self, subject: str, source: SchemaSource, *, normalize: bool = False) -> int:
@@ -137,7 +137,7 @@ class SchemaRegistry:
         found: int = self._kept[key]
         return found
 
-    def lookup(self, subject: str, source: SchemaSource) -> Registered:
+    def lookup(self, subject: str, source: SchemaSource) -> RegisteredVersion:
         """Return the version under which a schema is registered in a subject. Raises
         RegistryError(404) if it is not.
         """
@@ -190,9 +190,9 @@ class SchemaRegistry:
         while len(self._kept) > REGISTRY_SCHEMAS_CACHED_MAX:
             self._kept.popitem(last=False)
 
-    def _registered(self, answer: Any) -> Registered:
+    def _registered(self, answer: Any) -> RegisteredVersion:
         source = self._source(answer)
-        return Registered(answer["subject"], answer["version"], answer["id"], source)
+        return RegisteredVersion(answer["subject"], answer["version"], answer["id"], source)
 
     def _source(self, answer: Any) -> SchemaSource:
         if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):

@@ -29,9 +29,9 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer.epochs import epoch_ends
 from ottla.client.consumer.fetching import (
     ConsumedRecord,
+    ConsumerFetcher,
     FetchCursor,
     Fetched,
-    Fetcher,
     RawBatch,
     ReadOptions,
     decode_batch,
@@ -206,7 +206,7 @@ class Tail(Generic[S]):
         state = self._begin()
         await self._reach(state, start, end, NO_LEADER_EPOCH)
         cursor = FetchCursor(self._partition, start)
-        fetcher = Fetcher(self._cluster, _OPTIONS, patient=True, wake=lambda _: self._news.set())
+        fetcher = ConsumerFetcher(self._cluster, _OPTIONS, patient=True, wake=lambda _: self._news.set())
         try:
             while True:
                 fetcher.start([cursor])

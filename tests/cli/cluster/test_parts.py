@@ -19,18 +19,18 @@ from ottla.cli.terminal.plain import CommandError
 from ottla.client.address import Address
 from ottla.client.admin.nodes import LogDir, ReplicaSize
 from ottla.client.admin.replicas import Reassignment
-from ottla.client.admin.voters import Quorum, QuorumReplica, VoterEndpoint
+from ottla.client.admin.voters import QuorumReplica, QuorumState, VoterEndpoint
 from ottla.client.errors import NotConnected
-from ottla.client.metadata import Broker
+from ottla.client.metadata import AdvertisedBroker
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 
-QUORUM = Quorum(1, 4, 100, (), (), {})
+QUORUM = QuorumState(1, 4, 100, (), (), {})
 
 
 def view(*partitions: PartitionView, fenced: int | None = None, brokers: int = 3) -> ClusterView:
     found = [
-        BrokerView(Broker(each, "h", 9092 + each, None, each == fenced), 0, 0, 0, None, None)
+        BrokerView(AdvertisedBroker(each, "h", 9092 + each, None, each == fenced), 0, 0, 0, None, None)
         for each in range(1, brokers + 1)
     ]
     return ClusterView("id", QUORUM, tuple(found), partitions)
@@ -46,7 +46,7 @@ def test_a_directory_that_failed_is_a_problem_and_its_size_is_not_known() -> Non
     """As brokers answer for a disk that failed, or is full: an error, no replicas, no sizes."""
     failed = LogDir(1, "/full", ErrorCode.KAFKA_STORAGE_ERROR, (), -1, -1)
     works = LogDir(1, "/works", ErrorCode.NONE, (ReplicaSize("t", 0, 7, 0, False),), 100, 50)
-    broker = Broker(1, "h", 9093, None, False)
+    broker = AdvertisedBroker(1, "h", 9093, None, False)
     alone, beside = (_broker(broker, [], {1: dirs}) for dirs in ([failed], [failed, works]))
     assert (alone.size_bytes, alone.free_bytes) == (None, None)
     assert (beside.size_bytes, beside.free_bytes) == (7, 50)
@@ -62,12 +62,12 @@ def test_a_directory_that_failed_is_a_problem_and_its_size_is_not_known() -> Non
 class Controllers:
     """Stands for an admin client: what each controller says of the quorum, by its port; None: no answer."""
 
-    def __init__(self, says: dict[int, Quorum | None]) -> None:
+    def __init__(self, says: dict[int, QuorumState | None]) -> None:
         self.says = says
         self.voters = self
         self.cluster = SimpleNamespace(options=SimpleNamespace(bootstrap=(Address("h", 1),)))
 
-    async def as_seen_by(self, controller: Address) -> Quorum:
+    async def as_seen_by(self, controller: Address) -> QuorumState:
         found = self.says.get(controller.port)
         if found is None:
             raise NotConnected("nobody")
@@ -75,9 +75,9 @@ class Controllers:
 
 
 SEATS = {each: (VoterEndpoint("CONTROLLER", "h", each),) for each in (1, 2, 3)}
-FOLLOWING = Quorum(-1, 4, 100, (), (), SEATS)
-DOUBTFUL = Quorum(-1, 4, 0, (), (), SEATS, in_doubt=True)
-LEADING = Quorum(3, 4, 100, (QuorumReplica(3, bytes(16), 100, 0, 0),), (), SEATS)
+FOLLOWING = QuorumState(-1, 4, 100, (), (), SEATS)
+DOUBTFUL = QuorumState(-1, 4, 0, (), (), SEATS, in_doubt=True)
+LEADING = QuorumState(3, 4, 100, (QuorumReplica(3, bytes(16), 100, 0, 0),), (), SEATS)
 
 
 def test_another_controller_may_know_the_leader() -> None:
@@ -94,7 +94,7 @@ def test_another_controller_may_know_the_leader() -> None:
         ({1: None, 2: FOLLOWING, 3: FOLLOWING}, "do not answer, or are in doubt", "the address of a controller"),
     ],
 )
-def test_why_nobody_leads(says: dict[int, Quorum | None], told: str, hint: str) -> None:
+def test_why_nobody_leads(says: dict[int, QuorumState | None], told: str, hint: str) -> None:
     admin: Any = Controllers(says)
     with pytest.raises(CommandError) as caught:
         asyncio.run(look_around(admin))

@@ -13,7 +13,7 @@ from ottla import Cluster, Consumer, ConsumerOptions, ShareConsumer, ShareOption
 from ottla.client.admin import Admin
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.assigned_partitions import AssignedPartition
-from ottla.client.consumer.fetching import FetchCursor, Fetched, Fetcher, RawBatch
+from ottla.client.consumer.fetching import ConsumerFetcher, FetchCursor, Fetched, RawBatch
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType
 from ottla.testing.broker import EmbeddedBroker
@@ -352,7 +352,7 @@ def test_a_fetch_that_fails_takes_no_other_with_it() -> None:
     """Each cursor has its own outcome, and is behind what its owner was given, no further."""
 
     async def test() -> None:
-        fetcher = Fetcher(None, None)  # type: ignore[arg-type]
+        fetcher = ConsumerFetcher(None, None)  # type: ignore[arg-type]
         good, bad = FetchCursor(TopicPartition("t", 0), 0), FetchCursor(TopicPartition("t", 1), 0)
         defect = KeyError("oops")
 

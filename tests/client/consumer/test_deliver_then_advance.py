@@ -17,7 +17,7 @@ from tests.client.memory_cluster import (
 from tests.client.memory_reading import BAD, GOOD, always, brokers_with, options, places, read
 
 from ottla import Consumer, RangeReader, Span, TopicPartition
-from ottla.client.consumer.fetching import FetchCursor, Fetcher, ReadOptions
+from ottla.client.consumer.fetching import ConsumerFetcher, FetchCursor, ReadOptions
 from ottla.client.consumer.group_offsets import GroupOffsets
 from ottla.client.consumer.offsets import EARLIEST
 from ottla.client.errors import NoOffset, OffsetOutOfRange
@@ -226,7 +226,7 @@ def test_a_topic_that_goes_while_its_offsets_are_asked_for_is_no_defect() -> Non
         brokers = brokers_with(good=20)
         async with MemoryClient(brokers) as cluster:
             await cluster.refresh(["good"])
-            fetcher = Fetcher(cluster, ReadOptions())
+            fetcher = ConsumerFetcher(cluster, ReadOptions())
             fetcher.start([FetchCursor(GOOD, EARLIEST)])
             cluster.metadata.deleted("good")
             await fetcher.wait()

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.client.membership import blobs
-from ottla.client.membership.reconcile import JOIN_EPOCH, Beat, Held, MemberState, Subscribed, held_of
+from ottla.client.membership.reconcile import JOIN_EPOCH, Beat, ClientMemberState, Held, Subscribed, held_of
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 
@@ -91,7 +91,7 @@ def test_a_partition_never_has_two_readers(data: st.DataObject) -> None:
     """Any order of new targets, heartbeats (answered, or the answer lost) and reconciliations."""
     count, partitions = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 5))
     server = Server(count)
-    members = [MemberState() for _ in range(count)]
+    members = [ClientMemberState() for _ in range(count)]
 
     def beat(number: int, answered: bool) -> None:
         member = members[number]
@@ -130,7 +130,7 @@ def test_a_partition_never_has_two_readers(data: st.DataObject) -> None:
 
 def test_a_target_is_void_once_the_server_may_have_heard_otherwise() -> None:
     """A full heartbeat says that nothing is held; a target that is taken afterwards may be another's by then."""
-    member = MemberState()
+    member = ClientMemberState()
     member.answered(member.next_beat(), 2, held_of([(TOPIC, 0)]))
     assert member.must_reconcile
     member.unanswered()
@@ -142,7 +142,7 @@ def test_a_target_is_void_once_the_server_may_have_heard_otherwise() -> None:
 
 
 def test_a_heartbeat_says_only_what_is_new() -> None:
-    member = MemberState()
+    member = ClientMemberState()
     member.subscribed = Subscribed(("t",))
     first = member.next_beat()
     assert first == Beat(JOIN_EPOCH, full=True, subscribed=Subscribed(("t",)), held={})
@@ -164,7 +164,7 @@ def test_a_heartbeat_says_only_what_is_new() -> None:
 
 
 def test_a_fenced_member_starts_anew() -> None:
-    member = MemberState()
+    member = ClientMemberState()
     target = held_of([(TOPIC, 0)])
     member.answered(member.next_beat(), 3, target)
     member.took(target)

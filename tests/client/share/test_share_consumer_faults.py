@@ -12,7 +12,7 @@ from ottla import ApiError, Cluster, ShareConsumer, ShareOptions, TopicPartition
 from ottla.client.admin import Admin
 from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.client.share.delivery import Acknowledgement, Delivery, acquired_of, runs
-from ottla.client.share.session import ShareSession
+from ottla.client.share.session import MemberShareSession
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.record import Record
@@ -68,7 +68,7 @@ def test_a_partition_that_cannot_be_kept_takes_no_other_with_it(
     """Whatever is raised over one partition's part of an answer: what is good comes first."""
     kept = ShareConsumer._keep
 
-    def keep(self: ShareConsumer, session: ShareSession, fetched: Any) -> bool:
+    def keep(self: ShareConsumer, session: MemberShareSession, fetched: Any) -> bool:
         if fetched.partition.partition == 0:
             raise KeyError("a defect")
         return kept(self, session, fetched)
@@ -95,9 +95,9 @@ def test_failures_are_raised_between_the_records_and_do_not_pile_up(
 ) -> None:
     """Defect: as long as there were records, nobody heard of a partition that failed, and each failure was kept."""
     kept = ShareConsumer._keep
-    bad: list[tuple[ShareSession, Any]] = []
+    bad: list[tuple[MemberShareSession, Any]] = []
 
-    def keep(self: ShareConsumer, session: ShareSession, fetched: Any) -> bool:
+    def keep(self: ShareConsumer, session: MemberShareSession, fetched: Any) -> bool:
         if fetched.partition.partition == 2:
             return kept(self, session, fetched)
         bad.append((session, fetched))
@@ -291,7 +291,7 @@ def test_a_huge_gap_is_a_range() -> None:
 def test_a_huge_gap_is_acknowledged_as_a_range() -> None:
     async def test() -> None:
         huge, name = 10**8, (bytes(16), 0)
-        session = ShareSession(cast("Any", None), cast("Any", None), 0, "m")
+        session = MemberShareSession(cast("Any", None), cast("Any", None), 0, "m")
         session.acknowledge(name, 0, Acknowledgement.ACCEPT)
         session.acknowledge_ranges(name, [range(1, huge)], Acknowledgement.GAP)
         session.acknowledge(name, huge, Acknowledgement.REJECT)

@@ -13,7 +13,7 @@ from ottla.model.limits import INT32_MAX
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin.nodes import Feature
-    from ottla.client.admin.voters import Quorum, QuorumReplica
+    from ottla.client.admin.voters import QuorumReplica, QuorumState
 
 NodeId = Annotated[int, typer.Argument(min=0, max=INT32_MAX, help="The controller's node id.")]
 
@@ -36,7 +36,7 @@ def quorum(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> N
     from ottla.cli.terminal.output import note, print_rows
     from ottla.model.ids import uuid_text
 
-    async def look(admin: Admin) -> tuple[Quorum, tuple[int, ...]]:
+    async def look(admin: Admin) -> tuple[QuorumState, tuple[int, ...]]:
         seen = await quorum_of(admin)
         return seen, await in_doubt(admin, seen)
 

@@ -20,7 +20,7 @@ from ottla.model.errors import ApiError
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
-    from ottla.client.admin.voters import Quorum, QuorumReplica, VoterEndpoint
+    from ottla.client.admin.voters import QuorumReplica, QuorumState, VoterEndpoint
 
 KRAFT_VERSION = "kraft.version"
 _FIXED = 0  # the kraft.version with voters in the property files
@@ -45,14 +45,14 @@ class Handover(NamedTuple):
         return f"node {self.voter.node_id} votes in the quorum: {self.voters} voters are left{risk}"
 
 
-def alive(quorum: Quorum) -> set[int]:
+def alive(quorum: QuorumState) -> set[int]:
     """The replicas that fetch, and the leader."""
     replicas = (*quorum.voters, *quorum.observers)
     newest_ms = max((each.last_fetch_timestamp for each in replicas), default=0)
     return {each.node_id for each in replicas if each.last_fetch_timestamp >= newest_ms - _SILENT_MS}
 
 
-def check_majority(quorum: Quorum, leaving: int) -> None:
+def check_majority(quorum: QuorumState, leaving: int) -> None:
     """Raise CommandError if too few of the other voters respond without this one."""
     others = [each.node_id for each in quorum.voters if each.node_id != leaving]
     silent = sorted(set(others) - alive(quorum))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ottla.cli.cluster.voters import in_doubt, look_around
 from ottla.client.admin.nodes import LogDir
 from ottla.client.admin.replicas import Reassignment
-from ottla.client.admin.voters import Quorum
+from ottla.client.admin.voters import QuorumState
 from ottla.client.errors import ClientError
-from ottla.client.metadata import NO_LEADER, Broker
+from ottla.client.metadata import NO_LEADER, AdvertisedBroker
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
@@ -63,7 +63,7 @@ class PartitionView(NamedTuple):
 class BrokerView(NamedTuple):
     """One broker; sizes are None if they are not known."""
 
-    broker: Broker
+    broker: AdvertisedBroker
     leaders: int
     replicas: int
     size_bytes: int | None
@@ -78,7 +78,7 @@ class BrokerView(NamedTuple):
 
 class ClusterView(NamedTuple):
     cluster_id: str
-    quorum: Quorum
+    quorum: QuorumState
     brokers: tuple[BrokerView, ...]
     partitions: tuple[PartitionView, ...]
     in_doubt: tuple[int, ...] = ()  # voters that do not vote yet, because they started with an empty disk
@@ -129,7 +129,7 @@ async def look(admin: Admin) -> ClusterView:
     return ClusterView(described.cluster_id, quorum, brokers, tuple(sorted(partitions)), doubtful)
 
 
-async def quorum_of(admin: Admin) -> Quorum:
+async def quorum_of(admin: Admin) -> QuorumState:
     """The quorum as its leader describes it. Raises CommandError if there is no leader."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_LEADER_S):
@@ -201,7 +201,7 @@ async def _min_isr(admin: Admin, names: list[str]) -> dict[str, int]:
     return found
 
 
-def _broker(broker: Broker, partitions: list[PartitionView], dirs: Mapping[int, list[LogDir]]) -> BrokerView:
+def _broker(broker: AdvertisedBroker, partitions: list[PartitionView], dirs: Mapping[int, list[LogDir]]) -> BrokerView:
     own = dirs.get(broker.node_id)
     failed = [each for each in own or () if each.error != ErrorCode.NONE]
     usable = [each for each in own or () if each not in failed]

@@ -18,12 +18,12 @@ from ottla.model.errors import ApiError
 if TYPE_CHECKING:
     from ottla.client.address import Address
     from ottla.client.admin import Admin
-    from ottla.client.admin.voters import Quorum, VoterEndpoint
+    from ottla.client.admin.voters import QuorumState, VoterEndpoint
 
 _PATIENCE_S = 2.0  # how long to wait for a controller that may be gone, or unreachable from here
 
 
-async def in_doubt(admin: Admin, quorum: Quorum) -> tuple[int, ...]:
+async def in_doubt(admin: Admin, quorum: QuorumState) -> tuple[int, ...]:
     """The voters that are in doubt. Only fixed voters, which have no directory id, can be; the leader cannot."""
     fixed = [each.node_id for each in quorum.voters if not any(each.directory_id)]
     words = await _ask_all(admin, {each: quorum.endpoints.get(each, ()) for each in fixed if each != quorum.leader_id})
@@ -38,7 +38,7 @@ def advice(voters: tuple[int, ...]) -> str:
     )
 
 
-async def look_around(admin: Admin) -> Quorum:
+async def look_around(admin: Admin) -> QuorumState:
     """The quorum as a leader sees it, after the nodes that were asked first knew none: all voters are asked. Raises
     CommandError with the reason if there is no leader; it says more if the address of a controller was given.
     """
@@ -64,13 +64,13 @@ async def look_around(admin: Admin) -> Quorum:
     )
 
 
-async def _ask_all(admin: Admin, places: Mapping[int, tuple[VoterEndpoint, ...]]) -> dict[int, Quorum | None]:
+async def _ask_all(admin: Admin, places: Mapping[int, tuple[VoterEndpoint, ...]]) -> dict[int, QuorumState | None]:
     known = {node_id: ends[0].address for node_id, ends in sorted(places.items()) if ends}
     answers = await asyncio.gather(*(_ask(admin, each) for each in known.values()))
     return dict(zip(known, answers, strict=True))
 
 
-async def _ask(admin: Admin, address: Address) -> Quorum | None:
+async def _ask(admin: Admin, address: Address) -> QuorumState | None:
     try:
         async with asyncio.timeout(_PATIENCE_S):
             return await admin.voters.as_seen_by(address)

@@ -6,14 +6,14 @@ Rules:
 - A failure of the whole request (no broker answers, say) is not the outcome of a part: the call raises it.
 """
 
-from ottla.client.admin.configs import Configs
-from ottla.client.admin.groups import Groups
-from ottla.client.admin.nodes import Nodes
-from ottla.client.admin.replicas import Replicas
-from ottla.client.admin.shares import Shares
-from ottla.client.admin.topics import Topics
-from ottla.client.admin.transactions import Transactions
-from ottla.client.admin.voters import Voters
+from ottla.client.admin.configs import ConfigAdmin
+from ottla.client.admin.groups import GroupAdmin
+from ottla.client.admin.nodes import NodeAdmin
+from ottla.client.admin.replicas import ReplicaAdmin
+from ottla.client.admin.shares import ShareAdmin
+from ottla.client.admin.topics import TopicAdmin
+from ottla.client.admin.transactions import TransactionAdmin
+from ottla.client.admin.voters import VoterAdmin
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.options import ClientOptions
@@ -27,14 +27,14 @@ class Admin(Closing):
     def __init__(self, cluster: Cluster | ClientOptions | str) -> None:
         self._owns_cluster = not isinstance(cluster, Cluster)
         self.cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
-        self.topics = Topics(self.cluster)
-        self.configs = Configs(self.cluster)
-        self.nodes = Nodes(self.cluster)
-        self.replicas = Replicas(self.cluster)
-        self.voters = Voters(self.cluster)
-        self.groups = Groups(self.cluster)
-        self.shares = Shares(self.cluster)
-        self.transactions = Transactions(self.cluster)
+        self.topics = TopicAdmin(self.cluster)
+        self.configs = ConfigAdmin(self.cluster)
+        self.nodes = NodeAdmin(self.cluster)
+        self.replicas = ReplicaAdmin(self.cluster)
+        self.voters = VoterAdmin(self.cluster)
+        self.groups = GroupAdmin(self.cluster)
+        self.shares = ShareAdmin(self.cluster)
+        self.transactions = TransactionAdmin(self.cluster)
 
     async def close(self) -> None:
         if self._owns_cluster:

@@ -72,7 +72,7 @@ class Change(NamedTuple):
     operation: Operation = Operation.SET
 
 
-class Configs:
+class ConfigAdmin:
     """Operations on configurations."""
 
     def __init__(self, cluster: Cluster) -> None:

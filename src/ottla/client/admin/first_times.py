@@ -9,7 +9,7 @@ Rules:
 from collections.abc import Mapping
 
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.fetching import FetchCursor, Fetched, Fetcher, ReadOptions, decode_batch
+from ottla.client.consumer.fetching import ConsumerFetcher, FetchCursor, Fetched, ReadOptions, decode_batch
 from ottla.client.consumer.offsets import PartitionBounds
 from ottla.client.errors import OffsetOutOfRange, TopicRecreated
 from ottla.client.outcomes import Outcomes
@@ -24,7 +24,7 @@ async def first_times(
     """Return the timestamp of the first record in each partition's range of offsets."""
     outcomes: Outcomes[TopicPartition, int | None] = Outcomes()
     left = {partition: FetchCursor(partition, start, end) for partition, (start, end) in stretches.items()}
-    fetcher = Fetcher(cluster, _ONE_BATCH)
+    fetcher = ConsumerFetcher(cluster, _ONE_BATCH)
     try:
         while left:
             fetcher.start(left.values())

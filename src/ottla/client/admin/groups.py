@@ -49,7 +49,7 @@ class PartitionLag(NamedTuple):
     seconds: float | None
 
 
-class Groups:
+class GroupAdmin:
     """Operations on groups."""
 
     def __init__(self, cluster: Cluster) -> None:

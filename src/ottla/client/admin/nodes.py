@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla.client.admin.voters import Quorum, Voters
+from ottla.client.admin.voters import QuorumState, VoterAdmin
 from ottla.client.cluster import Cluster
 from ottla.client.connection import VersionRange
 from ottla.client.errors import check, error_code
-from ottla.client.metadata import Broker
+from ottla.client.metadata import AdvertisedBroker
 from ottla.client.outcomes import Outcomes, outcomes_of
 from ottla.model.errors import ErrorCode
 from ottla.model.version import VERSION
@@ -28,7 +28,7 @@ class ClusterDescription:
 
     cluster_id: str
     controller_id: int
-    brokers: tuple[Broker, ...]
+    brokers: tuple[AdvertisedBroker, ...]
 
 
 class Feature(NamedTuple):
@@ -73,7 +73,7 @@ class LogDir:
     usable_bytes: int
 
 
-class Nodes:
+class NodeAdmin:
     """Operations on the nodes of a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -89,7 +89,9 @@ class Nodes:
         request = DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=fenced)
         answer = await self._cluster.call(request, error_of=lambda each: each.error_code)
         check(answer.error_code, answer.error_message)
-        brokers = [Broker(each.broker_id, each.host, each.port, each.rack, each.is_fenced) for each in answer.brokers]
+        brokers = [
+            AdvertisedBroker(each.broker_id, each.host, each.port, each.rack, each.is_fenced) for each in answer.brokers
+        ]
         return ClusterDescription(answer.cluster_id, answer.controller_id, tuple(sorted(brokers)))
 
     async def api_versions(self, node_id: int | None = None) -> dict[int, VersionRange]:
@@ -128,9 +130,9 @@ class Nodes:
         check(answer.error_code)
         return [_log_dir(node_id, each) for each in answer.results]
 
-    async def quorum(self) -> Quorum:
+    async def quorum(self) -> QuorumState:
         """Return the state of the metadata quorum."""
-        return await Voters(self._cluster).quorum()
+        return await VoterAdmin(self._cluster).quorum()
 
     async def unregister(self, node_id: int) -> None:
         """Remove a broker that will not come back from the cluster. It must be down and hold no replicas (Kafka does

@@ -53,7 +53,7 @@ class Reassignment(NamedTuple):
         return tuple(each for each in self.replicas if each not in self.removing)
 
 
-class Replicas:
+class ReplicaAdmin:
     """Operations on replicas and leaders."""
 
     def __init__(self, cluster: Cluster) -> None:

@@ -32,7 +32,7 @@ class SharePlace(NamedTuple):
     lag: int | None
 
 
-class Shares:
+class ShareAdmin:
     """Operations on the offsets of share groups."""
 
     def __init__(self, cluster: Cluster) -> None:

@@ -63,7 +63,7 @@ class ActiveProducer:
     current_txn_start_offset: int
 
 
-class Topics:
+class TopicAdmin:
     """Operations on topics."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -311,4 +311,4 @@ def _creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:
     )
 
 
-__all__ = ["ALL_RECORDS", "BROKER_DEFAULT", "ActiveProducer", "CreatedTopic", "NewTopic", "PartitionInfo", "Topics"]
+__all__ = ["ALL_RECORDS", "BROKER_DEFAULT", "ActiveProducer", "CreatedTopic", "NewTopic", "PartitionInfo", "TopicAdmin"]

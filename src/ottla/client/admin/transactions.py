@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.client.admin.asking import ask_every_broker, one_by_one
-from ottla.client.admin.topics import ActiveProducer, Topics
+from ottla.client.admin.topics import ActiveProducer, TopicAdmin
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.client.errors import check, error_code
@@ -41,7 +41,7 @@ class TransactionDescription(NamedTuple):
     partitions: tuple[TopicPartition, ...]
 
 
-class Transactions:
+class TransactionAdmin:
     """Operations on transactions."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -132,7 +132,7 @@ class Transactions:
 
         async def attempt() -> ActiveProducer:
             nonlocal asked
-            for producer in await Topics(self._cluster).producers(partition):
+            for producer in await TopicAdmin(self._cluster).producers(partition):
                 if producer.current_txn_start_offset == start_offset:
                     asked = producer
                     await self._write_abort(partition, producer)

@@ -48,7 +48,7 @@ class QuorumReplica(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Quorum:
+class QuorumState:
     """The state of the metadata quorum; `endpoints` has the listeners of the voters, by node id.
 
     `in_doubt`: the controller that answered is a voter that does not vote yet, because its disk was empty
@@ -64,18 +64,18 @@ class Quorum:
     in_doubt: bool = False
 
 
-class Voters:
+class VoterAdmin:
     """Operations on the metadata quorum and its voters."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    async def quorum(self) -> Quorum:
+    async def quorum(self) -> QuorumState:
         """Return the state of the quorum as its leader sees it. A broker forwards the request to the leader; a
         controller that does not lead names the leader, which is then asked.
         """
 
-        async def attempt() -> Quorum:
+        async def attempt() -> QuorumState:
             answer = await self._cluster.call(_which_quorum())
             found = _partition(answer)
             if found.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
@@ -88,7 +88,7 @@ class Voters:
 
         return await self._cluster.retry(attempt)
 
-    async def as_seen_by(self, controller: Address) -> Quorum:
+    async def as_seen_by(self, controller: Address) -> QuorumState:
         """Return the state of the quorum as the controller at this address sees it. Only the leader knows the log end
         offsets of the others: any other controller returns no voters and no observers, only the leader's id (-1:
         none) and endpoints.
@@ -156,9 +156,9 @@ def _which_controllers() -> DescribeClusterRequest:
     return DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS)
 
 
-def _quorum(answer: DescribeQuorumResponse) -> Quorum:
+def _quorum(answer: DescribeQuorumResponse) -> QuorumState:
     found = _partition(answer)
-    return Quorum(
+    return QuorumState(
         leader_id=found.leader_id,
         leader_epoch=found.leader_epoch,
         high_watermark=found.high_watermark,

@@ -1,119 +1,119 @@
 """`client.admin` of the blocking client: every call of `ottla.client.admin`, under the same name."""
 
 from ottla.client.admin import Admin
-from ottla.client.admin.configs import Configs
-from ottla.client.admin.groups import Groups
-from ottla.client.admin.nodes import Nodes
-from ottla.client.admin.replicas import Replicas
-from ottla.client.admin.shares import Shares
-from ottla.client.admin.topics import Topics
-from ottla.client.admin.transactions import Transactions
-from ottla.client.admin.voters import Voters
-from ottla.client.blocking.faces import Face, Runner, waits
+from ottla.client.admin.configs import ConfigAdmin
+from ottla.client.admin.groups import GroupAdmin
+from ottla.client.admin.nodes import NodeAdmin
+from ottla.client.admin.replicas import ReplicaAdmin
+from ottla.client.admin.shares import ShareAdmin
+from ottla.client.admin.topics import TopicAdmin
+from ottla.client.admin.transactions import TransactionAdmin
+from ottla.client.admin.voters import VoterAdmin
+from ottla.client.blocking.faces import CoroutineRunner, Face, waits
 
 
-class BlockingTopics(Face[Topics]):
-    create = waits(Topics.create)
-    create_each = waits(Topics.create_each)
-    delete = waits(Topics.delete)
-    delete_each = waits(Topics.delete_each)
-    add_partitions = waits(Topics.add_partitions)
-    add_partitions_each = waits(Topics.add_partitions_each)
-    names = waits(Topics.names)
-    all = waits(Topics.all)
-    describe = waits(Topics.describe)
-    describe_each = waits(Topics.describe_each)
-    offsets = waits(Topics.offsets)
-    offsets_each = waits(Topics.offsets_each)
-    bounds = waits(Topics.bounds)
-    bounds_each = waits(Topics.bounds_each)
-    delete_records = waits(Topics.delete_records)
-    delete_records_each = waits(Topics.delete_records_each)
-    producers = waits(Topics.producers)
-    producers_each = waits(Topics.producers_each)
+class BlockingTopics(Face[TopicAdmin]):
+    create = waits(TopicAdmin.create)
+    create_each = waits(TopicAdmin.create_each)
+    delete = waits(TopicAdmin.delete)
+    delete_each = waits(TopicAdmin.delete_each)
+    add_partitions = waits(TopicAdmin.add_partitions)
+    add_partitions_each = waits(TopicAdmin.add_partitions_each)
+    names = waits(TopicAdmin.names)
+    all = waits(TopicAdmin.all)
+    describe = waits(TopicAdmin.describe)
+    describe_each = waits(TopicAdmin.describe_each)
+    offsets = waits(TopicAdmin.offsets)
+    offsets_each = waits(TopicAdmin.offsets_each)
+    bounds = waits(TopicAdmin.bounds)
+    bounds_each = waits(TopicAdmin.bounds_each)
+    delete_records = waits(TopicAdmin.delete_records)
+    delete_records_each = waits(TopicAdmin.delete_records_each)
+    producers = waits(TopicAdmin.producers)
+    producers_each = waits(TopicAdmin.producers_each)
 
 
-class BlockingConfigs(Face[Configs]):
-    describe = waits(Configs.describe)
-    describe_each = waits(Configs.describe_each)
-    alter = waits(Configs.alter)
-    alter_each = waits(Configs.alter_each)
-    set = waits(Configs.set)
-    resources = waits(Configs.resources)
+class BlockingConfigs(Face[ConfigAdmin]):
+    describe = waits(ConfigAdmin.describe)
+    describe_each = waits(ConfigAdmin.describe_each)
+    alter = waits(ConfigAdmin.alter)
+    alter_each = waits(ConfigAdmin.alter_each)
+    set = waits(ConfigAdmin.set)
+    resources = waits(ConfigAdmin.resources)
 
 
-class BlockingNodes(Face[Nodes]):
-    describe = waits(Nodes.describe)
-    api_versions = waits(Nodes.api_versions)
-    features = waits(Nodes.features)
-    log_dirs = waits(Nodes.log_dirs)
-    log_dirs_each = waits(Nodes.log_dirs_each)
-    quorum = waits(Nodes.quorum)
-    unregister = waits(Nodes.unregister)
-    update_features = waits(Nodes.update_features)
+class BlockingNodes(Face[NodeAdmin]):
+    describe = waits(NodeAdmin.describe)
+    api_versions = waits(NodeAdmin.api_versions)
+    features = waits(NodeAdmin.features)
+    log_dirs = waits(NodeAdmin.log_dirs)
+    log_dirs_each = waits(NodeAdmin.log_dirs_each)
+    quorum = waits(NodeAdmin.quorum)
+    unregister = waits(NodeAdmin.unregister)
+    update_features = waits(NodeAdmin.update_features)
 
 
-class BlockingReplicas(Face[Replicas]):
-    reassign = waits(Replicas.reassign)
-    reassign_each = waits(Replicas.reassign_each)
-    cancel = waits(Replicas.cancel)
-    cancel_each = waits(Replicas.cancel_each)
-    reassignments = waits(Replicas.reassignments)
-    elect = waits(Replicas.elect)
-    elect_each = waits(Replicas.elect_each)
-    move_to_disk = waits(Replicas.move_to_disk)
-    move_to_disk_each = waits(Replicas.move_to_disk_each)
+class BlockingReplicas(Face[ReplicaAdmin]):
+    reassign = waits(ReplicaAdmin.reassign)
+    reassign_each = waits(ReplicaAdmin.reassign_each)
+    cancel = waits(ReplicaAdmin.cancel)
+    cancel_each = waits(ReplicaAdmin.cancel_each)
+    reassignments = waits(ReplicaAdmin.reassignments)
+    elect = waits(ReplicaAdmin.elect)
+    elect_each = waits(ReplicaAdmin.elect_each)
+    move_to_disk = waits(ReplicaAdmin.move_to_disk)
+    move_to_disk_each = waits(ReplicaAdmin.move_to_disk_each)
 
 
-class BlockingVoters(Face[Voters]):
-    quorum = waits(Voters.quorum)
-    as_seen_by = waits(Voters.as_seen_by)
-    controllers = waits(Voters.controllers)
-    is_up = waits(Voters.is_up)
-    add = waits(Voters.add)
-    remove = waits(Voters.remove)
+class BlockingVoters(Face[VoterAdmin]):
+    quorum = waits(VoterAdmin.quorum)
+    as_seen_by = waits(VoterAdmin.as_seen_by)
+    controllers = waits(VoterAdmin.controllers)
+    is_up = waits(VoterAdmin.is_up)
+    add = waits(VoterAdmin.add)
+    remove = waits(VoterAdmin.remove)
 
 
-class BlockingGroups(Face[Groups]):
-    all = waits(Groups.all)
-    all_each = waits(Groups.all_each)
-    describe = waits(Groups.describe)
-    describe_each = waits(Groups.describe_each)
-    delete = waits(Groups.delete)
-    delete_each = waits(Groups.delete_each)
-    offsets = waits(Groups.offsets)
-    offsets_each = waits(Groups.offsets_each)
-    set_offsets = waits(Groups.set_offsets)
-    set_offsets_each = waits(Groups.set_offsets_each)
-    delete_offsets = waits(Groups.delete_offsets)
-    delete_offsets_each = waits(Groups.delete_offsets_each)
-    lag = waits(Groups.lag)
-    lag_each = waits(Groups.lag_each)
+class BlockingGroups(Face[GroupAdmin]):
+    all = waits(GroupAdmin.all)
+    all_each = waits(GroupAdmin.all_each)
+    describe = waits(GroupAdmin.describe)
+    describe_each = waits(GroupAdmin.describe_each)
+    delete = waits(GroupAdmin.delete)
+    delete_each = waits(GroupAdmin.delete_each)
+    offsets = waits(GroupAdmin.offsets)
+    offsets_each = waits(GroupAdmin.offsets_each)
+    set_offsets = waits(GroupAdmin.set_offsets)
+    set_offsets_each = waits(GroupAdmin.set_offsets_each)
+    delete_offsets = waits(GroupAdmin.delete_offsets)
+    delete_offsets_each = waits(GroupAdmin.delete_offsets_each)
+    lag = waits(GroupAdmin.lag)
+    lag_each = waits(GroupAdmin.lag_each)
 
 
-class BlockingShares(Face[Shares]):
-    places = waits(Shares.places)
-    places_each = waits(Shares.places_each)
-    move = waits(Shares.move)
-    move_each = waits(Shares.move_each)
-    forget = waits(Shares.forget)
-    forget_each = waits(Shares.forget_each)
+class BlockingShares(Face[ShareAdmin]):
+    places = waits(ShareAdmin.places)
+    places_each = waits(ShareAdmin.places_each)
+    move = waits(ShareAdmin.move)
+    move_each = waits(ShareAdmin.move_each)
+    forget = waits(ShareAdmin.forget)
+    forget_each = waits(ShareAdmin.forget_each)
 
 
-class BlockingTransactions(Face[Transactions]):
-    all = waits(Transactions.all)
-    all_each = waits(Transactions.all_each)
-    describe = waits(Transactions.describe)
-    describe_each = waits(Transactions.describe_each)
-    abort = waits(Transactions.abort)
-    abort_each = waits(Transactions.abort_each)
-    abort_in = waits(Transactions.abort_in)
+class BlockingTransactions(Face[TransactionAdmin]):
+    all = waits(TransactionAdmin.all)
+    all_each = waits(TransactionAdmin.all_each)
+    describe = waits(TransactionAdmin.describe)
+    describe_each = waits(TransactionAdmin.describe_each)
+    abort = waits(TransactionAdmin.abort)
+    abort_each = waits(TransactionAdmin.abort_each)
+    abort_in = waits(TransactionAdmin.abort_in)
 
 
 class BlockingAdmin(Face[Admin]):
     """Administration, one noun per attribute."""
 
-    def __init__(self, runner: Runner, inner: Admin) -> None:
+    def __init__(self, runner: CoroutineRunner, inner: Admin) -> None:
         super().__init__(runner, inner)
         self.topics = BlockingTopics(runner, inner.topics)
         self.configs = BlockingConfigs(runner, inner.configs)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TypeVar
 
-from ottla.client.blocking.faces import Face, Runner, calls, waits, walks
+from ottla.client.blocking.faces import CoroutineRunner, Face, calls, waits, walks
 from ottla.client.consumer.consumer import READ_TWICE, Consumer
 from ottla.client.consumer.each import Each
 from ottla.client.consumer.fetched import ConsumedRecord
@@ -62,7 +62,7 @@ class BlockingEach(Face[Each]):
 class BlockingConsumer(_Closing[Consumer]):
     """`Consumer` for code without an event loop."""
 
-    def __init__(self, runner: Runner, inner: Consumer) -> None:
+    def __init__(self, runner: CoroutineRunner, inner: Consumer) -> None:
         super().__init__(runner, inner)
         self._reading = threading.Lock()  # held by the thread that iterates
 

@@ -1,10 +1,10 @@
 """Blocking faces of asyncio objects, declared by naming methods, so that no signature is written twice.
 
-    class BlockingTopics(Face[Topics]):
-        create = waits(Topics.create)
+    class BlockingTopics(Face[TopicAdmin]):
+        create = waits(TopicAdmin.create)
 
 `BlockingTopics(runner, topics).create("orders", partitions=3)` runs `topics.create(...)` in the runner's event loop and
-waits for it; type checkers know its parameters and its result from `Topics.create`.
+waits for it; type checkers know its parameters and its result from `TopicAdmin.create`.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -18,7 +18,7 @@ Inner = TypeVar("Inner")
 Interrupted = Callable[[Any], None]
 
 
-class Runner(Protocol):
+class CoroutineRunner(Protocol):
     """An object that has an event loop and can run coroutines in it."""
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
@@ -31,7 +31,7 @@ class Runner(Protocol):
 class Face(Generic[Inner]):
     """A synchronous version of an asyncio object, which is `inner`."""
 
-    def __init__(self, runner: Runner, inner: Inner) -> None:
+    def __init__(self, runner: CoroutineRunner, inner: Inner) -> None:
         self.runner = runner
         self._inner = inner
 

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 Positions = dict[TopicPartition, OffsetAndMetadata]
 
 
-class Committer:
+class OffsetCommitter:
     """The offset commits of one consumer in a group."""
 
     def __init__(

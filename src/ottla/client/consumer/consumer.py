@@ -32,7 +32,7 @@ from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.arrow import LINGER_MS, ROWS_MIN, converter, convertible, has_gathered, pick_batches
 from ottla.client.consumer.assigned_partitions import AssignedPartition
-from ottla.client.consumer.auto_commit import Committer
+from ottla.client.consumer.auto_commit import OffsetCommitter
 from ottla.client.consumer.each import NO_GROUP, Each
 from ottla.client.consumer.fetched import ConsumedRecord, RawBatch
 from ottla.client.consumer.group_metadata import GroupMetadata
@@ -70,11 +70,11 @@ class Consumer(Closing):
         self._wakened = asyncio.Event()
         self._membership: ClassicMembership | ModernMembership | None = None
         self._coordinators: list[Coordinator] = []
-        self._committer: Committer | None = None
+        self._committer: OffsetCommitter | None = None
         offsets: GroupOffsets | None = None
         if self.options.group_id is not None:
             offsets = GroupOffsets(self.cluster, self._coordinator(), self.options.group_id)
-            self._committer = Committer(
+            self._committer = OffsetCommitter(
                 offsets, self.options, self.cluster.options, self._committing_member, self._forfeit
             )
         places = self._ownership.places

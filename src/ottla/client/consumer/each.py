@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.assigned_partitions import AssignedPartition
-from ottla.client.consumer.auto_commit import Committer
+from ottla.client.consumer.auto_commit import OffsetCommitter
 from ottla.client.consumer.group_offsets import OffsetAndMetadata, asked_positions
 from ottla.client.consumer.offsets import EARLIEST, LATEST, OffsetAndTime, Time, list_offsets_each, resolve_each
 from ottla.client.outcomes import Outcomes
@@ -22,7 +22,7 @@ class Each:
     def __init__(
         self,
         cluster: Cluster,
-        committer: Committer | None,
+        committer: OffsetCommitter | None,
         places: dict[TopicPartition, AssignedPartition],
         *,
         read_committed: bool,
@@ -64,7 +64,7 @@ class Each:
         wanted = [(partition, LATEST) for partition in partitions]
         return await resolve_each(self._cluster, wanted, read_committed=self._read_committed)
 
-    def _group(self) -> Committer:
+    def _group(self) -> OffsetCommitter:
         if self._committer is None:
             raise ValueError(NO_GROUP)
         return self._committer

@@ -1,8 +1,8 @@
 """The contents of a Fetch answer for a cursor: its batches, and the cursor's position behind them. Pure.
 
 Rules:
-- Reading an answer moves nothing. The cursor moves when its owner takes the batches over (`Fetcher.collect`), so an
-  answer that was read and then lost for whatever reason is simply requested again.
+- Reading an answer moves nothing. The cursor moves when its owner takes the batches over (`ConsumerFetcher.collect`):
+  an answer that was read and then lost for whatever reason is simply requested again.
 - Batches arrive whole: a `RawBatch` has the range of offsets that was asked for.
 - Control batches are skipped, and with `read_committed` so are those of aborted transactions.
 - The CRC of every batch is checked unless `check_crc` is off. Batches before a damaged one are good: the damage is

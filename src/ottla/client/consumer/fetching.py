@@ -1,6 +1,6 @@
 """Fetching: one Fetch per broker for all partitions that are wanted from it.
 
-`RangeReader` and `Consumer` are both built on `Fetcher`; each decides what to fetch and what to do with it.
+`RangeReader` and `Consumer` are both built on `ConsumerFetcher`; each decides what to fetch and what to do with it.
 
 Rules:
 - One Fetch per broker carries all partitions that it leads, so that a hundred idle partitions cost one long poll.
@@ -42,7 +42,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, LeaderEpoch, TopicPartition
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
-__all__ = ["ConsumedRecord", "FetchCursor", "Fetched", "Fetcher", "RawBatch", "ReadOptions", "decode_batch"]
+__all__ = ["ConsumedRecord", "ConsumerFetcher", "FetchCursor", "Fetched", "RawBatch", "ReadOptions", "decode_batch"]
 
 _BY_ID_SINCE = FetchRequest.Topic.since("topic_id")
 _NOWHERE = -1  # stands for the broker of cursors whose leader has to be looked up
@@ -72,7 +72,7 @@ class _Asked(NamedTuple):
     cursors: list[FetchCursor]
 
 
-class Fetcher:
+class ConsumerFetcher:
     """Keeps one Fetch per broker in flight for the cursors that its owner names."""
 
     def __init__(

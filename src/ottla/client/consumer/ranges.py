@@ -21,7 +21,7 @@ from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.arrow import LINGER_MS, ROWS_MIN, Convert, Gathering, converter, convertible
 from ottla.client.consumer.fetched import ConsumedRecord, FetchCursor, Fetched, RawBatch, ReadOptions, decode_batch
-from ottla.client.consumer.fetching import Fetcher
+from ottla.client.consumer.fetching import ConsumerFetcher
 from ottla.client.consumer.offsets import EARLIEST, LATEST, Time, bounds_each, out_of_range, resolve_each
 from ottla.client.errors import ClientError, OffsetOutOfRange
 from ottla.client.options import ClientOptions
@@ -64,7 +64,7 @@ class RangeReader(Closing):
         self._positions: dict[TopicPartition, int] = {}
         self._failed: dict[TopicPartition, Exception] = {}
         self._handed: ConsumedRecord | None = None  # the last record handed out, of a batch that is not finished
-        self._fetcher = Fetcher(self._cluster, self.options)
+        self._fetcher = ConsumerFetcher(self._cluster, self.options)
 
     async def close(self) -> None:
         """Stop fetching, and close the connections unless they belong to a `Cluster` that was passed in."""

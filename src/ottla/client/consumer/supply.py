@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.assigned_partitions import AssignedPartition
-from ottla.client.consumer.fetching import FetchCursor, Fetcher
+from ottla.client.consumer.fetching import ConsumerFetcher, FetchCursor
 from ottla.client.consumer.group_offsets import GroupOffsets
 from ottla.client.consumer.options import ConsumerOptions
 from ottla.client.consumer.starting_offsets import Locating
@@ -43,7 +43,7 @@ class Supply:
         self._options = options
         self._places = places
         self._wake = wake
-        self._fetcher = Fetcher(
+        self._fetcher = ConsumerFetcher(
             cluster, options.read_options(), patient=True, wake=wake, rack_id=options.client_rack or ""
         )
         self._locating = Locating(cluster, group, options.reset, self.fail, wake)

@@ -1,6 +1,6 @@
 """The KIP-848 protocol: the coordinator assigns, members reconcile one heartbeat at a time.
 
-`reconcile.MemberState` decides what to send and what to do; this module sends it, and does it inside `poll`.
+`reconcile.ClientMemberState` decides what to send and what to do; this module sends it, and does it inside `poll`.
 
 Rules:
 - One task sends heartbeats, one at a time: at the interval that the coordinator names, or at once when there is
@@ -23,8 +23,8 @@ from ottla.client.membership.reconcile import (
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
     Beat,
+    ClientMemberState,
     Held,
-    MemberState,
     Subscribed,
     held_of,
 )
@@ -59,7 +59,7 @@ class ModernMembership:
         self._options = options
         self._ownership = ownership
         self._wake = wake
-        self._state = MemberState()
+        self._state = ClientMemberState()
         # Chosen by the client and kept for the life of the member (KIP-1082).
         self._member_id = uuid_text(random_uuid(cluster.options.rng))
         self._interval_ms = options.heartbeat_interval_ms

@@ -41,7 +41,7 @@ class Beat:
     held: Held | None
 
 
-class MemberState:
+class ClientMemberState:
     """The client's state of one member."""
 
     def __init__(self) -> None:

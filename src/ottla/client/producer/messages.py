@@ -18,7 +18,7 @@ PartitionAnswer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 Sent = list[tuple[PartitionQueue, ProducerBatch]]
 
 
-class Produce(NamedTuple):
+class PreparedProduce(NamedTuple):
     """A Produce request, and the names of its topic ids."""
 
     message: ProduceRequest
@@ -33,7 +33,7 @@ class Produce(NamedTuple):
         return self.names if version >= _BY_ID_SINCE else None
 
 
-def produce(sent: Sent, metadata: Metadata, options: ProducerOptions) -> Produce:
+def produce(sent: Sent, metadata: Metadata, options: ProducerOptions) -> PreparedProduce:
     """Return a request with these sealed batches."""
     topics: dict[str, TopicData] = {}
     names: dict[bytes, str] = {}
@@ -53,7 +53,7 @@ def produce(sent: Sent, metadata: Metadata, options: ProducerOptions) -> Produce
         timeout_ms=options.request_timeout_ms,
         topic_data=list(topics.values()),
     )
-    return Produce(message, names)
+    return PreparedProduce(message, names)
 
 
 def by_partition(

@@ -33,7 +33,7 @@ from ottla.client.producer.hot_keys import SALT_HEADER, Salter
 from ottla.client.producer.options import ProducerOptions
 from ottla.client.producer.partitioner import StickyPartitions, partition_of_key
 from ottla.client.producer.sender import Sender
-from ottla.client.producer.transaction import OpenTransaction, Transaction, Transactions
+from ottla.client.producer.transaction import OpenTransaction, ProducerTransactions, Transaction
 from ottla.client.producer.turns import Turns
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -72,9 +72,9 @@ class Producer:
         self._turns = Turns()
         self._failures = 0  # the sender's count of failures when the salter last saw it
         self._now_ms = self._cluster.options.now_ms
-        self._transactions: Transactions | None = None
+        self._transactions: ProducerTransactions | None = None
         if self.options.transactional_id is not None:
-            self._transactions = Transactions(self._cluster, self._sender, self.options)
+            self._transactions = ProducerTransactions(self._cluster, self._sender, self.options)
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class Producer:
         """
         return Transaction(self._transactional())
 
-    def _transactional(self) -> Transactions:
+    def _transactional(self) -> ProducerTransactions:
         if self._transactions is None:
             raise ValueError("transactions need ProducerOptions(transactional_id=...)")
         return self._transactions

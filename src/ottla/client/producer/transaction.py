@@ -82,7 +82,7 @@ class OpenTransaction(NamedTuple):
     implicit: bool  # partitions join by being written to: a transaction ends by the rules by which it was opened
 
 
-class Transactions:
+class ProducerTransactions:
     """The transactional id of one producer; the sender's `Gate`."""
 
     def __init__(self, cluster: Cluster, sender: Sender, options: ProducerOptions) -> None:
@@ -372,7 +372,7 @@ class Transactions:
 class Transaction:
     """One transaction, as a block: `async with producer.transaction() as txn`. Records are sent by the producer."""
 
-    def __init__(self, transactions: Transactions) -> None:
+    def __init__(self, transactions: ProducerTransactions) -> None:
         self._transactions = transactions
         self._ended = False
 

@@ -37,7 +37,7 @@ from ottla.client.metadata import NO_LEADER
 from ottla.client.options import ClientOptions
 from ottla.client.share.delivery import Acknowledgement, Delivery, acquired_of
 from ottla.client.share.options import Acknowledged, ShareOptions
-from ottla.client.share.session import Fetched, IdPartition, ShareSession
+from ottla.client.share.session import IdPartition, MemberShareSession, ShareFetched
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 
@@ -56,7 +56,7 @@ class _Lease:
     """The records that one fetch acquired from one partition, referred to by their deliveries."""
 
     consumer: "ShareConsumer"
-    session: ShareSession
+    session: MemberShareSession
     name: IdPartition
     until_s: float
 
@@ -75,7 +75,7 @@ class ShareConsumer(Closing):
         self._wakened = asyncio.Event()
         self._coordinator = Coordinator(self.cluster, options.group_id, CoordinatorKind.GROUP)
         self._membership = ShareMembership(self.cluster, self._coordinator, options, self._wake)
-        self._sessions: dict[int, ShareSession] = {}  # by node
+        self._sessions: dict[int, MemberShareSession] = {}  # by node
         self._fetching: dict[int, asyncio.Task[None]] = {}  # by node
         self._flushing: dict[asyncio.Task[None], None] = {}
         self._looking: asyncio.Task[None] | None = None  # task that looks up leaders
@@ -83,7 +83,7 @@ class ShareConsumer(Closing):
         self._is_failure_next = False  # the last call handed out records; the next one raises a failure
         self._buffer: deque[Delivery] = deque()  # fetched, not handed out
         self._handed: list[Delivery] = []  # by the last call; in implicit mode the next one accepts them
-        self._owing: dict[ShareSession, None] = {}  # sessions with acknowledgements that were not sent
+        self._owing: dict[MemberShareSession, None] = {}  # sessions with acknowledgements that were not sent
         self._refused: dict[TopicPartition, ApiError] = {}  # since the last commit
         self._failed = 0  # fetches in a row without a result
         self._closed = False
@@ -240,11 +240,11 @@ class ShareConsumer(Closing):
         else:
             self._loop.call_soon_threadsafe(self._note, session, name, delivery.offset, kind)
 
-    def _note(self, session: ShareSession, name: IdPartition, offset: int, kind: Acknowledgement) -> None:
+    def _note(self, session: MemberShareSession, name: IdPartition, offset: int, kind: Acknowledgement) -> None:
         session.acknowledge(name, offset, kind)
         self._owe(session, at_once=kind is Acknowledgement.RENEW)
 
-    def _owe(self, session: ShareSession, *, at_once: bool = False) -> None:
+    def _owe(self, session: MemberShareSession, *, at_once: bool = False) -> None:
         """Note that the session has acknowledgements to send: with the next fetch, or after the linger time."""
         self._owing[session] = None
         if session.flush is None or at_once:
@@ -252,12 +252,12 @@ class ShareConsumer(Closing):
             linger_s = 0 if at_once else self.options.acknowledge_linger_ms / 1000
             session.flush = self._loop.call_later(linger_s, self._flush, session)
 
-    def _paid(self, session: ShareSession) -> None:
+    def _paid(self, session: MemberShareSession) -> None:
         if not session.pending:
             _drop_timer(session)
             self._owing.pop(session, None)
 
-    def _flush(self, session: ShareSession) -> None:
+    def _flush(self, session: MemberShareSession) -> None:
         """Send the acknowledgements of a session, because there was no fetch within the linger time."""
         session.flush = None
         if session.pending and not self._closed:
@@ -327,7 +327,7 @@ class ShareConsumer(Closing):
         if session is None or session.lost is not None:
             if session is not None:
                 await self._retire(session)
-            session = ShareSession(self.cluster, self.options, node_id, self.member_id)
+            session = MemberShareSession(self.cluster, self.options, node_id, self.member_id)
             self._sessions[node_id] = session
         fetched, outcomes = await session.fetch(wanted, records_max, max_wait_ms)
         self._paid(session)
@@ -341,7 +341,7 @@ class ShareConsumer(Closing):
             self._wake()  # the caller may take the records of the others
             await asyncio.sleep(self.cluster.options.seeking_ms(self._failed) / 1000)
 
-    async def _retire(self, session: ShareSession) -> None:
+    async def _retire(self, session: MemberShareSession) -> None:
         """Drop the buffered records of a lost session: the broker has released them, and another consumer may have
         them.
         """
@@ -363,7 +363,7 @@ class ShareConsumer(Closing):
         if self._failed > 1 or isinstance(error, ClientError):
             await asyncio.sleep(self.cluster.options.seeking_ms(self._failed) / 1000)
 
-    def _keep_what_is_good(self, session: ShareSession, fetched: Fetched) -> bool:
+    def _keep_what_is_good(self, session: MemberShareSession, fetched: ShareFetched) -> bool:
         """Buffer the records of one partition; keep its failure, so that it does not affect the others."""
         try:
             return self._keep(session, fetched)
@@ -371,7 +371,7 @@ class ShareConsumer(Closing):
             self._failures[fetched.partition] = error
             return False
 
-    def _keep(self, session: ShareSession, fetched: Fetched) -> bool:
+    def _keep(self, session: MemberShareSession, fetched: ShareFetched) -> bool:
         """Buffer the records of one partition; acknowledge gaps and unreadable records. Return False on an error."""
         answer, partition, name = fetched.answer, fetched.partition, fetched.name
         code = error_code(answer.error_code)
@@ -403,7 +403,7 @@ class ShareConsumer(Closing):
         self._wakened.set()
 
 
-def _drop_timer(session: ShareSession) -> None:
+def _drop_timer(session: MemberShareSession) -> None:
     if session.flush is not None:
         session.flush.cancel()
         session.flush = None

@@ -35,7 +35,7 @@ IdPartition = tuple[bytes, int]
 Acks = dict[IdPartition, Acknowledgements]
 
 
-class Fetched(NamedTuple):
+class ShareFetched(NamedTuple):
     """One partition's part of an answer, and how long its records stay locked."""
 
     name: IdPartition
@@ -44,7 +44,7 @@ class Fetched(NamedTuple):
     lock_ms: int
 
 
-class ShareSession:
+class MemberShareSession:
     """The session of one member with one broker; see the module's rules."""
 
     def __init__(self, cluster: Cluster, options: ShareOptions, node_id: int, member_id: str) -> None:
@@ -89,7 +89,7 @@ class ShareSession:
 
     async def fetch(
         self, wanted: Mapping[IdPartition, TopicPartition], records_max: int, max_wait_ms: int
-    ) -> tuple[list[Fetched], list[Acknowledged]]:
+    ) -> tuple[list[ShareFetched], list[Acknowledged]]:
         """Return records of the wanted partitions, and the outcome of the acknowledgements that
         went with the request.
         """
@@ -104,7 +104,7 @@ class ShareSession:
             if answer is None:
                 return [], outcomes
             self._reading = dict.fromkeys(wanted)
-            found: list[Fetched] = []
+            found: list[ShareFetched] = []
             errors: dict[IdPartition, ApiError] = {}
             for topic in answer.responses:
                 for each in topic.partitions:
@@ -113,7 +113,7 @@ class ShareSession:
                         code = error_code(each.acknowledge_error_code)
                         errors[name] = ApiError(code, each.acknowledge_error_message)
                     if name in self._names:
-                        found.append(Fetched(name, self._names[name], each, answer.acquisition_lock_timeout_ms))
+                        found.append(ShareFetched(name, self._names[name], each, answer.acquisition_lock_timeout_ms))
             return found, outcomes + self._outcomes(acks, errors)
 
     async def send_pending(self) -> list[Acknowledged]:

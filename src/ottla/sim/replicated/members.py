@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from ottla.client.admin import Admin
-from ottla.client.admin.voters import Quorum, QuorumReplica, VoterEndpoint
+from ottla.client.admin.voters import QuorumReplica, QuorumState, VoterEndpoint
 from ottla.client.errors import ClientError
 from ottla.cluster.state import ClusterState
 from ottla.model.errors import ApiError
@@ -94,7 +94,7 @@ class Members:
             self._tell(f"operator: controller {chosen.node_id} shall not vote any more")
             await admin.voters.remove(chosen.node_id, chosen.directory_id)
 
-    def _waiting(self, quorum: Quorum) -> list[QuorumReplica]:
+    def _waiting(self, quorum: QuorumState) -> list[QuorumReplica]:
         """Return the controllers that are observers and could become voters."""
         voting = {voter.node_id for voter in quorum.voters}
         controllers = [each for each in quorum.observers if self._roles.get(each.node_id, BROKER) != BROKER]

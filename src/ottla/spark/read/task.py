@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.epochs import epoch_ends
-from ottla.client.consumer.fetching import FetchCursor, Fetched, Fetcher, RawBatch
+from ottla.client.consumer.fetching import ConsumerFetcher, FetchCursor, Fetched, RawBatch
 from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, TopicRecreated, UnsupportedApi
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, LeaderEpoch
@@ -94,7 +94,7 @@ class _Reading:
     async def answers_of(self, cluster: Cluster) -> AsyncGenerator[list[RawBatch], None]:
         """The same, of this cluster."""
         await self._reach(cluster)
-        fetcher = Fetcher(cluster, self._fetch)
+        fetcher = ConsumerFetcher(cluster, self._fetch)
         try:
             async with aclosing(self._fetched(cluster, fetcher)) as found:
                 async for batches in found:
@@ -105,7 +105,7 @@ class _Reading:
         finally:
             await fetcher.close()
 
-    async def _fetched(self, cluster: Cluster, fetcher: Fetcher) -> AsyncGenerator[list[RawBatch], None]:
+    async def _fetched(self, cluster: Cluster, fetcher: ConsumerFetcher) -> AsyncGenerator[list[RawBatch], None]:
         while not self._cursor.done and await self._is_same_topic(cluster):
             fetcher.start([self._cursor])
             await fetcher.wait()

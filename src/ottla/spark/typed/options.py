@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ottla.client.registry import Registered, RegistryOptions, SchemaRegistry
+from ottla.client.registry import RegisteredVersion, RegistryOptions, SchemaRegistry
 from ottla.schemas.schema import SchemaType
 
 TYPES = {"avro": SchemaType.AVRO, "json": SchemaType.JSON, "protobuf": SchemaType.PROTOBUF}
@@ -30,7 +30,7 @@ class SideSettings(NamedTuple):
         plain = re.sub(r"[^A-Za-z0-9]+", "_", self.subject or self.name).strip("_")
         return "".join(part[:1].upper() + part[1:] for part in plain.split("_")) if plain else "Record"
 
-    def registered(self, registry: SchemaRegistry) -> Registered:
+    def registered(self, registry: SchemaRegistry) -> RegisteredVersion:
         """The schema to read with."""
         if self.subject is None:
             raise ValueError(f"{self.name}.subject is needed: the topics do not say one subject")
