@@ -25,7 +25,7 @@ from ottla.sim.check import Payload, decode_payload
 from ottla.sim.group_check import GroupBook
 from ottla.sim.grouping import GroupPlan, GroupWatcher, consumer_options, draw_group, identity, partition_bounds
 from ottla.sim.ledger import CommittedReader, Found, Ledger, TransactionName, read_all_committed
-from ottla.sim.process import ProcessSupervisor, Stage
+from ottla.sim.process import ProcessSupervisor, WorkloadStage
 from ottla.sim.transactional import Changed, transactional_producer
 from ottla.sim.workload import PATIENCE_SECONDS, Surroundings
 
@@ -190,7 +190,7 @@ class Copier:
 class CopyWorkload:
     """The copiers, a reader of their copies, and a watcher of their committed offsets."""
 
-    def __init__(self, stage: Stage, plan: CopyPlan) -> None:
+    def __init__(self, stage: WorkloadStage, plan: CopyPlan) -> None:
         self.stage = stage
         self.plan = plan
         self.ledger = Ledger()

@@ -22,7 +22,7 @@ from ottla.model.ids import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SentCommit:
     """A commit that was sent, and what was known then."""
 
     member: str
@@ -73,16 +73,16 @@ class GroupBook:
 
     def committing(
         self, member: str, generation: int, offsets: Mapping[TopicPartition, int], now_seconds: float
-    ) -> Attempt:
+    ) -> SentCommit:
         for partition, offset in offsets.items():
             known = self._of(partition)
             known.tried[offset] = known.tried.get(offset, 0) + 1
             # Until it is answered it may take effect at any time.
             known.late[offset] = known.late.get(offset, 0) + 1
         latest = {partition: self._of(partition).latest for partition in offsets}
-        return Attempt(member, generation, offsets, now_seconds, latest)
+        return SentCommit(member, generation, offsets, now_seconds, latest)
 
-    def committed(self, attempt: Attempt, now_seconds: float) -> None:
+    def committed(self, attempt: SentCommit, now_seconds: float) -> None:
         """Note that the commit was accepted."""
         self.commits += 1
         sent_once = now_seconds - attempt.begun_seconds < self._patience_seconds
@@ -105,7 +105,7 @@ class GroupBook:
                 )
             known.latest = max(known.latest, (attempt.generation, attempt.member))
 
-    def withdrawn(self, attempt: Attempt) -> None:
+    def withdrawn(self, attempt: SentCommit) -> None:
         """Note that the commit was part of a transaction that will never be committed."""
         for partition, offset in attempt.offsets.items():
             known = self._of(partition)

@@ -21,7 +21,7 @@ from ottla.client.errors import ClientError
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.sim.group_check import GroupBook
-from ottla.sim.process import ProcessSupervisor, Stage
+from ottla.sim.process import ProcessSupervisor, WorkloadStage
 from ottla.sim.workload import PATIENCE_SECONDS
 
 GROUP_SETTINGS = {
@@ -108,7 +108,7 @@ class CommitBook(Protocol):
 class GroupWatcher:
     """Asks for the committed offsets of a group again and again."""
 
-    def __init__(self, stage: Stage, book: CommitBook) -> None:
+    def __init__(self, stage: WorkloadStage, book: CommitBook) -> None:
         self._stage = stage
         self._book = book
         self._rng = stage.stream(f"watcher of {book.group}")
@@ -160,7 +160,7 @@ class GroupWatcher:
 class SimulatedMember:
     """One consumer of a group; `run` may end by cancellation or crash, and is run again."""
 
-    def __init__(self, stage: Stage, plan: GroupPlan, book: GroupBook, number: int | None) -> None:
+    def __init__(self, stage: WorkloadStage, plan: GroupPlan, book: GroupBook, number: int | None) -> None:
         self._around = stage.around
         self._plan = plan
         self._book = book
@@ -246,7 +246,7 @@ class _Listener:
 class GroupWorkload:
     """A consumer group that reads the topic of the run."""
 
-    def __init__(self, stage: Stage, plan: GroupPlan) -> None:
+    def __init__(self, stage: WorkloadStage, plan: GroupPlan) -> None:
         self._stage = stage
         self._plan = plan
         self._book = GroupBook(plan.name, stage.around.history.blame, patience_seconds=5.0)
@@ -297,7 +297,7 @@ class GroupWorkload:
         }
 
 
-async def partition_bounds(stage: Stage) -> dict[TopicPartition, tuple[int, int]]:
+async def partition_bounds(stage: WorkloadStage) -> dict[TopicPartition, tuple[int, int]]:
     """Return the start and end offsets of the run's partitions, when all faults are over."""
     rng, found = stage.stream("bounds"), dict[TopicPartition, tuple[int, int]]()
 

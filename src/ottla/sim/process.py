@@ -44,7 +44,7 @@ class SimProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class WorkloadStage:
     """What a workload needs of the simulation."""
 
     around: Surroundings
@@ -83,7 +83,7 @@ class Workload(Protocol):
 class ProcessSupervisor:
     """Supervises processes: each lives for a while, leaves or crashes, and is started again."""
 
-    def __init__(self, stage: Stage, life_seconds: float, crash_rate: float) -> None:
+    def __init__(self, stage: WorkloadStage, life_seconds: float, crash_rate: float) -> None:
         self._stage = stage
         self._life_seconds = life_seconds
         self._crash_rate = crash_rate

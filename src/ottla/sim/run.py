@@ -25,7 +25,7 @@ from ottla.model.ids import TopicPartition
 from ottla.sim.check import Guarantee, History
 from ottla.sim.cluster import SimMachine
 from ottla.sim.faults import Chaos
-from ottla.sim.process import Stage, Workload
+from ottla.sim.process import Workload, WorkloadStage
 from ottla.sim.scaled import scaled
 from ottla.sim.scenario import Scenario, SimFault
 from ottla.sim.workload import (
@@ -90,8 +90,8 @@ class Simulation:
         self._chaos_done: dict[str, int] = {}
 
     @property
-    def stage(self) -> Stage:
-        return Stage(self._around, self.net, self._disturbances, self._clients, self._stream)
+    def stage(self) -> WorkloadStage:
+        return WorkloadStage(self._around, self.net, self._disturbances, self._clients, self._stream)
 
     @property
     def machine(self) -> SimMachine:

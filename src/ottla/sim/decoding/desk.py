@@ -27,7 +27,7 @@ from ottla.schemas.registry.commands import Register
 from ottla.schemas.registry.entities import SchemaDraft
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.sim.decoding.book import DecodingBook
-from ottla.sim.process import Stage
+from ottla.sim.process import WorkloadStage
 from ottla.sim.world.loop import HOST, Host, SimLoop
 
 REGISTER_SECONDS_MAX = 25.0
@@ -77,7 +77,7 @@ class _Life:
 class Desk:
     """All instances; see the module. `trouble` is called before each lookup and may raise or return an answer."""
 
-    def __init__(self, stage: Stage, book: DecodingBook, instances: int) -> None:
+    def __init__(self, stage: WorkloadStage, book: DecodingBook, instances: int) -> None:
         self._stage = stage
         self._book = book
         self.identities = [RegistryIdentity(f"registry-{number}", 8081) for number in range(instances)]

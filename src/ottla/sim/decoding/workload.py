@@ -26,7 +26,7 @@ from ottla.registry.port import NotLeader, Unavailable
 from ottla.sim.decoding.book import GROUP, DecodingBook
 from ottla.sim.decoding.desk import Desk, NoAnswer, Trouble, field_of
 from ottla.sim.grouping import GroupWatcher
-from ottla.sim.process import ProcessSupervisor, Stage
+from ottla.sim.process import ProcessSupervisor, WorkloadStage
 
 TOPIC = "framed"
 END_SECONDS_MAX = 200.0  # all participants must have finished so long after the last fault
@@ -38,7 +38,7 @@ _FAILED = (ClientError, ApiError, RegistryError, RegistryUnreachable)
 class FramingWriter:
     """Registers a schema, writes some records with its id, and repeats this with the next schema."""
 
-    def __init__(self, stage: Stage, desk: Desk, book: DecodingBook, schemas: int) -> None:
+    def __init__(self, stage: WorkloadStage, desk: Desk, book: DecodingBook, schemas: int) -> None:
         self._around = stage.around
         self._desk = desk
         self._book = book
@@ -70,7 +70,7 @@ class FramingWriter:
 class DecodingClient:
     """One consumer of the group; `run` may end by cancellation or crash, and is run again."""
 
-    def __init__(self, stage: Stage, desk: Desk, book: DecodingBook, name: str, protocol: str) -> None:
+    def __init__(self, stage: WorkloadStage, desk: Desk, book: DecodingBook, name: str, protocol: str) -> None:
         self._around = stage.around
         self._book = book
         self._desk = desk
@@ -114,7 +114,7 @@ class DecodingClient:
 class Asker:
     """A client without a cache that looks up ids again and again."""
 
-    def __init__(self, stage: Stage, desk: Desk, book: DecodingBook) -> None:
+    def __init__(self, stage: WorkloadStage, desk: Desk, book: DecodingBook) -> None:
         self._desk = desk
         self._book = book
         self._rng = stage.stream("asker")
@@ -132,7 +132,7 @@ class Asker:
 class DecodingWorkload:
     """All participants; see the module."""
 
-    def __init__(self, stage: Stage, slow_down: Callable[[str], None]) -> None:
+    def __init__(self, stage: WorkloadStage, slow_down: Callable[[str], None]) -> None:
         rng = stage.stream("decoding")
         self._stage = replace(
             stage,

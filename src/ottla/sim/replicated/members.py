@@ -17,7 +17,7 @@ from ottla.cluster.state import ClusterState
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.sim.cluster import CONTROLLER_PORT, SimMachine
-from ottla.sim.process import Stage
+from ottla.sim.process import WorkloadStage
 from ottla.sim.replicated.nodes import LISTENER
 from ottla.sim.replicated.scenario import BROKER, CONTROLLER, REPLICAS, ClusterScenario, Voting
 
@@ -30,7 +30,7 @@ class Members:
 
     def __init__(
         self,
-        stage: Stage,
+        stage: WorkloadStage,
         scenario: ClusterScenario,
         machines: Sequence[SimMachine],
         start: Callable[[int], None],

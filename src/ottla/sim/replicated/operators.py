@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from ottla.client.admin import Admin
 from ottla.client.errors import ClientError
 from ottla.model.errors import ApiError
-from ottla.sim.process import Stage
+from ottla.sim.process import WorkloadStage
 from ottla.sim.replicated.members import Members
 from ottla.sim.replicated.scenario import REPLICAS
 from ottla.sim.workload import PATIENCE_SECONDS
@@ -24,7 +24,7 @@ PAUSE_SECONDS = 0.7
 class Operators:
     """The workload of the one operator."""
 
-    def __init__(self, stage: Stage, operations: int, changes: int, members: Members) -> None:
+    def __init__(self, stage: WorkloadStage, operations: int, changes: int, members: Members) -> None:
         self._stage = stage
         self._left = operations
         self._changes_left = changes

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ottla.client.admin import Admin
 from ottla.model.resources import Resource, ResourceType
 from ottla.sim.grouping import partition_bounds
-from ottla.sim.process import ProcessSupervisor, Stage
+from ottla.sim.process import ProcessSupervisor, WorkloadStage
 from ottla.sim.shares.check import ShareBook
 from ottla.sim.shares.client import ClientShareMember
 from ottla.sim.shares.member import ACCEPT_ALL, AcknowledgementRates, SimShareMember
@@ -68,7 +68,7 @@ class ShareWorkload:
     leaders.
     """
 
-    def __init__(self, stage: Stage, plan: SharePlan, *, locks_last: bool, cluster: bool = False) -> None:
+    def __init__(self, stage: WorkloadStage, plan: SharePlan, *, locks_last: bool, cluster: bool = False) -> None:
         self._stage = stage
         self._cluster = cluster
         self._plan = replace(plan, members=0, clients=plan.members + plan.clients) if cluster else plan

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ottla.sim.cluster import SimMachine
-from ottla.sim.process import Stage
+from ottla.sim.process import WorkloadStage
 from ottla.sim.topics.check import TopicBook
 from ottla.sim.topics.clients import CommittedFollower, KeyedWriter, judge_all
 from ottla.sim.topics.operator import TopicOperator
@@ -25,7 +25,7 @@ class TopicWorkload:
     """All participants; see the module."""
 
     def __init__(
-        self, stage: Stage, plan: TopicsPlan, machines: Sequence[SimMachine], *, replicated: bool = False
+        self, stage: WorkloadStage, plan: TopicsPlan, machines: Sequence[SimMachine], *, replicated: bool = False
     ) -> None:
         around = stage.around
         self.book = TopicBook(around.history.blame, replicated=replicated)
