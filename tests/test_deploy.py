@@ -136,6 +136,13 @@ def test_kubernetes_objects_refer_to_each_other() -> None:
     assert ports == {each["name"]: each["port"] for each in service["spec"]["ports"]}
 
 
+def test_probes_have_more_time_than_kubernetes_gives_by_itself() -> None:
+    """A start of `ottla api` takes up to a second on a busy machine, and one second is Kubernetes' default."""
+    [container] = kubernetes_objects()["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    kinds = ("startupProbe", "readinessProbe", "livenessProbe")
+    assert [container[kind]["timeoutSeconds"] for kind in kinds] == [5, 5, 5]
+
+
 def probes() -> list[list[str]]:
     [container] = kubernetes_objects()["StatefulSet"]["spec"]["template"]["spec"]["containers"]
     dockerfile = (DEPLOY / "docker" / "Dockerfile").read_text()

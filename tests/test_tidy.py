@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -237,11 +238,49 @@ def test_the_schedule_names_files_that_exist() -> None:
     assert not [name for name in SECONDS if name != SPARK and not (ROOT / name).is_file()]
 
 
+# In backticks: a file of the repository, with or without its folders, or a folder. `<api>` stands for any name.
+NAMED_PATH = re.compile(r"`((?:[\w.<>-]+/)*(?:[\w<>-]+\.(?:py|toml|md)|[a-z_<>]+/))`")
+# Folders and files that pages name and that are made when something runs.
+MADE = {"ottla-spark/"}
+
+
+def exists(path: str, files: str, below: str = "") -> bool:
+    """Whether a path that a page names is the end of a real one, or a folder in it. `files` has a line for each."""
+    pattern = re.sub(r"<\w+>", r"[a-z]\\w*", re.escape(path))
+    return re.search(f"^{below}(.*/)?{pattern}{'' if path.endswith('/') else '$'}", files, re.MULTILINE) is not None
+
+
 def test_pages_name_files_that_exist() -> None:
-    """A path may begin anywhere, but it must be the end of a real one."""
-    files = [f"/{name_of(path)}" for path in tracked_files()]
+    files = "\n".join(map(name_of, tracked_files()))
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    paths = re.compile(r"`((?:[a-z_]+/)+[a-z_0-9]+\.(?:py|toml|md)|test_[a-z_0-9]+\.py)`")
-    named = {(name_of(page), path) for page in pages for path in paths.findall(page.read_text())}
-    assert len(named) > 100
-    assert not sorted((page, path) for page, path in named if not any(file.endswith(f"/{path}") for file in files))
+    named = {(name_of(page), path) for page in pages for path in NAMED_PATH.findall(page.read_text())}
+    assert len(named) > 150 and ("ARCHITECTURE.md", "leader_election.py") in named
+    assert not sorted((page, path) for page, path in named if path not in MADE and not exists(path, files))
+
+
+def test_the_map_names_modules_of_the_package_that_a_row_is_about() -> None:
+    """In the tables of packages and rooms, a name without folders is a module, or a folder, of that package."""
+    files = "\n".join(map(name_of, tracked_files()))
+    packages, rooms = (ROOT / "ARCHITECTURE.md").read_text().split("## The rooms of the server")
+    owned = [
+        ([parent + owner for owner in re.findall(r"`([a-z_/]+/)`", first)], NAMED_PATH.findall(rest))
+        for parent, text in (("src/ottla/", packages), ("src/ottla/server/", rooms))
+        for first, rest in re.findall(r"^\| (`[^|]+/`) \|(.*)$", text, re.MULTILINE)
+    ]
+    assert len(owned) > 35
+    assert not [
+        (owners, path)
+        for owners, paths in owned
+        for path in paths
+        if "/" not in path.removesuffix("/") and not any(exists(path, files, owner) for owner in owners)
+    ]
+
+
+def test_classifiers_name_pythons_that_are_tried() -> None:
+    """`make test-pythons` tries every Python that it finds; the package claims no other."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    claimed = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    script = (ROOT / "scripts" / "test-pythons").read_text()
+    tried = re.findall(r"3\.\d+", script.partition('VERSIONS="')[2].partition('"')[0])
+    assert claimed and set(claimed) <= set(tried)
+    assert project["requires-python"] == f">={claimed[0]}"
