@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 import ottla
+from ottla.model.broker_settings import BROKER_SETTINGS
+from ottla.model.topic_settings import TOPIC_SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "ottla"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 PUBLIC = {"ottla", "ottla.spark", "ottla.sql", "ottla.testing"}
@@ -54,9 +57,25 @@ def deep_imports(text: str) -> list[str]:
     return [name for name in found if name not in PUBLIC]
 
 
+def deep_names(text: str) -> list[str]:
+    """Names such as `ottla.spark.runtime.session`; settings such as `ottla.spark.groups` are none."""
+    settings = (*BROKER_SETTINGS, *TOPIC_SETTINGS)
+    return [
+        f"ottla.{package}.{name}"
+        for package, name in re.findall(r"\bottla\.(\w+)\.(\w+)", text)
+        if (SOURCE / package).is_dir()
+        and not any(each.startswith(f"ottla.{package}.{name}") for each in settings)
+        and (f"ottla.{package}" not in PUBLIC or f'"{name}"' not in (SOURCE / package / "__init__.py").read_text())
+    ]
+
+
 def test_documentation_and_examples_need_no_deep_import() -> None:
     assert len(PAGES) > 20 and len(EXAMPLES) > 5
-    deep = {path.name: names for path in [*PAGES, *EXAMPLES] if (names := deep_imports(path.read_text()))}
+    deep = {
+        path.name: names
+        for path in [*PAGES, *EXAMPLES]
+        if (names := [*deep_imports(path.read_text()), *deep_names(path.read_text())])
+    }
     assert not deep
 
 
