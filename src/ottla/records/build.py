@@ -28,7 +28,8 @@ from ottla.records.batch import (
 )
 from ottla.records.compress import Codec, compress
 from ottla.records.crc import crc32c
-from ottla.records.record import NO_OFFSET, Headers, Record, put_varint, varint_bytes
+from ottla.records.record import NO_OFFSET, Headers, Record
+from ottla.wire.varint import zigzag_bytes
 
 Pair = tuple[bytes | None, bytes | None]
 
@@ -200,13 +201,13 @@ def encode_values(values: Iterable[bytes], timestamp: int) -> EncodedRecords:
     around: dict[tuple[int, int], tuple[bytes, bytes]] = {}
     delta = -1
     for delta, value in enumerate(values):
-        offset = varint_bytes(delta)
+        offset = zigzag_bytes(delta)
         lengths = len(offset), len(value)
         known = around.get(lengths)
         if known is None:
-            size = varint_bytes(len(value))
+            size = zigzag_bytes(len(value))
             # A record: attributes, time delta, offset delta, no key, the value with its length, no headers.
-            before = varint_bytes(2 + len(offset) + 1 + len(size) + len(value) + 1) + bytes(2)
+            before = zigzag_bytes(2 + len(offset) + 1 + len(size) + len(value) + 1) + bytes(2)
             known = around[lengths] = before, b"\x01" + size
         parts += known[0], offset, known[1], value, b"\x00"
     return EncodedRecords(bytearray().join(parts), delta + 1, delta, timestamp, timestamp)
@@ -217,41 +218,30 @@ def put_record(
 ) -> None:
     """Append one encoded record; time and offset are relative to those of the batch."""
     body = bytearray(1)  # attributes, which are unused
-    # The zigzag varint of a small non-negative number is its double, in one byte; most time, offset and key lengths are
-    # such.
-    if 0 <= timestamp_delta < 64:
-        body.append(timestamp_delta << 1)
-    else:
-        put_varint(body, timestamp_delta)
-    if delta < 64:
-        body.append(delta << 1)
-    else:
-        put_varint(body, delta)
+    body += zigzag_bytes(timestamp_delta)
+    body += zigzag_bytes(delta)
     if key is None:
         body.append(1)
     else:
-        if len(key) < 64:
-            body.append(len(key) << 1)
-        else:
-            put_varint(body, len(key))
+        body += zigzag_bytes(len(key))
         body += key
     if value is None:
         body.append(1)
     else:
-        put_varint(body, len(value))
+        body += zigzag_bytes(len(value))
         body += value
     if headers:
-        put_varint(body, len(headers))
+        body += zigzag_bytes(len(headers))
         for name, content in headers:
             raw = name.encode()
-            put_varint(body, len(raw))
+            body += zigzag_bytes(len(raw))
             body += raw
             if content is None:
                 body.append(1)
             else:
-                put_varint(body, len(content))
+                body += zigzag_bytes(len(content))
                 body += content
     else:
         body.append(0)
-    put_varint(out, len(body))
+    out += zigzag_bytes(len(body))
     out += body

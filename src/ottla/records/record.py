@@ -25,6 +25,7 @@ from ottla.model.limits import (
 )
 from ottla.records.batch import HEADER_BYTES, BatchHeader, Buffer, read_header
 from ottla.records.compress import decompress
+from ottla.wire.varint import ZIGZAG_BYTES
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -99,29 +100,9 @@ def _varint(data: bytes, pos: int, bytes_max: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), pos + 1
 
 
-def put_varint(out: bytearray, value: int) -> None:
-    """Append the zigzag varint of any signed 64-bit value."""
-    value = (value << 1) ^ (value >> 63)
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-
-
 # How often neighbours of equal length may turn out to have different layouts before `_decode_alike` is not tried any
 # more.
 _FAILURES_MAX = 4
-# The encoded offset deltas of one and two bytes.
-_DELTAS = [bytes([2 * n]) if n < 64 else bytes([2 * n & 0x7F | 0x80, n >> 6]) for n in range(1 << 13)]
-
-
-def varint_bytes(value: int) -> bytes:
-    """Return the zigzag varint of a number that is not negative."""
-    if value < len(_DELTAS):
-        return _DELTAS[value]
-    out = bytearray()
-    put_varint(out, value)
-    return bytes(out)
 
 
 def invalid(message: str) -> ApiError:
@@ -163,7 +144,7 @@ def decode(data: bytes, header: BatchHeader) -> Iterator[Columns]:
         # Most offsets have no gaps and most records no headers: only exceptions are written below.
         first = header.base_offset + done
         found = Columns(list(range(first, first + count)), [], [], [], [()] * count)
-        expected = _DELTAS[done : done + count]
+        expected = ZIGZAG_BYTES[done : done + count]
         expected += [b""] * (count - len(expected))  # longer deltas are decoded one by one
         try:
             pos = _decode_some(data, pos, expected, header, found)

@@ -1,7 +1,7 @@
 """Functions that generated codecs call in uncommon cases: long varints, tagged fields, errors about lengths.
 
 An unsigned varint carries seven bits a byte, lowest first; the top bit says that more follow. Lengths need at most five
-bytes. Avro, Protobuf and message indexes encode their numbers in the same way.
+bytes. Record batches, Avro, Protobuf and message indexes encode their numbers in the same way.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from ottla.wire.types import Crowded, WireError
 SEVERAL = (list, tuple)  # types of records in several pieces
 
 _BYTE = [bytes([value]) for value in range(128)]
+# The zigzag varints of the numbers from 0 to 8191: those that take one or two bytes.
+ZIGZAG_BYTES = [bytes([2 * n]) if n < 64 else bytes([2 * n & 0x7F | 0x80, n >> 6]) for n in range(1 << 13)]
 
 
 def uvarint_bytes(value: int) -> bytes:
@@ -30,7 +32,7 @@ def uvarint_bytes(value: int) -> bytes:
 
 def zigzag_bytes(value: int) -> bytes:
     """Encode a signed number of up to 64 bits as a zigzag varint: 0, -1, 1, -2 … become 0, 1, 2, 3 …"""
-    return uvarint_bytes((value << 1) ^ (value >> 63))
+    return ZIGZAG_BYTES[value] if 0 <= value < 8192 else uvarint_bytes((value << 1) ^ (value >> 63))
 
 
 def read_uvarint(view: memoryview | bytes, pos: int) -> tuple[int, int]:

@@ -26,14 +26,13 @@ from ottla.records.build import EncodedRecords, assemble, put_record
 from ottla.records.compress import Codec, compress
 from ottla.records.crc import crc32c
 from ottla.records.record import Headers, records
+from ottla.wire.varint import ZIGZAG_BYTES
 
 # The most that a record takes besides its own bytes: varints of length, deltas, key and value sizes and header count.
 RECORD_OVERHEAD_BYTES = 21
 HEADER_OVERHEAD_BYTES = 10
 _SEQUENCE_SPAN = 2**31  # sequence numbers wrap from 2^31 - 1 to 0
 _PRODUCER = Struct(">qhi")  # producer id, epoch, base sequence: adjacent in the batch header
-# Zigzag varints of the numbers that fit one or two bytes, as a table, because they are half the work per record.
-_VARINTS = [bytes((n << 1,)) for n in range(64)] + [bytes((n << 1 & 0x7F | 0x80, n >> 6)) for n in range(64, 2048)]
 _NULL = b"\x01"  # the varint of -1
 
 
@@ -108,7 +107,7 @@ class ProducerBatch:
         if headers or value is None or delta < 0:
             put_record(payload, count, delta, key, value, headers)
         else:
-            number = _VARINTS
+            number = ZIGZAG_BYTES  # a table, because the varints are half the work per record
             try:
                 if key is None:
                     body = b"".join((b"\0", number[delta], number[count], _NULL, number[len(value)], value, b"\0"))

@@ -31,7 +31,8 @@ from ottla.records.batch import (
 )
 from ottla.records.build import assemble_like
 from ottla.records.compress import compress
-from ottla.records.record import Frame, frames, payload, put_varint
+from ottla.records.record import Frame, frames, payload
+from ottla.wire.varint import zigzag_bytes
 
 
 class LastRecord(NamedTuple):
@@ -161,9 +162,9 @@ def _with_base_timestamp(data: bytes, staying: list[Frame], base_timestamp: int)
     out = bytearray()
     for frame in staying:
         body = bytearray((frame.attributes,))
-        put_varint(body, frame.timestamp - base_timestamp)
+        body += zigzag_bytes(frame.timestamp - base_timestamp)
         body += data[frame.body : frame.end]
-        put_varint(out, len(body))
+        out += zigzag_bytes(len(body))
         out += body
     return bytes(out)
 
