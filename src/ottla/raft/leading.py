@@ -10,6 +10,8 @@ Rules:
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import membership, waiting
 from ottla.raft.committing import advance, append_controls
@@ -25,6 +27,8 @@ from ottla.wire import compile
 from ottla.wire.journal.control import LeaderChangeMessage
 from ottla.wire.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from ottla.wire.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+
+EpochRequest = TypeVar("EpochRequest", BeginQuorumEpochRequest, EndQuorumEpochRequest)
 
 
 def become_leader(node: RaftState, granting: tuple[int, ...]) -> None:
@@ -96,13 +100,18 @@ def _announce(node: RaftState, state: Leader) -> int:
 
 
 def _begin(node: RaftState, voter_id: int, directory: bytes) -> BeginQuorumEpochRequest:
-    made = BeginQuorumEpochRequest
+    request = _of_epoch(BeginQuorumEpochRequest, node, voter_directory_id=directory)
+    request.voter_id = voter_id
+    return request
+
+
+def _of_epoch(made: type[EpochRequest], node: RaftState, **content: Any) -> EpochRequest:
+    """Return a request about this leader's epoch; `content` are more fields of its partition."""
     partition = made.TopicData.PartitionData(
-        partition_index=0, voter_directory_id=directory, leader_id=node.me.id, leader_epoch=node.epoch
+        partition_index=0, leader_id=node.me.id, leader_epoch=node.epoch, **content
     )
     return made(
         cluster_id=node.cluster_id,
-        voter_id=voter_id,
         topics=[made.TopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition])],
         leader_endpoints=[made.LeaderEndpoint(name=e.name, host=e.host, port=e.port) for e in node.endpoints],
     )
@@ -139,21 +148,14 @@ def poll_resigned(node: RaftState, state: Resigned) -> int | None:
 
 
 def _end(node: RaftState, state: Resigned) -> EndQuorumEpochRequest:
-    made = EndQuorumEpochRequest
-    info = made.TopicData.PartitionData.ReplicaInfo
-    partition = made.TopicData.PartitionData(
-        partition_index=0,
-        leader_id=node.me.id,
-        leader_epoch=node.epoch,
+    info = EndQuorumEpochRequest.TopicData.PartitionData.ReplicaInfo
+    return _of_epoch(
+        EndQuorumEpochRequest,
+        node,
         preferred_successors=[key.id for key in state.successors],
         preferred_candidates=[
             info(candidate_id=key.id, candidate_directory_id=key.directory) for key in state.successors
         ],
-    )
-    return made(
-        cluster_id=node.cluster_id,
-        topics=[made.TopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition])],
-        leader_endpoints=[made.LeaderEndpoint(name=e.name, host=e.host, port=e.port) for e in node.endpoints],
     )
 
 
