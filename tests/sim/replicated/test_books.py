@@ -35,7 +35,7 @@ def test_a_good_history() -> None:
     log.committed(TWO, [C], led_in=2)
     log.cut(THREE, 3, 4)
     assert not wrong
-    assert (log.epochs, log.line.end_offset) == (2, 9)
+    assert (log.epochs, log.committed_log.end_offset) == (2, 9)
 
 
 def test_two_leaders_of_one_epoch() -> None:
@@ -103,7 +103,7 @@ def test_a_follower_with_other_records() -> None:
 def test_what_was_deleted_may_differ() -> None:
     log, wrong = book()
     log.committed(ONE, [A, B], led_in=1)
-    log.line.start_offset = 3
+    log.committed_log.start_offset = 3
     log.committed(TWO, [A._replace(mark=99), B], led_in=None)
     assert not wrong
 

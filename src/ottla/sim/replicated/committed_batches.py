@@ -24,7 +24,7 @@ class CommittedBatch(NamedTuple):
     size_bytes: int = 0
 
 
-class Line:
+class CommittedLog:
     """Committed batches by base offset, as seen on the first node that knew them to be committed."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Line:
             self.end_offset = batch.next_offset
 
 
-class Tape:
+class BatchReader:
     """Reads the batches of one log in order, each once, until the log is truncated below what was read."""
 
     def __init__(self, log: Log) -> None:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from ottla.model.ids import NO_ID, LeaderEpoch
 from ottla.raft.journal import ReplicaKey
 from ottla.raft.voters import VoterSet
-from ottla.sim.replicated.committed_batches import CommittedBatch, Line
+from ottla.sim.replicated.committed_batches import CommittedBatch, CommittedLog
 
 
 class Life(NamedTuple):
@@ -50,7 +50,7 @@ class LogBook:
         self, name: str, blame: Callable[[str], None], *, lossy: bool = False, rewritten: bool = False
     ) -> None:
         self.name = name
-        self.line = Line()
+        self.committed_log = CommittedLog()
         self.lossy = lossy
         self._rewritten = rewritten
         self._blame = blame
@@ -95,19 +95,19 @@ class LogBook:
         for batch in batches:
             if self.lossy:
                 return
-            wrong = None if self._rewritten else self.line.compare(batch)
+            wrong = None if self._rewritten else self.committed_log.compare(batch)
             if wrong is not None:
                 self._wrong(f"{life}: {wrong}")
-            elif led_in is None and batch.next_offset > self.line.end_offset:
+            elif led_in is None and batch.next_offset > self.committed_log.end_offset:
                 self._wrong(f"{life} follows and says that {batch} is committed, which no leader said")
-            self.line.extend(batch)
+            self.committed_log.extend(batch)
             if led_in is not None:
                 self._reached[led_in] = max(self._reached.get(led_in, 0), batch.next_offset)
 
     def has(self, life: Life, batches: Iterable[CommittedBatch]) -> None:
         """Check batches of a node that becomes leader, which were committed on other nodes."""
         for batch in batches:
-            wrong = None if self.lossy or self._rewritten else self.line.compare(batch)
+            wrong = None if self.lossy or self._rewritten else self.committed_log.compare(batch)
             if wrong is not None:
                 self._wrong(f"{life} begins to lead: {wrong}")
 

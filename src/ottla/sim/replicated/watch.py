@@ -18,7 +18,7 @@ from ottla.server.quorum.quorum import Quorum
 from ottla.server.quorum.quorum_member import QuorumMember
 from ottla.server.storage.partitions import Partitions
 from ottla.sim.cluster import SimMachine
-from ottla.sim.replicated.committed_batches import Tape
+from ottla.sim.replicated.committed_batches import BatchReader
 from ottla.sim.replicated.log_invariants import Ballots, Electorate, Life, LogBook
 from ottla.sim.world.loop import Host
 
@@ -51,7 +51,7 @@ class Watch:
         self.electorate = Electorate(blame)
         self.partitions: dict[PartitionKey, LogBook] = {}
         self._machines: dict[str, SimMachine] = {}  # by address
-        self._eyes: dict[int, Eye] = {}  # by node id; observes the latest incarnation of each
+        self._observers: dict[int, NodeObserver] = {}  # by node id; observes the latest incarnation of each
         self._lives: dict[int, int] = {}
 
     def add(self, machine: SimMachine) -> None:
@@ -63,11 +63,11 @@ class Watch:
         if machine is None or machine.incarnation is None:
             return
         node_id = int(machine.settings["node.id"])
-        eye = self._eyes.get(node_id)
-        if eye is None or eye.node is not machine.incarnation:
+        observer = self._observers.get(node_id)
+        if observer is None or observer.node is not machine.incarnation:
             life = self._lives[node_id] = self._lives.get(node_id, 0) + 1
-            eye = self._eyes[node_id] = Eye(self, machine.incarnation, Life(node_id, life))
-        eye.look()
+            observer = self._observers[node_id] = NodeObserver(self, machine.incarnation, Life(node_id, life))
+        observer.look()
 
     def book(self, key: PartitionKey, name: TopicPartition) -> LogBook:
         found = self.partitions.get(key)
@@ -78,15 +78,15 @@ class Watch:
 
     def replica_end(self, node_id: int, key: PartitionKey) -> int | None:
         """Return the log end of a node's open replica; None if unknown."""
-        eye = self._eyes.get(node_id)
-        return None if eye is None else eye.replica_end(key)
+        observer = self._observers.get(node_id)
+        return None if observer is None else observer.replica_end(key)
 
     def journal_end(self, voter: Voter) -> int | None:
         """Return the end of a voter's metadata log; None if unknown, or if that disk is lost."""
-        eye = self._eyes.get(voter.id)
-        if eye is None or eye.directory is None or voter.directory not in (NO_ID, eye.directory):
+        observer = self._observers.get(voter.id)
+        if observer is None or observer.directory is None or voter.directory not in (NO_ID, observer.directory):
             return None
-        return eye.journal_end
+        return observer.journal_end
 
     def is_weak(self, node_id: int) -> bool:
         return any(self._is_weak(each) for each in self._machines.values() if each.settings["node.id"] == str(node_id))
@@ -94,12 +94,12 @@ class Watch:
     def facts(self) -> dict[str, int]:
         return {
             "quorum epochs": self.quorum.epochs,
-            "committed metadata": self.quorum.line.end_offset,
+            "committed metadata": self.quorum.committed_log.end_offset,
             "partition epochs": sum(book.epochs for book in self.partitions.values()),
         }
 
 
-class Eye:
+class NodeObserver:
     """Observes one incarnation of a node."""
 
     def __init__(self, watch: Watch, node: Node, life: Life) -> None:
@@ -152,7 +152,7 @@ class WatchedJournal:
         self._life = life
         self._quorum = quorum
         self._seen: tuple[int, int, bool, int, int, ReplicaKey | None, VoterSet] = _NOTHING
-        self._tape = Tape(quorum.store.log)
+        self._batches = BatchReader(quorum.store.log)
         self._voters_offset = -1  # the offset of their record
         self.end_offset = 0
 
@@ -168,9 +168,9 @@ class WatchedJournal:
         before, self._seen = self._seen, seen
         epoch, leader_id, leads, high_watermark, self.end_offset, voted, _ = seen
         watch, book, life = self._watch, self._watch.quorum, self._life
-        if self.end_offset < self._tape.offset:
-            book.cut(life, self._tape.offset, self.end_offset)
-            self._tape.cut(self.end_offset)
+        if self.end_offset < self._batches.offset:
+            book.cut(life, self._batches.offset, self.end_offset)
+            self._batches.cut(self.end_offset)
         if voted is not None:
             watch.ballots.voted(node.me, epoch, voted)
         if leader_id >= 0 and (epoch, leader_id) != before[:2]:
@@ -182,14 +182,14 @@ class WatchedJournal:
         self._voters_offset = node.history.latest_offset
         if leads and (not before[2] or before[0] != epoch):
             book.leads(life, epoch, self.end_offset)
-            book.has(life, self._tape.read(book.owed(epoch)))
+            book.has(life, self._batches.read(book.owed(epoch)))
         if leads and high_watermark >= 0:
             book.moved(life, epoch, high_watermark)
-            if high_watermark > max(before[3], book.line.end_offset):
+            if high_watermark > max(before[3], book.committed_log.end_offset):
                 self._check_majority(high_watermark)
         if high_watermark > before[3]:
             led_in = epoch if leads else before[0] if before[2] else None
-            book.committed(life, self._tape.read(min(high_watermark, self.end_offset)), led_in=led_in)
+            book.committed(life, self._batches.read(min(high_watermark, self.end_offset)), led_in=led_in)
 
     def _check_majority(self, high_watermark: int) -> None:
         voters = self._quorum.node.history.latest
@@ -210,13 +210,14 @@ class Replica:
         self._partition = partition
         self._book = watch.book(key, TopicPartition(partition.topic, partition.index))
         self._seen: tuple[int, bool, int, int, tuple[int, ...]] = (-1, False, -1, -1, ())
-        self._tape = Tape(partition.log)
-        self._synced = Tape(partition.log)  # reads up to the recovery point, which the node considers synced
+        self._batches = BatchReader(partition.log)
+        # Reads up to the recovery point, below which the node considers everything synced.
+        self._synced_batches = BatchReader(partition.log)
 
     def look(self) -> None:
         partition = self._partition
         in_sync = partition.in_sync
-        if partition.log.recovery_point != self._synced.offset:
+        if partition.log.recovery_point != self._synced_batches.offset:
             self._look_at_disk(partition.log)
         seen = (
             partition.leader_epoch,
@@ -230,28 +231,28 @@ class Replica:
         before, self._seen = self._seen, seen
         epoch, leads, high_watermark, end_offset, members = seen
         book, life = self._book, self._life
-        if end_offset < self._tape.offset:
-            book.cut(life, self._tape.offset, end_offset)
-            self._tape.cut(end_offset)
+        if end_offset < self._batches.offset:
+            book.cut(life, self._batches.offset, end_offset)
+            self._batches.cut(end_offset)
         if leads:
-            book.line.start_offset = max(book.line.start_offset, partition.log.log_start_offset)
+            book.committed_log.start_offset = max(book.committed_log.start_offset, partition.log.log_start_offset)
             if not before[1] or before[0] != epoch:
                 self._watch.tell(f"{book.name}: {life} leads in epoch {epoch} from offset {end_offset} on")
                 book.leads(life, epoch, end_offset, clean=self._clean)
-                book.has(life, self._tape.read(book.owed(epoch)))
+                book.has(life, self._batches.read(book.owed(epoch)))
             book.moved(life, epoch, high_watermark)
-            if members != before[4] or high_watermark > max(before[2], book.line.end_offset):
+            if members != before[4] or high_watermark > max(before[2], book.committed_log.end_offset):
                 book.lacks(life, high_watermark, self._lacking(high_watermark, members))
         # In one step a leader may both raise its high watermark and lose leadership.
         led_in = epoch if leads else before[0] if before[1] else None
-        book.committed(life, self._tape.read(high_watermark), led_in=led_in)
+        book.committed(life, self._batches.read(high_watermark), led_in=led_in)
 
     def _look_at_disk(self, log: Log) -> None:
         """The recovery point moved: check that everything below it is on disk."""
         recovery_point = min(log.recovery_point, log.next_offset)
-        self._synced.cut(recovery_point)
-        for batch in self._synced.read(recovery_point):
-            if not self._synced.is_durable(batch):
+        self._synced_batches.cut(recovery_point)
+        for batch in self._synced_batches.read(recovery_point):
+            if not self._synced_batches.is_durable(batch):
                 self._book.unsynced(self._life, recovery_point, batch)
                 return
 
