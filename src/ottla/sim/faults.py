@@ -15,7 +15,7 @@ from ottla.sim.cluster import SimMachine
 from ottla.sim.scenario import Scenario, SimFault
 from ottla.sim.world.disk import Crash, DiskFaults, SimDisk
 from ottla.sim.world.links import LinkQuality
-from ottla.sim.world.loop import Host
+from ottla.sim.world.loop import SimHost
 from ottla.sim.world.net import SimNet
 
 
@@ -27,7 +27,7 @@ class Chaos:
         scenario: Scenario,
         net: SimNet,
         machines: list[SimMachine],
-        clients: list[Host],
+        clients: list[SimHost],
         rng: random.Random,
         tell: Callable[[str], None],
     ) -> None:
@@ -93,7 +93,7 @@ class Chaos:
             for disk in machine.disks.values():
                 self._mend(disk)
                 disk.crash_never()
-            machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
+            machine.host.worker_delay_seconds = SimHost.WORKER_DELAY_SECONDS
             machine.clock.error_ms = 0
             machine.script.clear()
             machine.resume()
@@ -184,7 +184,7 @@ class Chaos:
         self._slow_writes(machine, True)
         await asyncio.sleep(self._duration())
         self._slow_writes(machine, False)
-        machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
+        machine.host.worker_delay_seconds = SimHost.WORKER_DELAY_SECONDS
 
     def _slow_writes(self, machine: SimMachine, slow: bool) -> None:
         for disk in machine.disks.values():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ottla.sim.workload import Surroundings
-from ottla.sim.world.loop import Host
+from ottla.sim.world.loop import SimHost
 from ottla.sim.world.net import SimNet
 
 Run = Callable[[], Coroutine[Any, Any, None]]
@@ -50,7 +50,7 @@ class WorkloadStage:
     around: Surroundings
     net: SimNet
     disturbances: Callable[[], int]  # counts events that clear the locks in a node's memory
-    clients: list[Host]  # the hosts that network faults may affect
+    clients: list[SimHost]  # the hosts that network faults may affect
     stream: Callable[[str], random.Random]
 
     def process(self, name: str) -> SimProcess:

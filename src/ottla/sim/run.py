@@ -38,7 +38,7 @@ from ottla.sim.workload import (
     read_everything,
 )
 from ottla.sim.world.disk import Crash
-from ottla.sim.world.loop import Host, SimLoop, SimulationError
+from ottla.sim.world.loop import SimHost, SimLoop, SimulationError
 from ottla.sim.world.net import SimNet
 
 TOPIC = "t"
@@ -77,7 +77,7 @@ class Simulation:
             machine.follows_script = SimFault.ANSWERS in scenario.faults
             for disk in machine.disks.values():
                 disk.faults.garbage_rate = scenario.garbage_rate
-        self._clients: list[Host] = []
+        self._clients: list[SimHost] = []
         self._around = Surroundings(
             bootstrap=self._bootstrap(),
             partitions=tuple(TopicPartition(TOPIC, index) for index in range(scenario.partitions)),

@@ -25,7 +25,7 @@ from ottla.sim.replicated.run import ClusterSimulation
 from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, NO_WORKLOADS, ClusterScenario, Voting, clustered
 from ottla.sim.scenario import Durability, SimFault
 from ottla.sim.world.links import LinkQuality
-from ottla.sim.world.loop import Host
+from ottla.sim.world.loop import SimHost
 
 SEEDS = range(12)
 
@@ -202,7 +202,7 @@ def test_followers_that_acknowledge_before_their_sync(monkeypatch: pytest.Monkey
         settings = made.settings | {"controller.quorum.election.timeout.ms": "4000"}
         return replace(made, pause_between_faults_seconds=2.0, writers=writers, settings=settings)
 
-    monkeypatch.setattr(Host, "WORKER_DELAY_SECONDS", (0.1, 0.4))
+    monkeypatch.setattr(SimHost, "WORKER_DELAY_SECONDS", (0.1, 0.4))
     assert not ClusterSimulation(dark(0)).run().violations
     monkeypatch.setattr(Partition, "tells", property(lambda self: self.log.next_offset))
     monkeypatch.setattr(Partition, "own_end", property(lambda self: self.log.next_offset))

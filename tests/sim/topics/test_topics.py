@@ -167,7 +167,7 @@ def test_a_gap_is_taken_for_damage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_lost_end_is_taken_for_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loss of power takes the end of one segment, and spares the next: while neither is synced."""
-    monkeypatch.setattr(machines.Host, "WORKER_DELAY_SECONDS", (0.5, 2.0))
+    monkeypatch.setattr(machines.SimHost, "WORKER_DELAY_SECONDS", (0.5, 2.0))
     assert not TopicSimulation(outages(0)).run().violations
     monkeypatch.setattr(Seams, "make", lambda self, offset: None)
     assert finds(outages, "lost", "not dense", seeds=range(20))

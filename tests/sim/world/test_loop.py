@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from ottla.sim.world.loop import HOST, Host, SimLoop, SimulationError
+from ottla.sim.world.loop import HOST, SimHost, SimLoop, SimulationError
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -96,7 +96,7 @@ def test_executor_work_runs_later_and_its_result_later_still(loop: SimLoop) -> N
 
 
 def test_a_dead_host_never_runs_again_not_even_its_finally(loop: SimLoop) -> None:
-    host, seen = Host("h", "10.0.0.1"), []
+    host, seen = SimHost("h", "10.0.0.1"), []
 
     async def node() -> None:
         try:
@@ -119,7 +119,7 @@ def test_a_dead_host_never_runs_again_not_even_its_finally(loop: SimLoop) -> Non
 
 
 def test_everything_a_host_schedules_is_its_own(loop: SimLoop) -> None:
-    host, owners = Host("h", "10.0.0.1"), []
+    host, owners = SimHost("h", "10.0.0.1"), []
 
     async def child() -> None:
         await asyncio.sleep(1)
@@ -135,7 +135,7 @@ def test_everything_a_host_schedules_is_its_own(loop: SimLoop) -> None:
 
 
 def test_a_paused_host_goes_on_where_it_was(loop: SimLoop) -> None:
-    host, ticks = Host("h", "10.0.0.1"), []
+    host, ticks = SimHost("h", "10.0.0.1"), []
 
     async def node() -> None:
         for _ in range(3):

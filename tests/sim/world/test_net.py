@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.sim.world.links import LinkQuality
-from ottla.sim.world.loop import Host, SimLoop
+from ottla.sim.world.loop import SimHost, SimLoop
 from ottla.sim.world.net import SimNet
 from ottla.sim.world.socket import ListeningSocket, SimSocket
 
@@ -67,7 +67,7 @@ class World:
         self.echo = self.serve(self.server)
         self.writers: list[asyncio.StreamWriter] = []
 
-    def serve(self, host: Host, **options: Any) -> Echo:
+    def serve(self, host: SimHost, **options: Any) -> Echo:
         return self.loop.call_as(host, lambda: Echo(self.loop, self.net.view(host).listen("0.0.0.0", 9092), **options))
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -28,7 +28,7 @@ from ottla.schemas.registry.entities import SchemaDraft
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.sim.decoding.book import DecodingBook
 from ottla.sim.process import WorkloadStage
-from ottla.sim.world.loop import HOST, Host, SimLoop
+from ottla.sim.world.loop import HOST, SimHost, SimLoop
 
 REGISTER_SECONDS_MAX = 25.0
 _STORE = StoreOptions("_schemas", 1, timeout_ms=6_000)
@@ -71,7 +71,7 @@ class _Life:
 
     name: str
     store: _Store
-    host: Host
+    host: SimHost
 
 
 class Desk:

@@ -13,7 +13,7 @@ from ottla.sim.replicated import rot
 from ottla.sim.replicated.power import Power
 from ottla.sim.scenario import Scenario, SimFault
 from ottla.sim.world.disk import Crash
-from ottla.sim.world.loop import Host
+from ottla.sim.world.loop import SimHost
 from ottla.sim.world.net import SimNet
 
 
@@ -25,7 +25,7 @@ class ClusterChaos(Chaos):
         scenario: Scenario,
         net: SimNet,
         machines: list[SimMachine],
-        clients: list[Host],
+        clients: list[SimHost],
         rng: random.Random,
         tell: Callable[[str], None],
         power: Power,
@@ -107,13 +107,13 @@ class ClusterChaos(Chaos):
         finally:
             timer.cancel()  # the chaos may end before it was due
             # that of the next incarnation, if this one died
-            machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
+            machine.host.worker_delay_seconds = SimHost.WORKER_DELAY_SECONDS
 
     # -- network
 
     async def _isolate(self, machine: SimMachine) -> None:
         """Isolate a node from all others, and sometimes from the clients; the cut may be in one direction only."""
-        others: list[Host] = [each.host for each in self._machines if each is not machine]
+        others: list[SimHost] = [each.host for each in self._machines if each is not machine]
         if self._rng.random() < 0.5:
             others += self._clients
         way = self._rng.choice(("both", "both", "in", "out"))
@@ -143,7 +143,7 @@ class ClusterChaos(Chaos):
         await self._cut_for_a_while(links, both_ways=self._rng.random() < 0.5)
 
     async def _cut_for_a_while(
-        self, links: list[tuple[Host, Host]], *, both_ways: bool, seconds: float | None = None
+        self, links: list[tuple[SimHost, SimHost]], *, both_ways: bool, seconds: float | None = None
     ) -> None:
         for link in links:
             self._net.cut(*link, both_ways=both_ways)

@@ -26,7 +26,7 @@ from ottla.sim.shares.sharing import ShareWorkload
 from ottla.sim.topics.workload import TopicWorkload
 from ottla.sim.workload import create_topic, read_everything
 from ottla.sim.world.disk import Crash
-from ottla.sim.world.loop import Host, SimulationError
+from ottla.sim.world.loop import SimHost, SimulationError
 
 START_SECONDS_MAX = 60.0
 QUIET_SECONDS_MAX = 60.0  # how long a mended cluster may take until every replica is in sync
@@ -74,7 +74,7 @@ class ClusterSimulation(Simulation):
             )
             self.workloads.append(Operators(stage, scenario.operations, scenario.changes, members))
 
-    def _look(self, host: Host) -> None:
+    def _look(self, host: SimHost) -> None:
         self.watch.look(host)
         if self.history.violations:
             raise SimulationError("the first violation ends the run")

@@ -20,7 +20,7 @@ from ottla.server.storage.partitions import Partitions
 from ottla.sim.cluster import SimMachine
 from ottla.sim.replicated.committed_batches import BatchReader
 from ottla.sim.replicated.log_invariants import Ballots, Electorate, Life, LogBook
-from ottla.sim.world.loop import Host
+from ottla.sim.world.loop import SimHost
 
 PartitionKey = tuple[bytes, int]  # topic id, index
 _NOTHING = (-1, -1, False, -1, -1, None, VoterSet())
@@ -57,7 +57,7 @@ class Watch:
     def add(self, machine: SimMachine) -> None:
         self._machines[machine.host.address] = machine
 
-    def look(self, host: Host) -> None:
+    def look(self, host: SimHost) -> None:
         """Observe this host, whose code has just run."""
         machine = self._machines.get(host.address)
         if machine is None or machine.incarnation is None:

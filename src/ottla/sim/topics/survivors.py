@@ -9,7 +9,7 @@ from ottla.sim.topics.check import TopicBook
 from ottla.sim.topics.clients import partitions_of
 from ottla.sim.topics.plan import TopicsPlan
 from ottla.sim.world.disk import Crash
-from ottla.sim.world.loop import Host
+from ottla.sim.world.loop import SimHost
 
 
 class Survivors:
@@ -37,7 +37,7 @@ class Survivors:
             self._synced[key] = max(self._synced.get(key, 0), opened.get(key, 0))
         self._before = node
 
-    def look(self, host: Host) -> None:
+    def look(self, host: SimHost) -> None:
         """Observe each step of the node until all logs are seen: a log is opened long before it can be appended to."""
         node = self._machine.incarnation
         if not self._synced or host is not self._machine.host or node is self._before or node is None:

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ottla.sim.world.loop import Host, SimLoop
+from ottla.sim.world.loop import SimHost, SimLoop
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Attached(Protocol):
     def number(self) -> int: ...
 
     @property
-    def host(self) -> Host: ...
+    def host(self) -> SimHost: ...
 
     def readable(self) -> bool: ...
 
@@ -52,7 +52,7 @@ class Links:
         self.loop = loop
         self.rng = rng
         self.quality = quality if quality is not None else LinkQuality()
-        self.hosts: dict[str, Host] = {}
+        self.hosts: dict[str, SimHost] = {}
         self.sockets: dict[int, Attached] = {}
         self._cut: dict[tuple[str, str], int] = {}  # directed link → how often it is cut
         self._delays: dict[str, float] = {}  # by address
@@ -70,7 +70,7 @@ class Links:
         self.sockets.pop(socket.number, None)
         self.loop.unregister(socket.number)
 
-    def reachable(self, source: Host, destination: Host) -> bool:
+    def reachable(self, source: SimHost, destination: SimHost) -> bool:
         """Whether packets get from one host to the other and find its kernel running."""
         up = self.hosts.get(destination.address)
         return up is not None and not up.off and (source.address, destination.address) not in self._cut
@@ -80,7 +80,7 @@ class Links:
     def later(self, delay_seconds: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
         return self.loop.call_later(delay_seconds, callback, *args, context=self._context)
 
-    def latency(self, source: Host | None = None) -> float:
+    def latency(self, source: SimHost | None = None) -> float:
         low, high = self.quality.latency_seconds
         delay = self.rng.uniform(low, high)
         if source is not None and source.address in self._delays:

@@ -51,7 +51,7 @@ class Dialler(Protocol):
     ) -> tuple[transports.Transport, asyncio.BaseProtocol]: ...
 
 
-class Host:
+class SimHost:
     """One simulated machine or process: the owner of callbacks, sockets and disks."""
 
     WORKER_DELAY_SECONDS = (0.0001, 0.002)
@@ -70,7 +70,7 @@ class Host:
         return f"Host({self.name})"
 
 
-HOST: ContextVar[Host | None] = ContextVar("ottla_sim_host", default=None)
+HOST: ContextVar[SimHost | None] = ContextVar("ottla_sim_host", default=None)
 
 
 class SimTask(asyncio.Task[Any]):
@@ -128,7 +128,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.steps = 0
         self.errors: list[dict[str, Any]] = []
         self.dialler: Dialler | None = None
-        self.on_step: Callable[[Host], None] | None = None  # called for a host whenever its code has run
+        self.on_step: Callable[[SimHost], None] | None = None  # called for a host whenever its code has run
         self._now = 0.0
         self._step_limit = step_limit
         self._time_limit = time_limit_seconds
@@ -173,7 +173,7 @@ class SimLoop(asyncio.BaseEventLoop):
             handle = self._ready.popleft()
             if handle._cancelled:
                 continue
-            host: Host | None = handle._context.get(HOST)  # type: ignore[attr-defined]
+            host: SimHost | None = handle._context.get(HOST)  # type: ignore[attr-defined]
             if host is not None and (host.paused or not host.alive):
                 (host.parked if host.alive else self._graveyard).append(handle)
                 continue
@@ -195,7 +195,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 handle = watchers.get(number)
                 if handle is None or not ready():
                     continue
-                host: Host | None = handle._context.get(HOST)  # type: ignore[attr-defined]
+                host: SimHost | None = handle._context.get(HOST)  # type: ignore[attr-defined]
                 if host is not None and host.paused:
                     host.touched[number] = None
                 else:
@@ -260,16 +260,16 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # -- hosts
 
-    def call_as(self, host: Host | None, callback: Callable[..., T], *args: Any) -> T:
+    def call_as(self, host: SimHost | None, callback: Callable[..., T], *args: Any) -> T:
         """Run a callback so that all it schedules belongs to `host`."""
         context = copy_context()
         context.run(HOST.set, host)
         return context.run(callback, *args)
 
-    def task_of(self, host: Host | None, coroutine: Any) -> asyncio.Task[Any]:
+    def task_of(self, host: SimHost | None, coroutine: Any) -> asyncio.Task[Any]:
         return self.call_as(host, self.create_task, coroutine)
 
-    def kill(self, host: Host) -> None:
+    def kill(self, host: SimHost) -> None:
         """Let no callback of this host run from now on."""
         host.alive = False
         self._graveyard.extend(host.parked)
@@ -279,10 +279,10 @@ class SimLoop(asyncio.BaseEventLoop):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 self._graveyard.append(task)
 
-    def pause(self, host: Host) -> None:
+    def pause(self, host: SimHost) -> None:
         host.paused = True
 
-    def resume(self, host: Host) -> None:
+    def resume(self, host: SimHost) -> None:
         host.paused = False
         self._ready.extend(host.parked)
         self._touched |= host.touched
@@ -394,11 +394,11 @@ def _unwatch(watchers: dict[int, events.Handle], fd: Any) -> bool:
     return True
 
 
-def _host_behind(context: dict[str, Any]) -> Host | None:
+def _host_behind(context: dict[str, Any]) -> SimHost | None:
     """Return the host whose code raised the error that the exception handler got."""
     for key in ("task", "future"):
         if isinstance(context.get(key), SimTask):
-            host: Host | None = context[key].host
+            host: SimHost | None = context[key].host
             return host
     handle = context.get("handle")
     return handle._context.get(HOST) if handle is not None else HOST.get()

@@ -24,7 +24,7 @@ import random
 from collections.abc import Callable
 
 from ottla.sim.world.links import Attached, LinkQuality, Links
-from ottla.sim.world.loop import HOST, Host, SimLoop
+from ottla.sim.world.loop import HOST, SimHost, SimLoop
 from ottla.sim.world.socket import ListeningSocket, SimSocket
 from ottla.sim.world.transport import SimTransport
 
@@ -40,24 +40,24 @@ class SimNet(Links):
 
     # -- hosts and sockets
 
-    def add_host(self, name: str) -> Host:
-        host = Host(name, f"10.0.0.{len(self.hosts) + 1}")
+    def add_host(self, name: str) -> SimHost:
+        host = SimHost(name, f"10.0.0.{len(self.hosts) + 1}")
         self.hosts[host.address] = host
         return host
 
-    def replace_host(self, host: Host) -> Host:
+    def replace_host(self, host: SimHost) -> SimHost:
         """Return the next incarnation of a host: same name and address, but no code and no socket of the old one."""
-        reborn = Host(host.name, host.address)
+        reborn = SimHost(host.name, host.address)
         reborn.worker_delay_seconds = host.worker_delay_seconds
         self.hosts[host.address] = reborn
         for socket in self._of(host):
             self.unregister(socket)
         return reborn
 
-    def view(self, host: Host) -> HostNet:
+    def view(self, host: SimHost) -> HostNet:
         return HostNet(self, host)
 
-    def listen(self, host: Host, port: int) -> ListeningSocket:
+    def listen(self, host: SimHost, port: int) -> ListeningSocket:
         if port == 0:
             port = self.ephemeral_port()
         if (host.address, port) in self.listeners:
@@ -75,7 +75,7 @@ class SimNet(Links):
         self._next_port += 1
         return self._next_port
 
-    def _of(self, host: Host) -> list[Attached]:
+    def _of(self, host: SimHost) -> list[Attached]:
         return [socket for socket in self.sockets.values() if socket.host is host]
 
     # -- connections
@@ -106,7 +106,7 @@ class SimNet(Links):
             raise
         return transport, protocol
 
-    async def _find(self, source: Host, address: str, port: int) -> ListeningSocket:
+    async def _find(self, source: SimHost, address: str, port: int) -> ListeningSocket:
         """Send SYNs, at growing intervals while there is no answer."""
         give_up_at = self.loop.time() + self.quality.give_up_seconds
         interval = 1.0
@@ -129,14 +129,14 @@ class SimNet(Links):
 
     # -- faults
 
-    def cut(self, source: Host, destination: Host, *, both_ways: bool = True) -> None:
+    def cut(self, source: SimHost, destination: SimHost, *, both_ways: bool = True) -> None:
         links = [(source.address, destination.address)]
         if both_ways:
             links.append((destination.address, source.address))
         for link in links:
             self._cut[link] = self._cut.get(link, 0) + 1
 
-    def join(self, source: Host, destination: Host, *, both_ways: bool = True) -> None:
+    def join(self, source: SimHost, destination: SimHost, *, both_ways: bool = True) -> None:
         """Undo one `cut`; a link works again when all its cuts are undone."""
         links = [(source.address, destination.address)]
         if both_ways:
@@ -158,22 +158,22 @@ class SimNet(Links):
             if isinstance(socket, SimSocket):
                 socket.pump()
 
-    def delay(self, host: Host, seconds_max: float) -> None:
+    def delay(self, host: SimHost, seconds_max: float) -> None:
         """Let everything that the host sends take up to `seconds_max` longer; 0 ends this."""
         if seconds_max:
             self._delays[host.address] = seconds_max
         else:
             self._delays.pop(host.address, None)
 
-    def connections(self, host: Host) -> list[SimSocket]:
+    def connections(self, host: SimHost) -> list[SimSocket]:
         return [socket for socket in self._of(host) if isinstance(socket, SimSocket)]
 
-    def close_all(self, host: Host) -> None:
+    def close_all(self, host: SimHost) -> None:
         """Close every socket of a dead process, as its kernel does."""
         for socket in self._of(host):
             socket.close()
 
-    def vanish(self, host: Host) -> None:
+    def vanish(self, host: SimHost) -> None:
         """Lose the sockets of a machine without power: none is closed, and bytes not yet on the wire are lost."""
         host.off = True
         for socket in self._of(host):
@@ -183,7 +183,7 @@ class SimNet(Links):
 class HostNet:
     """The network as one host sees it: the `Net` port of the server."""
 
-    def __init__(self, net: SimNet, host: Host) -> None:
+    def __init__(self, net: SimNet, host: SimHost) -> None:
         self._net = net
         self._host = host
 

@@ -15,7 +15,7 @@ from socket import MSG_PEEK
 from typing import TYPE_CHECKING
 
 from ottla.sim.world.links import Links
-from ottla.sim.world.loop import Host
+from ottla.sim.world.loop import SimHost
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -26,7 +26,7 @@ Address = tuple[str, int]
 class ListeningSocket:
     """Accepts connections that `SimNet.connect` enqueues."""
 
-    def __init__(self, net: Links, host: Host, port: int) -> None:
+    def __init__(self, net: Links, host: SimHost, port: int) -> None:
         self.net = net
         self.host = host
         self.address: Address = (host.address, port)
@@ -83,7 +83,7 @@ class ListeningSocket:
 class SimSocket:
     """One end of a connection."""
 
-    def __init__(self, net: Links, host: Host, local: Address, remote: Address) -> None:
+    def __init__(self, net: Links, host: SimHost, local: Address, remote: Address) -> None:
         self.net = net
         self.host = host
         self.local = local
