@@ -1,6 +1,6 @@
 """Simulated machines that run real nodes: starting, killing and restarting them, their clocks and disks.
 
-A `SimMachine` outlives its nodes. Each start makes a new `Host` (so that no code of the previous incarnation goes on
+A `SimMachine` outlives its nodes. Each start makes a new `SimHost` (so that no code of the previous incarnation goes on
 running), finds the disk as the last crash left it, and runs `ottla.server.node.Node` on it; a supervisor starts the
 node again whenever it ends.
 """

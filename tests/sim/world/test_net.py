@@ -10,13 +10,13 @@ import pytest
 from ottla.sim.world.links import LinkQuality
 from ottla.sim.world.loop import SimHost, SimLoop
 from ottla.sim.world.net import SimNet
-from ottla.sim.world.socket import ListeningSocket, SimSocket
+from ottla.sim.world.socket import SimListeningSocket, SimSocket
 
 
 class Echo:
     """A server as ours is written: raw non-blocking sockets and add_reader/add_writer."""
 
-    def __init__(self, loop: SimLoop, listener: ListeningSocket, *, reads: bool = True) -> None:
+    def __init__(self, loop: SimLoop, listener: SimListeningSocket, *, reads: bool = True) -> None:
         self.loop, self.listener, self.reads = loop, listener, reads
         self.sockets: list[SimSocket] = []
         self.outcomes: list[str] = []

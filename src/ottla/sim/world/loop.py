@@ -67,7 +67,7 @@ class SimHost:
         self.worker_delay_seconds = self.WORKER_DELAY_SECONDS
 
     def __repr__(self) -> str:
-        return f"Host({self.name})"
+        return f"SimHost({self.name})"
 
 
 HOST: ContextVar[SimHost | None] = ContextVar("ottla_sim_host", default=None)

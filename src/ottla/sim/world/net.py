@@ -25,7 +25,7 @@ from collections.abc import Callable
 
 from ottla.sim.world.links import Attached, LinkQuality, Links
 from ottla.sim.world.loop import HOST, SimHost, SimLoop
-from ottla.sim.world.socket import ListeningSocket, SimSocket
+from ottla.sim.world.socket import SimListeningSocket, SimSocket
 from ottla.sim.world.transport import SimTransport
 
 
@@ -34,7 +34,7 @@ class SimNet(Links):
 
     def __init__(self, loop: SimLoop, rng: random.Random, quality: LinkQuality | None = None) -> None:
         super().__init__(loop, rng, quality)
-        self.listeners: dict[tuple[str, int], ListeningSocket] = {}
+        self.listeners: dict[tuple[str, int], SimListeningSocket] = {}
         self._next_port = 40000
         loop.dialler = self
 
@@ -57,18 +57,18 @@ class SimNet(Links):
     def view(self, host: SimHost) -> HostNet:
         return HostNet(self, host)
 
-    def listen(self, host: SimHost, port: int) -> ListeningSocket:
+    def listen(self, host: SimHost, port: int) -> SimListeningSocket:
         if port == 0:
             port = self.ephemeral_port()
         if (host.address, port) in self.listeners:
             raise OSError(errno.EADDRINUSE, f"{host.address}:{port} is in use")
-        listener = ListeningSocket(self, host, port)
+        listener = SimListeningSocket(self, host, port)
         self.listeners[host.address, port] = listener
         return listener
 
     def unregister(self, socket: Attached) -> None:
         super().unregister(socket)
-        if isinstance(socket, ListeningSocket) and self.listeners.get(socket.address) is socket:
+        if isinstance(socket, SimListeningSocket) and self.listeners.get(socket.address) is socket:
             del self.listeners[socket.address]
 
     def ephemeral_port(self) -> int:
@@ -106,7 +106,7 @@ class SimNet(Links):
             raise
         return transport, protocol
 
-    async def _find(self, source: SimHost, address: str, port: int) -> ListeningSocket:
+    async def _find(self, source: SimHost, address: str, port: int) -> SimListeningSocket:
         """Send SYNs, at growing intervals while there is no answer."""
         give_up_at = self.loop.time() + self.quality.give_up_seconds
         interval = 1.0
@@ -187,7 +187,7 @@ class HostNet:
         self._net = net
         self._host = host
 
-    def listen(self, host: str, port: int) -> ListeningSocket:
+    def listen(self, host: str, port: int) -> SimListeningSocket:
         if host not in ("", "0.0.0.0", "localhost", self._host.address, self._host.name):
             raise OSError(errno.EADDRNOTAVAIL, f"{host} is no address of {self._host.name}")
         return self._net.listen(self._host, port)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Address = tuple[str, int]
 
 
-class ListeningSocket:
+class SimListeningSocket:
     """Accepts connections that `SimNet.connect` enqueues."""
 
     def __init__(self, net: Links, host: SimHost, port: int) -> None:
