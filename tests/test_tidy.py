@@ -27,6 +27,8 @@ FOLDER_MODULES_MAX = 25
 FUNCTION_LINES_MAX = 60
 # Folders of tests that test no folder of the source: whole nodes and clusters, and what tests themselves rely on.
 ACROSS = ("compat", "faults", "stalls", "support")
+# Names that two classes still have. There are to be none: rename one of the two, and take the name out.
+NAMED_TWICE = {"Connection", "Delivery", "Entry", "Fetch", "Follower", "Leader", "NewTopic", "Transaction"}
 BANNED_NAMES = re.compile(r"(Manager|Helper|Utils?|Impl|Base)$|^Abstract")
 BANNED_MODULES = {"utils", "util", "helpers", "common", "misc", "base"}
 
@@ -72,15 +74,16 @@ def test_no_import_cycle() -> None:
     assert not sorted(left)
 
 
-def test_no_two_classes_of_the_server_have_one_name() -> None:
+def test_no_two_classes_have_one_name() -> None:
+    """The messages of the wire have Kafka's names, and classes that begin with _ are known in their module only."""
     names = Counter(
         node.name
         for path in MODULES
-        if path.is_relative_to(SOURCE / "server")
+        if not path.is_relative_to(SOURCE / "wire")
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
-    assert not sorted(name for name, count in names.items() if count > 1)
+    assert {name for name, count in names.items() if count > 1} == NAMED_TWICE
 
 
 def test_no_function_is_too_long() -> None:
