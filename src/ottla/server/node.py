@@ -12,7 +12,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
 
 from ottla.cluster.entities import TopicDeleted
 from ottla.machine.stepped import in_one_go
@@ -29,6 +28,7 @@ from ottla.server.loop.stalls import Stalls
 from ottla.server.net.listener import Listener
 from ottla.server.net.request_in_frame import request_in_frame
 from ottla.server.ports.ports import Ports
+from ottla.server.ports.sockets import ListeningSocket
 from ottla.server.quorum.quorum_member import NOT_CLEAN
 from ottla.server.rooms import Rooms
 from ottla.server.settings.configs import Configs
@@ -69,7 +69,7 @@ class Node:
         self._is_recovering = False
         self._loaded = False  # whether partitions were loaded, so that a clean stop has to close them
         self._locks: dict[str, Callable[[], None]] = {}
-        self._sockets: dict[ListenerAddress, Any] = {}  # bound sockets, which may not accept connections yet
+        self._sockets: dict[ListenerAddress, ListeningSocket] = {}  # bound, perhaps not accepting connections yet
         self._listeners: dict[ListenerAddress, Listener] = {}
         self._stop_watching: Callable[[], None] | None = None
         self._stages = Stages()
@@ -351,7 +351,7 @@ class Node:
         self.configs.follow(self.metadata.state)
         self.connections.configure(self.configs.broker)
 
-    def _settings_changed(self, _: Any) -> None:
+    def _settings_changed(self, _: object) -> None:
         self.configs.forget()
         self.connections.configure(self.configs.broker)
 

@@ -99,7 +99,7 @@ class Compaction:
 
     # --- the offset map
 
-    def build_map(self) -> Iterator[int]:
+    def build_map(self) -> Generator[int, None, None]:
         """Read the dirty range into the offset map."""
         offsets = self._offsets
         offsets.clear()

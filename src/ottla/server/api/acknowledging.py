@@ -47,7 +47,7 @@ def when_durable(
     """Return the response once every pending partition is settled: acknowledged, failed, or timed out."""
     later: Later[ProduceResponse] = Later()
 
-    def settle(changed: Partition | None) -> bool:
+    def settle(changed: object) -> bool:
         waiting = []
         for entry in pending:
             code = _outcome(entry, context)

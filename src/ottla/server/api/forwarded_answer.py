@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 
 class Forwarded:
     """An answer as the controller encoded it, header included."""
@@ -13,6 +11,5 @@ class Forwarded:
     def __init__(self, data: bytes) -> None:
         self.data = data
 
-    def parts(self) -> list[Any]:
-        """Return its frame."""
-        return [len(self.data).to_bytes(4, "big") + self.data]
+    def frame(self) -> bytes:
+        return len(self.data).to_bytes(4, "big") + self.data

@@ -284,7 +284,7 @@ class Host(Generic[ViewT]):
         left_ms = max(self._owner.write_timeout_ms() - waited_ms, 1)
         self._storage.waiters.watch(Later(), [self.partition], self._moved, left_ms)
 
-    def _moved(self, changed: Partition | None) -> bool:
+    def _moved(self, changed: object) -> bool:
         if self._closed:
             return True
         if self._committed():

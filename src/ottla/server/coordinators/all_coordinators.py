@@ -5,13 +5,14 @@ coordinators store.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeAlias
 
 from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
 from ottla.cluster.entities import Change, PartitionChanged, PartitionsAdded, TopicCreated, TopicDeleted
 from ottla.groups.modern.topics_changed import TopicsChanged
 from ottla.groups.offsets.remove import ForgetTopics
 from ottla.groups.share.state_partitions import ForgetShares
+from ottla.groups.view import GroupsView
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.coordination.runtime import CoordinatorRuntime
 from ottla.server.dead_letters.dead_letters import DeadLetters
@@ -23,7 +24,11 @@ from ottla.server.settings.configs import Configs
 from ottla.server.shares.shares import Shares
 from ottla.server.txns.transactions import Transactions
 from ottla.shares.state.upkeep import TopicsDeleted
+from ottla.shares.state.view import ShareStatesView
+from ottla.txns.view import TxnsView
 
+# The coordinators of any kind.
+AnyCoordinators: TypeAlias = Coordinators[GroupsView] | Coordinators[ShareStatesView] | Coordinators[TxnsView]
 _OF_TOPICS = (TopicCreated, TopicDeleted, PartitionsAdded)
 
 
@@ -44,7 +49,7 @@ class AllCoordinators:
         self.transactions = Transactions(
             coordinating, configs, producer_ids, requests, self.groups.coordinators.host_at
         )
-        self._all: tuple[Coordinators[Any], ...] = (
+        self._all: tuple[AnyCoordinators, ...] = (
             self.groups.coordinators,
             self.shares.coordinators,
             self.transactions.coordinators,

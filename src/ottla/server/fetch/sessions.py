@@ -9,7 +9,7 @@ happens when a table is full.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
@@ -17,7 +17,15 @@ from ottla.model.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 PartitionKeyT = TypeVar("PartitionKeyT", bound=tuple[str | bytes, int])
 RememberedT = TypeVar("RememberedT")
 KeyT = TypeVar("KeyT", bound=Hashable)
-SessionT = TypeVar("SessionT", bound="Session[Any, Any, Any]")
+SessionT = TypeVar("SessionT", bound="TabledSession")
+
+
+class TabledSession(Protocol):
+    """The part of a session that its table needs."""
+
+    epoch: int
+
+    def close(self) -> None: ...
 
 
 class Session(Generic[KeyT, PartitionKeyT, RememberedT]):

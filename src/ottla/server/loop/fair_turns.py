@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from ottla.log.steps import Steps
 
@@ -25,7 +25,7 @@ class Job:
 
     __slots__ = ("begun", "client", "done", "work")
 
-    def __init__(self, work: Steps, done: Callable[[Any], None], client: WaitingClient | None = None) -> None:
+    def __init__(self, work: Steps, done: Callable[[], None], client: WaitingClient | None = None) -> None:
         self.work = work
         self.done = done
         self.client = client

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 U = TypeVar("U")
 
-# The value that the callback of `then` gets instead of a response if there will be no response.
+# The value that the callback of `then` gets, whatever its type, if there will be no response.
 FAILED: Any = object()
 # The value that the callback of `then` gets if the protocol defines no response (acks=0).
 NO_ANSWER: Any = object()
@@ -51,7 +51,7 @@ class Sliced(Generic[T]):
         self.making = making
         self.changes = changes
 
-    def __await__(self) -> Generator[Any, None, T | Large[T]]:
+    def __await__(self) -> Generator[object, None, T | Large[T]]:
         return self.making.__await__()
 
 
@@ -118,7 +118,7 @@ class Later(Generic[T]):
         self.then(make)
         return made
 
-    def __await__(self) -> Generator[Any, None, T]:
+    def __await__(self) -> Generator[object, None, T]:
         """Await the value, in handlers that ask several coordinators one after the other."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.then(lambda value: None if future.done() else future.set_result(value))
@@ -140,7 +140,7 @@ def settled(value: T) -> Later[T]:
 def gather(answers: Sequence[Later[T]]) -> Later[list[T]]:
     """Return a `Later` for the list of all values, in the order of `answers`, which is set with the last of them."""
     gathered: Later[list[T]] = Later()
-    values: list[Any] = [None] * len(answers)
+    values: list[T] = [FAILED] * len(answers)  # each is replaced
     missing = len(answers)
 
     def settle(position: int, value: T) -> None:

@@ -16,19 +16,27 @@ is left it does not wait, and if other requests need its memory its wait ends ea
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any
+from typing import Protocol
 
 from ottla.model import limits
-from ottla.server.loop.later import Later
 from ottla.server.loop.request_memory import RequestMemory
 
 log = logging.getLogger(__name__)
 
 # Called with the key that changed, or with None at the deadline; returns True if the waiter is answered.
-Attempt = Callable[[Any], bool]
+Attempt = Callable[[Hashable | None], bool]
+
+
+class WaitingAnswer(Protocol):
+    """The part of a `Later` that its waiter needs."""
+
+    on_abandon: Callable[[], None] | None
+
+    def fail(self) -> None: ...
 
 
 class Waiter:
@@ -36,14 +44,14 @@ class Waiter:
 
     __slots__ = ("_waiters", "attempt", "cost", "hurried", "keys", "later", "reserved_bytes", "timer", "trying")
 
-    def __init__(self, waiters: Waiters, later: Later[Any], keys: tuple[Hashable, ...], attempt: Attempt) -> None:
+    def __init__(self, waiters: Waiters, later: WaitingAnswer, keys: tuple[Hashable, ...], attempt: Attempt) -> None:
         self._waiters = waiters
         self.later = later
         self.keys = keys
         self.attempt = attempt
         # the cost of one attempt, relative to a waiter with few keys
         self.cost = 1 + len(keys) // limits.WAITED_PARTITIONS_FREE
-        self.timer: Any = None  # None again once the waiter is removed
+        self.timer: asyncio.TimerHandle | None = None  # None again once the waiter is removed
         self.trying = False
         self.hurried = False
         self.reserved_bytes = 0
@@ -62,7 +70,7 @@ class Waiter:
 
 
 class Waiters:
-    def __init__(self, loop: Any, memory: RequestMemory | None = None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, memory: RequestMemory | None = None) -> None:
         self._loop = loop
         self._memory = memory
         self._by_key: dict[Hashable, dict[Waiter, None]] = {}
@@ -79,7 +87,7 @@ class Waiters:
 
     def watch(
         self,
-        later: Later[Any],
+        later: WaitingAnswer,
         keys: Iterable[Hashable],
         attempt: Attempt,
         timeout_ms: int,

@@ -16,10 +16,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from struct import Struct
 from struct import error as StructError
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 from ottla.log.files.disk import StorageError
 from ottla.model import limits
@@ -32,7 +32,9 @@ from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
 from ottla.server.net.departed_client import has_left
 from ottla.server.net.inbound import FrameTooLarge, InboundBuffer
+from ottla.server.net.outbound import Part
 from ottla.server.net.sending import AnswerSending
+from ottla.server.ports.sockets import Socket
 from ottla.server.storage.cold_reads import ColdReads
 from ottla.wire.compile import Crowded, WireError
 from ottla.wire.message import Request, Response
@@ -40,6 +42,10 @@ from ottla.wire.messages.records.fetch import FetchRequest
 from ottla.wire.varint import skip_tags
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+# What an answer that waits is set to; FAILED and NO_ANSWER, too.
+Reply: TypeAlias = Response | Large[Response] | Forwarded
 
 _HEAD = Struct(">hhih")  # key, version, correlation id, length of the client id
 _FETCH = FetchRequest.key.to_bytes(2, "big")
@@ -49,19 +55,19 @@ _LOADED = dispatch.ENDPOINTS
 class _Slot:
     """The place of one reply in the order of replies."""
 
-    __slots__ = ("correlation_id", "parts", "route", "waits_for")
+    __slots__ = ("correlation_id", "give_up", "parts", "route")
 
     def __init__(self, route: dispatch.Route, correlation_id: int) -> None:
         self.route = route
         self.correlation_id = correlation_id
-        self.parts: list[Any] | None = None
-        self.waits_for: Any = None
+        self.parts: list[Part] | None = None
+        self.give_up: Callable[[], object] | None = None  # stops the work for a reply that nobody needs any more
 
 
 class Connection:
     def __init__(
         self,
-        sock: Any,
+        sock: Socket,
         runtime: Runtime,
         cold: ColdReads,
         dispatcher: Dispatcher,
@@ -70,7 +76,7 @@ class Connection:
         max_frame_bytes: int,
         on_close: Callable[[Connection], None],
     ) -> None:
-        loop: Any = runtime.loop
+        loop = runtime.loop
         self.sock = sock
         self.context = new_context(self)
         self.closed = False
@@ -213,7 +219,7 @@ class Connection:
         """Keep the receive buffer, and its reserved memory, while a request in it is being carried out."""
         self._inbound.pinned = self.context.holds > 0
 
-    def _hold_until(self, task: asyncio.Future[Any]) -> None:
+    def _hold_until(self, task: asyncio.Future[T]) -> None:
         """Keep the turn of a request that is handled in slices until `task` is done."""
         self.context.hold()
         self._pin()
@@ -308,7 +314,7 @@ class Connection:
         if not self.closed:  # otherwise no client is left to answer
             self._serve(route, request, frame, correlation_id)
 
-    def _decoded(self, task: asyncio.Future[Any]) -> None:
+    def _decoded(self, task: asyncio.Future[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is None or self.closed:
             return
@@ -332,26 +338,29 @@ class Connection:
         self._slots.append(slot)
         return slot
 
-    def _wait_for(self, route: dispatch.Route, correlation_id: int, answer: Any) -> None:
+    def _wait_for(
+        self, route: dispatch.Route, correlation_id: int, answer: Large[Response] | Later[Reply] | Awaitable[Reply]
+    ) -> None:
         slot = self._slot(route, correlation_id)
-        slot.waits_for = answer
         if route.endpoint.key == FetchRequest.key and not self.context.next_fetch_ends_wait:
             self._poll = slot
-        if answer.__class__ is Later:
+        if isinstance(answer, Later):
+            slot.give_up = answer.abandon
             answer.then(lambda response: self._answered(slot, response))
             return
-        if answer.__class__ is Large:
+        if isinstance(answer, Large):
             self._encode_in_slices(slot, answer)
             return
-        if answer.__class__ is Sliced:
+        if isinstance(answer, Sliced):
             task = self._slices.begin(answer.making)
-            slot.waits_for = None if answer.changes else task
+            slot.give_up = None if answer.changes else task.cancel
             self._hold_until(task)
         else:
-            task = slot.waits_for = asyncio.ensure_future(answer, loop=self._loop)
+            task = asyncio.ensure_future(answer, loop=self._loop)
+            slot.give_up = task.cancel
         task.add_done_callback(lambda done: self._task_done(slot, done))
 
-    def _task_done(self, slot: _Slot, task: Any) -> None:
+    def _task_done(self, slot: _Slot, task: asyncio.Future[Reply]) -> None:
         if task.cancelled():
             self.close()
         elif task.exception() is not None:
@@ -360,20 +369,21 @@ class Connection:
         else:
             self._answered(slot, task.result())
 
-    def _answered(self, slot: _Slot, response: Any) -> None:
+    def _answered(self, slot: _Slot, response: Reply) -> None:
         if self.closed:
             return
         if response is FAILED:
             self.close()
             return
-        if response.__class__ is Large:
+        if isinstance(response, Large):
             self._encode_in_slices(slot, response)
             return
+        parts: list[Part]
         try:
             if response is NO_ANSWER:
                 parts = []
-            elif response.__class__ is Forwarded:
-                parts = response.parts()
+            elif isinstance(response, Forwarded):
+                parts = [response.frame()]
             else:
                 parts = slot.route.reply(response, slot.correlation_id)
         except Exception:
@@ -383,13 +393,14 @@ class Connection:
             return
         self._fill(slot, parts)
 
-    def _encode_in_slices(self, slot: _Slot, answer: Large[Any]) -> None:
+    def _encode_in_slices(self, slot: _Slot, answer: Large[Response]) -> None:
         slices = self._slices
         steps = slot.route.reply_in_steps(answer.response, slot.correlation_id)
-        task = slot.waits_for = asyncio.ensure_future(slices.finish(steps), loop=self._loop)
+        task = asyncio.ensure_future(slices.finish(steps), loop=self._loop)
+        slot.give_up = task.cancel
         task.add_done_callback(lambda done: self._encoded(slot, done))
 
-    def _encoded(self, slot: _Slot, task: asyncio.Task[list[Any]]) -> None:
+    def _encoded(self, slot: _Slot, task: asyncio.Task[list[Part]]) -> None:
         if self.closed or task.cancelled():
             return
         error = task.exception()
@@ -399,7 +410,7 @@ class Connection:
         else:
             self._fill(slot, task.result())
 
-    def _fill(self, slot: _Slot, parts: list[Any]) -> None:
+    def _fill(self, slot: _Slot, parts: list[Part]) -> None:
         """Store a reply in its slot; it is sent when those before it are."""
         slots = self._slots
         slot.parts = self._outbound.hold(parts)
@@ -483,10 +494,8 @@ class Connection:
         if not self._inbound.pinned:
             self._inbound.release()
         for slot in self._slots:
-            if slot.waits_for.__class__ is Later:
-                slot.waits_for.abandon()
-            elif slot.waits_for is not None:
-                slot.waits_for.cancel()
+            if slot.give_up is not None:
+                slot.give_up()
         self._slots.clear()
         for what in tuple(self.context.when_closed.values()):
             what()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from socket import MSG_PEEK
-from typing import Any
+
+from ottla.server.ports.sockets import Socket
 
 
-def has_left(sock: Any) -> bool:
+def has_left(sock: Socket) -> bool:
     """Return whether the peer sends no more and all that it sent was read; also True for a socket that was
     closed here.
     """

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from socket import IPPROTO_TCP, TCP_NODELAY
-from typing import Any
 
 from ottla.model.limits import ACCEPTS_PER_WAKEUP_MAX
 from ottla.server.api.context import ClientConnection, Context, Peer
@@ -14,6 +13,7 @@ from ottla.server.api.dispatcher import Dispatcher
 from ottla.server.loop.runtime import Runtime
 from ottla.server.net.connection import Connection
 from ottla.server.net.connection_limits import ConnectionLimits
+from ottla.server.ports.sockets import ListeningSocket, Socket, SocketAddress
 from ottla.server.settings.listeners import ListenerAddress
 from ottla.server.storage.cold_reads import ColdReads
 
@@ -28,7 +28,7 @@ class Listener:
     def __init__(
         self,
         address: ListenerAddress,
-        sock: Any,
+        sock: ListeningSocket,
         runtime: Runtime,
         cold: ColdReads,
         limits: ConnectionLimits,
@@ -85,7 +85,7 @@ class Listener:
                 continue
             self._enter(sock, address)
 
-    def _enter(self, sock: Any, address: tuple[Any, ...]) -> None:
+    def _enter(self, sock: Socket, address: SocketAddress) -> None:
         sock.setblocking(False)
         try:
             sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)

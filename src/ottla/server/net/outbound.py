@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice
-from typing import Any
+from typing import TypeAlias
 
 from ottla.log.files.disk import Cold, FileSlice
 from ottla.model import limits
+from ottla.records.batch import Buffer
+from ottla.server.ports.sockets import Socket
+
+Part: TypeAlias = Buffer | FileSlice
 
 
 class Outbound:
     __slots__ = ("held_bytes", "queue")
 
     def __init__(self) -> None:
-        self.queue: deque[Any] = deque()
+        self.queue: deque[Part] = deque()
         self.held_bytes = 0  # bytes in memory, including answers that wait for their turn
 
-    def add(self, parts: list[Any]) -> None:
+    def add(self, parts: list[Part]) -> None:
         """Append an answer; its first part is bytes."""
         if len(parts) == 1:
             (part,) = parts
@@ -31,14 +35,14 @@ class Outbound:
         else:
             self.queue.extend(self.hold(parts))
 
-    def hold(self, parts: list[Any]) -> list[Any]:
+    def hold(self, parts: list[Part]) -> list[Part]:
         """Count the bytes of an answer that cannot join the queue yet; return the answer."""
         for part in parts:
-            if part.__class__ is not FileSlice:
+            if not isinstance(part, FileSlice):
                 self.held_bytes += len(part)
         return parts
 
-    def flush(self, sock: Any, warmed: bool = False) -> bool:
+    def flush(self, sock: Socket, warmed: bool = False) -> bool:
         """Send as much as the socket takes and one turn allows; return True when nothing is left.
 
         Raise OSError if the peer is gone, StorageError if a file is, and Cold if the next slice has to be read from the
@@ -49,7 +53,7 @@ class Outbound:
         try:
             while queue:
                 head = queue[0]
-                if head.__class__ is FileSlice:
+                if isinstance(head, FileSlice):
                     if head.size_bytes > limits.INLINE_SLICE_BYTES_MAX:
                         left_bytes -= self._send_file(sock, head, warmed)
                         warmed = False
@@ -71,7 +75,7 @@ class Outbound:
             return False
         return True
 
-    def _send_file(self, sock: Any, part: FileSlice, warmed: bool) -> int:
+    def _send_file(self, sock: Socket, part: FileSlice, warmed: bool) -> int:
         step_bytes = min(part.size_bytes, limits.SEND_STEP_BYTES)
         if not (warmed or part.file.is_warm(part.position, step_bytes)):
             raise Cold(part.file, part.position, step_bytes)
@@ -84,13 +88,13 @@ class Outbound:
             self.queue.popleft()
         return sent
 
-    def _run(self, warmed: bool) -> list[Any]:
+    def _run(self, warmed: bool) -> list[Buffer]:
         """Return the bytes at the head of the queue, with small file slices read, up to one that is cold."""
         queue = self.queue
-        run: list[Any] = []
+        run: list[Buffer] = []
         size_bytes = 0
         for at, part in enumerate(list(islice(queue, limits.SEND_VECTOR_MAX))):
-            if part.__class__ is FileSlice:
+            if isinstance(part, FileSlice):
                 if part.size_bytes > limits.INLINE_SLICE_BYTES_MAX:
                     break
                 if not (part.file.is_warm(part.position, part.size_bytes) or (warmed and not at)):
@@ -115,6 +119,7 @@ class Outbound:
             head = queue[0]
             size_bytes = len(head)
             if sent < size_bytes:
+                assert not isinstance(head, FileSlice), "slices are sent with sendfile"
                 queue[0] = memoryview(head)[sent:]
                 return
             queue.popleft()

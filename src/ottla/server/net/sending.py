@@ -6,11 +6,12 @@ connection alone: it is `blocked` until the socket is writable, or the range is 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from ottla.log.files.disk import Cold, StorageError
 from ottla.server.net.outbound import Outbound
+from ottla.server.ports.sockets import Socket
 from ottla.server.storage.cold_reads import ColdReads
 
 
@@ -20,7 +21,12 @@ class AnswerSending:
     """
 
     def __init__(
-        self, sock: Any, loop: Any, cold: ColdReads, progress: Callable[[bool], None], lost: Callable[[Exception], None]
+        self,
+        sock: Socket,
+        loop: asyncio.AbstractEventLoop,
+        cold: ColdReads,
+        progress: Callable[[bool], None],
+        lost: Callable[[Exception], None],
     ) -> None:
         self.outbound = Outbound()
         self.blocked = False

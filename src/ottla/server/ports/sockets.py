@@ -3,14 +3,53 @@
 from __future__ import annotations
 
 import socket
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
 
 from ottla.model import limits
+from ottla.records.batch import Buffer
+
+# A host and a port; with IPv6, more follows.
+SocketAddress: TypeAlias = tuple[str, int]
+
+
+class Socket(Protocol):
+    """The part of a connected, non-blocking socket that a node uses."""
+
+    def recv(self, size_bytes: int, flags: int, /) -> bytes: ...
+
+    def recv_into(self, buffer: memoryview, /) -> int: ...
+
+    def send(self, data: Buffer, /) -> int: ...
+
+    def sendmsg(self, buffers: Sequence[Buffer], /) -> int: ...
+
+    def fileno(self) -> int: ...
+
+    def getsockname(self) -> SocketAddress: ...
+
+    def setsockopt(self, level: int, option: int, value: int, /) -> None: ...
+
+    def setblocking(self, flag: bool, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class ListeningSocket(Protocol):
+    """The part of a non-blocking, listening socket that a node uses."""
+
+    def accept(self) -> tuple[Socket, SocketAddress]: ...
+
+    def fileno(self) -> int: ...
+
+    def getsockname(self) -> SocketAddress: ...
+
+    def close(self) -> None: ...
 
 
 class Net(Protocol):
-    def listen(self, host: str, port: int) -> Any:
-        """Return a non-blocking, listening socket (or an object that behaves like one)."""
+    def listen(self, host: str, port: int) -> ListeningSocket:
+        """Return a socket that listens on an address."""
 
 
 class OsNet:

@@ -6,8 +6,6 @@ that requests hardly ever wait.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ottla.client.errors import ClientError, error_code
 from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds, ProducerIdBlock
 from ottla.model import limits
@@ -96,10 +94,12 @@ class ProducerIds:
         else:
             self._settle(ProducerIdBlock(answer.producer_id_start, answer.producer_id_len))
 
-    def _settle(self, reply: Any) -> None:
+    def _settle(self, reply: ProducerIdBlock | ApiError) -> None:
         self._fetching = False
-        problem = _told(reply) if isinstance(reply, ApiError) else None
-        if problem is None:
+        problem = None
+        if isinstance(reply, ApiError):
+            problem = _told(reply)
+        else:
             self._next = reply
         waiting, self._waiting = self._waiting, []
         for later in waiting:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
 from ottla.client.errors import ClientError, error_code
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
@@ -42,7 +41,7 @@ class TopicCreation:
             return self._tasks.later(self._create_elsewhere(topics))
         made: Later[list[TopicOutcome]] = Later()
 
-        def settle(reply: Any) -> None:
+        def settle(reply: list[TopicOutcome] | ApiError) -> None:
             if isinstance(reply, NotController):
                 self._tasks.later(self._create_elsewhere(topics)).then(made.set)
             else:

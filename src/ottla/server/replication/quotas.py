@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from ottla.cluster.entities import Change, ConfigChanged
 from ottla.model.resources import ResourceType
@@ -183,7 +182,7 @@ class Quotas:
             quota.configure()
 
 
-def _parse(listed: Any, node_id: int) -> frozenset[int] | None:
+def _parse(listed: Iterable[str] | None, node_id: int) -> frozenset[int] | None:
     """Return the partitions that are listed with this broker in a list like `0:1,0:2,3:1`; None for `*`."""
     entries = [entry.strip() for entry in listed or ()]
     if _ALL in entries:

@@ -17,7 +17,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from ottla.cluster.entities import Change, ConfigChanged
 from ottla.model.topic_settings import OTTLA_SCHEMA_VALIDATION
@@ -51,7 +52,7 @@ class Contracts:
         peers: PeerRequests,
         *,
         dead_letters: Callable[[], DeadLetters],
-        load: Callable[[str], Future[Any] | None],
+        load: Callable[[str], Future[ModuleType] | None],
     ) -> None:
         self._runtime = runtime
         self._storage = storage
@@ -59,7 +60,7 @@ class Contracts:
         self._peers = peers
         self._dead_letters = dead_letters
         self._load = load
-        self._loading: Future[Any] | None = None
+        self._loading: Future[ModuleType] | None = None
         self._inspections: Inspections | None = None
 
     def follow(self, changes: Iterable[Change]) -> None:
@@ -79,7 +80,7 @@ class Contracts:
             )
         return imported.map(lambda _: self._made().inspector(partition, terms))
 
-    def _imported(self) -> Future[Any] | None:
+    def _imported(self) -> Future[ModuleType] | None:
         """Return the import that is under way; None if there is nothing to wait for."""
         if self._inspections is not None:
             return None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from ottla.machine.kit import ClockSteps
 from ottla.model.errors import ApiError
@@ -45,7 +45,7 @@ class LivePartition:
         self._expired = expired
         self._changed = changed
         self.closed = False
-        self._timer: Any = None
+        self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._clock_steps = ClockSteps(runtime.clocks.moment())
 

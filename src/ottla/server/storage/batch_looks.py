@@ -21,8 +21,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from concurrent.futures import Executor
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from ottla.log.config import LogConfig
 from ottla.log.look import Look, recompresses
@@ -34,17 +35,17 @@ from ottla.server.loop.fair_turns import FairTurns, Job, WaitingClient
 
 log = logging.getLogger(__name__)
 
-Done = Callable[[Any], None]
+WorkT = TypeVar("WorkT", bound=Steps)
 
 
 class BatchLooks:
-    def __init__(self, loop: Any, executor: Any) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, executor: Executor | None) -> None:
         self._loop = loop
         self._executor = executor
         self._soon = FairTurns()  # the first job of each queue may be under way
         self._large = FairTurns()
         self._large_next = False
-        self._running: asyncio.Future[Any] | None = None  # the step that a worker is running
+        self._running: asyncio.Future[bool] | None = None  # the step that a worker is running
         self._quiet: list[Callable[[], object]] = []
         self._left_bytes = limits.LOOKED_AT_PER_TURN_BYTES
         self._closed = False
@@ -94,15 +95,17 @@ class BatchLooks:
 
         self._queue(self._soon, make(min(limit_bytes, limits.LOOKED_INTO_SOON_BYTES)), looked)
 
-    def search(self, search: Steps, done: Done, client: WaitingClient | None = None) -> None:
+    def search(self, search: WorkT, done: Callable[[WorkT], None], client: WaitingClient | None = None) -> None:
         """Do a search in a log in the same way, queued with the large batches.
 
         If `client` is given, the search is refused before its next step when that client has disconnected.
         """
         self._queue(self._large, search, done, client)
 
-    def _queue(self, queue: FairTurns, work: Steps, done: Done, client: WaitingClient | None = None) -> None:
-        queue.add(Job(work, done, client))
+    def _queue(
+        self, queue: FairTurns, work: WorkT, done: Callable[[WorkT], None], client: WaitingClient | None = None
+    ) -> None:
+        queue.add(Job(work, partial(done, work), client))
         self._next()
 
     def when_quiet(self, what: Callable[[], object]) -> None:
@@ -143,7 +146,7 @@ class BatchLooks:
             _refuse(job, error)
         queue.stepped()
         if job.work.done:
-            _surely(partial(job.done, job.work))
+            _surely(job.done)
         self._next()
 
     async def close(self) -> None:

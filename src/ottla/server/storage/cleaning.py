@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ottla.cluster.entities import Topic
 from ottla.log.compaction.schedule import Cleanable, CleanOffsets, Throttle, cleanable, dirtiest
@@ -30,14 +30,12 @@ from ottla.server.settings.configs import Configs
 from ottla.server.storage.partitions import Partitions
 
 if TYPE_CHECKING:
-    from ottla.log.compaction.compact import Cleaned
     from ottla.log.files.disk import Directory
     from ottla.log.log import Log
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-_MORE = object()
 
 
 class Cleaner:
@@ -187,7 +185,7 @@ class Cleaner:
         )
         await self._drive(compaction.build_map())
         for group in compaction.groups():
-            cleaned: Cleaned = await self._drive(compaction.rewrite(group))
+            cleaned = await self._drive(compaction.rewrite(group))
             if not await self._swap(partition, compacted, compaction.swapping(cleaned, now_ms())):
                 return
             self._on_swap(partition)
@@ -211,16 +209,16 @@ class Cleaner:
         finally:
             steps.close()
 
-    async def _drive(self, work: Iterator[int]) -> Any:
+    async def _drive(self, work: Generator[int, None, T]) -> T:
         """Run a generator step by step in a worker, sleeping as the throttle demands; return its result."""
         try:
             while True:
-                result, size_bytes = await self._runtime.in_worker(_step, work)
-                if result is not _MORE:
-                    return result
-                await asyncio.sleep(self._pause_ms(size_bytes) / 1000)
+                step: int | _Ended[T] = await self._runtime.in_worker(_step, work)
+                if not isinstance(step, int):
+                    return step.result
+                await asyncio.sleep(self._pause_ms(step) / 1000)
         finally:
-            work.close()  # type: ignore[attr-defined]  # a generator
+            work.close()
 
     def _pause_ms(self, size_bytes: int) -> float:
         bytes_per_second = self._setting(LOG_CLEANER_IO_MAX_BYTES_PER_SECOND)
@@ -230,14 +228,18 @@ class Cleaner:
         return max(self._throttle.wait_ms(size_bytes, self._runtime.loop.time() * 1000), 0.0)
 
 
-def _step(work: Iterator[int]) -> tuple[Any, int]:
-    """Do one step in the worker; return (_MORE, bytes) while there is more, and (the generator's result, 0)
-    at its end.
-    """
+class _Ended(NamedTuple, Generic[T]):
+    """The end of a generator, with its result."""
+
+    result: T
+
+
+def _step(work: Generator[int, None, T]) -> int | _Ended[T]:
+    """Do one step in the worker; return the bytes that it processed, or the end."""
     try:
-        return _MORE, next(work)
+        return next(work)
     except StopIteration as end:
-        return end.value, 0
+        return _Ended(end.value)
 
 
 def _key(partition: Partition) -> TopicPartition:

@@ -8,10 +8,10 @@ does not delay a fast one. There is at most one read per sending connection; loo
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any
 
 from ottla.log.files.disk import Cold, File
 from ottla.model import limits
@@ -22,7 +22,9 @@ log = logging.getLogger(__name__)
 
 
 class ColdReads:
-    def __init__(self, loop: Any, threads: DiskThreads, notify: Callable[[Partition], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, threads: DiskThreads, notify: Callable[[Partition], None]
+    ) -> None:
         self._loop = loop
         self._threads = threads
         self._notify = notify
@@ -56,7 +58,7 @@ class ColdReads:
         self._notify(partition)
         partition.neighbours.grew(partition, hurry=True)
 
-    def _done(self, place: tuple[File, int], reading: Any) -> None:
+    def _done(self, place: tuple[File, int], reading: asyncio.Future[None]) -> None:
         self.count += 1
         if not reading.cancelled() and (error := reading.exception()) is not None:
             log.warning("cannot read ahead: %s", error)

@@ -15,7 +15,7 @@ no more requests, and its receive buffer, which counts as request memory, is as 
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
 
 from ottla.log.files.disk import File
 from ottla.log.log import Log
@@ -40,7 +40,7 @@ class Writer(LogWork):
         self._running[partition] = False
         future.add_done_callback(lambda done: self._finished(partition, log, done))
 
-    def _finished(self, partition: Partition, log: Log, done: Any) -> None:
+    def _finished(self, partition: Partition, log: Log, done: asyncio.Future[None]) -> None:
         del self._running[partition]
         try:
             error = error_of(done)

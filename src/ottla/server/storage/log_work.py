@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from ottla.log.files.disk import StorageError
 from ottla.replica.partition import Partition
@@ -22,7 +21,11 @@ class LogWork:
     failed_saying: str  # the log message of a failed job, with the partition and the error
 
     def __init__(
-        self, loop: Any, threads: DiskThreads, partitions: Partitions, changed: Callable[[Partition], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        threads: DiskThreads,
+        partitions: Partitions,
+        changed: Callable[[Partition], None],
     ) -> None:
         self._loop = loop
         self._threads = threads

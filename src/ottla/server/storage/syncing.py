@@ -12,9 +12,10 @@ A segment that was rolled is synced as well, even with default settings, in the 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Any
 
+from ottla.log.durable import Syncable
 from ottla.log.files.disk import StorageError
 from ottla.model import limits
 from ottla.replica.partition import Partition
@@ -27,7 +28,11 @@ class Syncer(LogWork):
     failed_saying = "fsync of {} failed: {}"
 
     def __init__(
-        self, loop: Any, threads: DiskThreads, partitions: Partitions, changed: Callable[[Partition], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        threads: DiskThreads,
+        partitions: Partitions,
+        changed: Callable[[Partition], None],
     ) -> None:
         super().__init__(loop, threads, partitions, changed)
         self._sealed: dict[Partition, None] = {}  # partitions with rolled segments that wait to be synced
@@ -90,7 +95,7 @@ class Syncer(LogWork):
         future = self._loop.run_in_executor(executor, _sync_all, files)
         future.add_done_callback(lambda done: self._finished(partition, done))
 
-    def _finished(self, partition: Partition, done: Any) -> None:
+    def _finished(self, partition: Partition, done: asyncio.Future[None]) -> None:
         error = error_of(done)
         if error is not None:
             self._running[partition] = False  # records appended meanwhile are truncated, too
@@ -118,7 +123,7 @@ class Syncer(LogWork):
         await super().idle()
 
 
-def _sync_all(files: list[Any]) -> None:
+def _sync_all(files: list[Syncable]) -> None:
     """Sync all files; runs in a worker thread."""
     for file in files:
         file.sync()

@@ -100,7 +100,7 @@ class MarkerWriter:
         done: Later[ApiError | None] = Later()
         epoch = partition.leader_epoch
 
-        def settle(changed: Partition | None) -> bool:
+        def settle(changed: object) -> bool:
             if partition.cuts != cuts:
                 done.set(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk failed, and the marker was taken back"))
             elif partition.leader_epoch != epoch or not partition.is_leader:

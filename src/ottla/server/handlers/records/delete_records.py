@@ -89,7 +89,7 @@ def _when_done(
 ) -> Later[DeleteRecordsResponse]:
     later: Later[DeleteRecordsResponse] = Later()
 
-    def settle(changed: Partition | None) -> bool:
+    def settle(changed: object) -> bool:
         for partition, start in tuple(lagging.items()):
             name = partition.topic_partition
             if not context.storage.partitions.holds(partition) or not partition.is_leader:
