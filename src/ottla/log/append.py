@@ -86,7 +86,8 @@ def append_one(
         original = log.producers.check(header, offset, Origin.CLIENT)
         if original is not None:
             first, last, time = original.first_offset, original.last_offset, original.timestamp
-            return Appended(first, last, time, log.log_start_offset, time, True, leader_epoch)
+            placed = findings.decide_again(first) if findings is not None else ()
+            return Appended(first, last, time, log.log_start_offset, time, True, leader_epoch, placed)
     if findings is not None:
         records, header, placed = _decided(log, findings, records, header, offset, now_ms)
         size_bytes = header.length + PREFIX_BYTES

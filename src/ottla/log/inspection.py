@@ -55,6 +55,13 @@ class Findings(Protocol):
         An ApiError refuses the batch. If the error is retriable, the log remembers that the batch will be sent again.
         """
 
+    def decide_again(self, offset: int) -> tuple[Placed, ...]:
+        """Return the records of a duplicate that must be stored elsewhere before it is acknowledged; called on the loop
+        with the offset at which the batch was written.
+
+        The leader that wrote the batch may have died before these records were stored. An ApiError refuses the batch.
+        """
+
 
 class Inspector(Protocol):
     """Inspects one batch."""

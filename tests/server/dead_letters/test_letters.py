@@ -30,6 +30,17 @@ def test_letters_are_as_if_made_with_their_offsets(made_with: int, appended_at: 
     assert all(headers["own"] is None and headers["ottla.dlq.reason"] == b"schema" for headers in found)
 
 
+@pytest.mark.parametrize(("made_with", "written_at"), [(1_000, 3), (990, 95)])
+def test_lower_offsets_get_leading_zeros(made_with: int, written_at: int) -> None:
+    letters = made(made_with)
+    stamped = letters.batches()
+    assert letters.move(written_at - made_with)
+    found = [dict(each.headers)["ottla.dlq.offset"] or b"" for batch in stamped for each in records(batch)]
+    assert [int(offset) for offset in found] == list(range(written_at, written_at + 40))
+    for batch in stamped:
+        check(batch, 0, read_header(batch))
+
+
 @pytest.mark.parametrize(("made_with", "appended_at"), [(5, 6), (90, 91), (100, 990), (900, 1_000)])
 def test_offsets_of_other_lengths_have_no_room(made_with: int, appended_at: int) -> None:
     letters = made(made_with)

@@ -2,15 +2,21 @@
 
 import io
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import fastavro
 import pytest
 from confluent_kafka import Consumer, Producer
+from tests.server.talk import produce
+from tests.support.requests.raw import RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.client.blocking.blocking import Blocking
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import ProducerEpoch, ProducerId
+from ottla.records.build import build_batch
 from ottla.schemas.framing import frame, guid_of, schema_mark
 from ottla.schemas.registry.commands import DeleteSubject, Register
 from ottla.schemas.registry.entities import SchemaDraft
@@ -162,6 +168,35 @@ def test_bad_records_become_dead_letters_and_the_rest_goes_on(shop: Shop) -> Non
     headers = dict(letters[1].headers())
     assert headers["ottla.dlq.topic"] == b"orders" and headers["ottla.dlq.offset"] == b"3"
     assert headers["ottla.dlq.reason"] == b"schema" and b"begins with byte 119" in headers["ottla.dlq.error"]
+
+
+def test_a_retry_is_acknowledged_only_with_its_dead_letters(shop: Shop) -> None:
+    """The leader that wrote a batch may die before the letters of the batch are stored, and the next leader takes the
+    producer's retry for a duplicate. A restarted broker is such a next leader: it does not know of the letters."""
+    shop.topic("orders", **{"": "full", "_action": "dlq"})
+    good = order(shop.registry.register("orders-value", ORDER))
+    batch = build_batch(
+        [(None, good), (None, b"bad")],
+        timestamp=int(time.time() * 1000),
+        producer_id=ProducerId(7),
+        producer_epoch=ProducerEpoch(0),
+        base_sequence=0,
+    )
+
+    def send() -> tuple[int, int]:
+        with RawConnection(shop.broker.bootstrap) as connection:
+            answer = produce(connection, "orders", bytearray(batch))
+            while answer[0] == ErrorCode.NOT_ENOUGH_REPLICAS:  # the dead-letter topic is made, the schemas are read
+                answer = produce(connection, "orders", bytearray(batch))
+            return answer
+
+    assert [send(), send()] == [(0, 0), (0, 0)]
+    assert [each.value() for each in shop.read("orders.dlq", 1)] == [b"bad"]  # the leader remembers it
+    shop.broker.restart()
+    assert send() == (0, 0)
+    letters = shop.read("orders.dlq", 1)  # the group goes on behind the first
+    assert [(each.value(), dict(each.headers())["ottla.dlq.offset"]) for each in letters] == [(b"bad", b"1")]
+    assert [each.value() for each in shop.read("orders", 1)] == [good]
 
 
 @pytest.mark.parametrize(("named", "why"), [("loops", "break the contract"), ("__consumer_offsets", "broker's own")])

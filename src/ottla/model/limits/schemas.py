@@ -11,6 +11,8 @@ SCHEMAS_SLICE_BYTES = 256 * KIB
 SCHEMAS_TAKEN_AT_ONCE = 200
 SCHEMAS_BATCH_BYTES_MAX = 8 * MIB
 SCHEMA_DOUBTS_MAX = 10_000
+# Batches with dead letters that are remembered, so that a retry soon after writes no second letters.
+SENT_LETTERS_MAX = 4_096
 # Doubts that one batch may add.
 DOUBTS_PER_BATCH_MAX = 100
 # Nesting depth of a schema's JSON: the functions that walk it are recursive.

@@ -89,17 +89,17 @@ class Letters:
         return [each.batch for each in self._sealed]
 
     def move(self, by: int) -> bool:
-        """Add `by` to the offsets in the letters, whose batches are made already. False: the new offsets have a
-        different number of digits, and nothing was changed.
+        """Add `by` to the offsets in the letters, whose batches are made already. False: the new offsets need more
+        digits, and nothing was changed. Offsets that need fewer digits get leading zeros.
         """
         if not by or not self._sealed:
             return True
         first, last = self._sealed[0].offsets[0], self._sealed[-1].offsets[-1]
-        width = len(str(first))
-        if any(len(str(offset)) != width for offset in (last, first + by, last + by)):
+        if by > 0 and len(str(last + by)) != len(str(first)):
             return False
         for batch, offsets, ends in self._sealed:
             for offset, end in zip(offsets, ends, strict=True):
-                batch[end - width : end] = b"%d" % (offset + by)
+                width = len(str(offset))
+                batch[end - width : end] = b"%0*d" % (width, offset + by)
             pack_crc_into(batch, CRC_AT, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
         return True

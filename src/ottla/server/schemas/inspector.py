@@ -5,9 +5,10 @@ letters and the batch to be written instead. The decision is made on the loop, a
 
 Rules:
 - A topic that names itself as its dead-letter topic rejects faulty batches.
-- Duplicates of batches that were written are never decided on, so a retry writes no second letter. A letter is not part
-  of its record's transaction: it stays even if that is aborted.
-- The answer to the producer waits for the letters as for the records.
+- The answer to the producer waits for the letters as for the records. This holds for the retry of a batch that was
+  written, too: the leader that wrote it may have died before its letters were stored. If this node does not remember
+  the letters (`sent_letters.py`), or they are lost, they are written again, so a record may have two letters.
+- A letter is not part of its record's transaction: it stays even if that is aborted.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from ottla.log.config import ContractTerms
-from ottla.log.inspection import Decision, Findings
+from ottla.log.inspection import Decision, Findings, Placed
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import BatchHeader
@@ -28,6 +29,7 @@ from ottla.server.dead_letters.letters import Letters
 from ottla.server.schemas.faulty_records import rebuilt, refusal, too_many_letters
 from ottla.server.schemas.record_check import RecordCheck
 from ottla.server.schemas.schema_cache import SchemaCache
+from ottla.server.schemas.sent_letters import SentLetters
 
 _REASON = b"schema"
 
@@ -39,6 +41,7 @@ class Inspections:
         self.schemas = schemas
         self.dead_letters = dead_letters
         self.now_ms = now_ms
+        self.sent_letters = SentLetters()
 
     def inspector(self, partition: Partition, terms: ContractTerms) -> ContractInspector:
         return ContractInspector(self, partition, terms)
@@ -81,7 +84,7 @@ class ContractInspector:
         begun = self._begun
         topic, index = self._partition.topic, self._partition.index
         if begun is None:
-            return _Unread(topic)
+            return _Unread(topic, has_letters=self._action == "dlq")
         letters = Letters(topic, index, begun.now_ms, begun.letter_batch_bytes) if self._action == "dlq" else None
         letters_bytes_max = max(limits.DEAD_LETTERS_PER_BATCH_BYTES, 2 * header.size_bytes)
         faults: dict[int, str] = {}
@@ -120,11 +123,17 @@ class _Unread:
     retries.
     """
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: str, has_letters: bool) -> None:
         self._topic = topic
+        self._has_letters = has_letters
 
     def decide(self, offset: int) -> Decision:
         raise _unread(self._topic)
+
+    def decide_again(self, offset: int) -> tuple[Placed, ...]:
+        if self._has_letters:
+            raise _unread(self._topic)
+        return ()
 
 
 class _Faulty:
@@ -148,18 +157,36 @@ class _Faulty:
         self._letter_batches = letters.batches()
 
     def decide(self, offset: int) -> Decision:
-        schemas = self._shared.schemas
-        # The schemas may be being read anew since the records were inspected.
-        if not schemas.is_certain(self._doubts) or schemas.reading != self._begun.reading:
-            raise _unread(self._partition.topic)
+        self._check_certain()
         if self.refusal is not None:
             raise self.refusal
+        return Decision(self.replaced, self._send_letters(offset))
+
+    def decide_again(self, offset: int) -> tuple[Placed, ...]:
         if self._letters is None:
-            return Decision(self.replaced)
+            return ()
+        placed = self._shared.sent_letters.of(self._partition, offset)
+        if placed is not None:
+            return placed
+        self._check_certain()
+        return self._send_letters(offset)
+
+    def _check_certain(self) -> None:
+        """Raise ApiError if the schemas are being read anew since the records were inspected."""
+        schemas = self._shared.schemas
+        if not schemas.is_certain(self._doubts) or schemas.reading != self._begun.reading:
+            raise _unread(self._partition.topic)
+
+    def _send_letters(self, offset: int) -> tuple[Placed, ...]:
+        """Append the letters of the batch at `offset`, if there are any, to the dead-letter topic."""
+        if self._letters is None:
+            return ()
         if not self._letters.move(offset - self._begun.offset):
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "The dead letters of the batch have to be made anew.")
-        placed = self._shared.dead_letters.append(self._letters_topic, self._partition, self._letter_batches)
-        return Decision(self.replaced, tuple(placed))
+        shared, partition = self._shared, self._partition
+        placed = tuple(shared.dead_letters.append(self._letters_topic, partition, self._letter_batches))
+        shared.sent_letters.note(partition, offset, placed)
+        return placed
 
 
 def _unread(topic: str) -> ApiError:
