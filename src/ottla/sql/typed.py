@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-import numpy as np
 import pyarrow as pa
 
 from ottla.client.registry import NOT_FOUND, RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
-from ottla.columns.codec import Decoder, UnsupportedSchema, decode_each
+from ottla.columns.codec import Decoder, UnsupportedSchema
 from ottla.columns.formats import decoder_of
-from ottla.columns.schema_ids import PLAIN, SchemaMark, frames
-from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
+from ottla.columns.framed import decode_framed
+from ottla.columns.schema_ids import SchemaMark
+from ottla.schemas.schema import InvalidSchema, SchemaSource
 from ottla.sql.payloads import PayloadColumns
 
 log = logging.getLogger(__name__)
@@ -53,40 +53,20 @@ class Typed:
     def __init__(self, registry: SchemaRegistry, reader: SchemaSource) -> None:
         self._registry = registry
         self._reader = reader
-        self._decoders: dict[SchemaMark, Decoder | None] = {}
+        self._decoders: dict[SchemaMark, Decoder | str] = {}
         self._own = decoder_of(reader, reader)
         self.type: pa.DataType = self._own.type
 
     def decode(self, column: pa.Array) -> pa.Array:
-        kind = self._reader.type
-        found = frames(
-            column,
-            None,
-            of_key=False,
-            with_message=kind is SchemaType.PROTOBUF,
-            plain=kind is SchemaType.JSON,
-        )
-        decoders = [(number, self._decoder(mark)) for number, mark in enumerate(found.marks)]
-        parts = [pa.nulls(1, self.type)]
-        places = np.zeros(len(column), np.int64)  # index of each row in the parts; 0 is the null
-        at = 1
-        for number, decoder in [*decoders, (PLAIN, self._own)]:
-            rows = np.flatnonzero(found.which == number)
-            if decoder is None or not len(rows):
-                continue
-            decoded = decode_each(decoder, column.take(pa.array(rows)), found.begins[rows])
-            parts.append(decoded.columns)
-            places[rows] = np.arange(at, at + len(rows))
-            at += len(rows)
-        return pa.concat_arrays(parts).take(pa.array(places))
+        own = self._own
+        return decode_framed(column, None, self._reader.type, lambda: own, self._decoder, of_key=False).columns
 
-    def _decoder(self, mark: SchemaMark) -> Decoder | None:
+    def _decoder(self, mark: SchemaMark) -> Decoder | str:
         if mark not in self._decoders:
             try:
-                schema, registry = mark.schema, self._registry
-                writer = registry.by_id(schema) if isinstance(schema, int) else registry.by_guid(schema)
+                writer = self._registry.by_id_or_guid(mark.schema)
                 self._decoders[mark] = decoder_of(writer, self._reader, indexes=mark.message)
             except (RegistryError, InvalidSchema, UnsupportedSchema, ValueError) as error:
                 log.warning("values of schema %s are shown as null: %s", mark.schema, error)
-                self._decoders[mark] = None
+                self._decoders[mark] = ""
         return self._decoders[mark]

@@ -60,12 +60,10 @@ class Registered:
     def find(self, identity: int | UUID) -> Any:
         return self if identity in (5, GUID) else None
 
-    def by_id(self, schema_id: int) -> SchemaSource:
-        if self.find(schema_id) is None:
+    def by_id_or_guid(self, schema: int | UUID) -> SchemaSource:
+        if self.find(schema) is None:
             raise RegistryError(NOT_FOUND, 40403, "Schema not found")
         return SOURCE
-
-    by_guid: Any = by_id
 
 
 @pytest.mark.parametrize(

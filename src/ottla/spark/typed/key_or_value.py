@@ -1,8 +1,6 @@
-"""Decode the keys, or the values, of a batch: rows are grouped by their schema id, each group is decoded, and the
-results are put back in order.
+"""Decode the keys, or the values, of a batch, each by the schema it was written with.
 
 Rules:
-- There is one reader schema, so the column has one type, whatever schemas the records were written with.
 - Without a registry the values are plain payloads of the schema in the options.
 - Rows whose schema is not in the registry, or cannot be used to decode, are bad. A registry that does not answer, or
   gives an invalid answer, is an error, because it may answer later.
@@ -14,7 +12,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +19,11 @@ import pyarrow as pa
 from ottla.client.registry import RegistryError, SchemaRegistry
 from ottla.columns.codec import DecodedColumns, Decoder, UnsupportedSchema, decode_each
 from ottla.columns.formats import decoder_of
-from ottla.columns.schema_ids import NULL, PLAIN, Frames, SchemaMark, frames
+from ottla.columns.framed import decode_framed
+from ottla.columns.schema_ids import SchemaMark
 from ottla.columns.text import TextDecoder
 from ottla.model.limits import DECODERS_KEPT_MAX
-from ottla.schemas.schema import InvalidSchema, SchemaSource, SchemaType
+from ottla.schemas.schema import InvalidSchema, SchemaSource
 
 
 @dataclass
@@ -51,39 +49,8 @@ class Side:
         """Decode one column."""
         if self.registry is None or self.reader is None:
             return decode_each(self._own(), values, np.zeros(len(values), np.int64))
-        is_protobuf = self.reader.type is SchemaType.PROTOBUF
-        is_json = self.reader.type is SchemaType.JSON
-        found = frames(values, headers, of_key=self.name == "key", with_message=is_protobuf, plain=is_json)
-        if len(found.marks) == 1 and not (found.which < NULL).any():
-            made = self._decoder(found.marks[0])
-            if not isinstance(made, str):
-                return decode_each(made, values, found.begins)
-        return self._mixed(values, found)
-
-    def _mixed(self, values: pa.Array, found: Frames) -> DecodedColumns:
-        """Decode the rows of each schema; then restore the order."""
-        reasons = dict(found.reasons)
-        parts: list[pa.Array] = []
-        order: list[Any] = []
-        for number in np.unique(found.which):
-            rows = np.flatnonzero(found.which == number)
-            decoder: Decoder | str = ""
-            if number >= 0:
-                decoder = self._decoder(found.marks[number])
-            elif number == PLAIN:
-                decoder = self._own()
-            if isinstance(decoder, str):
-                parts.append(pa.nulls(len(rows), self.type))
-                reasons.update({int(row): decoder for row in rows} if decoder else {})
-            else:
-                decoded = decode_each(decoder, values.take(pa.array(rows)), found.begins[rows])
-                parts.append(decoded.columns)
-                reasons.update({int(rows[row]): why for row, why in decoded.reasons.items()})
-            order.append(rows)
-        if not parts:
-            return DecodedColumns(pa.nulls(0, self.type), {})
-        back = np.argsort(np.concatenate(order))
-        return DecodedColumns(pa.concat_arrays(parts).take(pa.array(back)), reasons)
+        of_key = self.name == "key"
+        return decode_framed(values, headers, self.reader.type, self._own, self._decoder, of_key=of_key)
 
     def _own(self) -> Decoder:
         """The decoder of the reader's own schema. Raises InvalidSchema, UnsupportedSchema."""
@@ -104,10 +71,7 @@ class Side:
     def _made(self, mark: SchemaMark) -> Decoder | str:
         assert self.registry is not None and self.reader is not None
         try:
-            if isinstance(mark.schema, UUID):
-                writer = self.registry.by_guid(mark.schema)
-            else:
-                writer = self.registry.by_id(mark.schema)
+            writer = self.registry.by_id_or_guid(mark.schema)
         except RegistryError as error:
             if not error.is_not_found:
                 raise
