@@ -1,13 +1,19 @@
-"""Every type of column, every Avro type, and values at the edges: what matrices of writing and reading are made of."""
+"""Every type of column, every Avro type, values at the edges and random ones: what matrices of writing and reading are
+made of. `OTTLA_MATRIX_SEED` asks for other random values, `OTTLA_MATRIX_ROWS` for more of them.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+from tests.columns.random_rows import random_rows
 
+_SEED = os.environ.get("OTTLA_MATRIX_SEED", "1")
+_ROWS = int(os.environ.get("OTTLA_MATRIX_ROWS", "25"))
 _DAY_US = 86_400_000_000
 # 0001-01-01, 1582-10-15 and the day before, 1900, 1969, 1970, summer time in Berlin begins, 9999-12-31.
 _DAYS = [-719_162, -141_427, -141_428, -25_567, -1, 0, 1, 20_541, 2_932_896, -(2**31), 2**31 - 1]
@@ -55,8 +61,8 @@ def _raw(of: pa.DataType, values: list[int]) -> pa.Array:
 _INNER = pa.struct([("x", pa.int32()), ("y", pa.string())])
 _MEMBERS = pa.struct([("member0", pa.int32()), ("member1", pa.string())])
 
-# By the names that Spark gives the types.
-COLUMNS: dict[str, pa.Array] = {
+# By the names that Spark gives the types. Values at the edges come first, then random ones.
+EDGES: dict[str, pa.Array] = {
     "VOID": pa.nulls(2),
     "BOOLEAN": _column(pa.bool_(), [True, False]),
     "TINYINT": _column(pa.int8(), _integers(8)),
@@ -92,12 +98,17 @@ COLUMNS: dict[str, pa.Array] = {
             {"member0": 1, "member1": None},
             {"member0": None, "member1": "a"},
             {"member0": 2, "member1": "b"},
+            {"member0": 2**31 - 1, "member1": None},
             {"member0": None, "member1": None},
         ],
     ),
     "STRUCT<member0: STRING, member1: INT>": _column(
-        pa.struct([("member0", pa.string()), ("member1", pa.int32())]), [{"member0": "a"}, {"member1": 2}, {}]
+        pa.struct([("member0", pa.string()), ("member1", pa.int32())]), [{"member0": "a"}, {"member1": 2**31 - 1}, {}]
     ),
+}
+COLUMNS = {
+    name: pa.concat_arrays([edges, random_rows(edges.type, f"{_SEED} {name}", _ROWS)])
+    for name, edges in EDGES.items()
 }
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.columns.avro.matrix import AVRO, COLUMNS
+from tests.columns.avro.matrix import AVRO, COLUMNS, EDGES
 from tests.support.spark.avro import Read, SparkAvro, Wrote
 from tests.support.tools import ROOT
 
@@ -71,8 +71,16 @@ def _row(made: Any, column: pa.Array) -> bytes | Exception | None:
         return error
 
 
-def same_row(ours: bytes | Exception | None, theirs: bytes | Exception | None) -> bool:
+def same_row(text: str, ours: bytes | Exception | None, theirs: bytes | Exception | None) -> bool:
+    if isinstance(ours, bytes) and isinstance(theirs, bytes) and ours != theirs and '"map"' in text:
+        # Java writes the entries of a map in the order of a hash.
+        both = comparable(decoder(SchemaSource(text)).decode(pa.array([ours, theirs])).columns)
+        return len(ours) == len(theirs) and both[:1].equals(both[1:])
     return ours == theirs or (isinstance(ours, Exception) and isinstance(theirs, Exception))
+
+
+def same_rows(text: str, ours: list[Any], theirs: list[Any]) -> bool:
+    return len(ours) == len(theirs) and all(same_row(text, *pair) for pair in zip(ours, theirs, strict=True))
 
 
 WE_WRITE = "Spark refuses it, but no value can change"
@@ -127,7 +135,7 @@ def test_columns_are_written_as_by_to_avro(written: dict[tuple[str, str], Wrote]
                 found[name, to] = DEFAULT if "default" in to else WE_WRITE
         elif ours is None:
             found[name, to] = WE_REFUSE
-        elif not all(map(same_row, ours, theirs.rows)):
+        elif not same_rows(TEXTS[to], ours, theirs.rows):
             found[name, to] = DEFAULT if "default" in to else "differs"
     assert found == WRITTEN_OTHERWISE
     assert len(written) == len(COLUMNS) * len(AVRO)
@@ -195,7 +203,7 @@ def test_schemas_made_from_columns_are_to_avros(spark_avro: SparkAvro) -> None:
             continue
         assert json.loads(ours.text) == as_we_say_it(json.loads(theirs.schema)), name
         rows = by_us(in_struct(column), theirs.schema)
-        assert rows is not None and all(map(same_row, rows, theirs.rows)), name
+        assert rows is not None and same_rows(theirs.schema, rows, theirs.rows), name
         again = decoder(ours).decode(encoder(ours).encode(in_struct(column))).columns
         assert again.type.field(0).type == ORIGINAL.get(name, column.type), name
 
@@ -208,15 +216,24 @@ ORIGINAL = {
 }
 
 
-def bits(array: pa.Array) -> pa.Array:
-    """Floats by their bits, so that what is no number equals itself."""
+def comparable(array: pa.Array) -> pa.Array:
+    """Floats by their bits, so that what is no number equals itself; maps in the order of their keys."""
     of = array.type
     if pa.types.is_floating(of):
         return array.view(pa.int32() if of.bit_width == 32 else pa.int64())
     if pa.types.is_struct(of) and of.num_fields:
-        parts = [bits(array.field(index)) for index in range(of.num_fields)]
+        parts = [comparable(array.field(index)) for index in range(of.num_fields)]
         return pa.StructArray.from_arrays(parts, [field.name for field in of], mask=array.is_null())
-    return array
+    return in_order(array) if pa.types.is_map(of) else array
+
+
+def in_order(array: pa.MapArray) -> pa.MapArray:
+    keys, ends = array.keys.to_pylist(), array.offsets.to_pylist()
+    rows = [sorted(range(*span), key=keys.__getitem__) for span in pairwise(ends)]
+    places = pa.array([at for row in rows for at in row], pa.int64())
+    there = [*array.is_valid().to_pylist(), True]
+    offsets = pa.array([at if is_there else None for at, is_there in zip(ends, there, strict=True)], pa.int32())
+    return pa.MapArray.from_arrays(offsets, array.keys.take(places), comparable(array.items.take(places)))
 
 
 def compare(ours: Any, theirs: Read) -> str:
@@ -230,7 +247,7 @@ def compare(ours: Any, theirs: Read) -> str:
     if set(theirs.errors) != set(ours.reasons):
         more = sorted(set(ours.reasons) - set(theirs.errors))
         return ours.reasons[more[0]] if more else f"Spark cannot read {min(set(theirs.errors) - set(ours.reasons))}"
-    return "" if bits(theirs.column).equals(bits(ours.columns)) else "the values"
+    return "" if comparable(theirs.column).equals(comparable(ours.columns)) else "the values"
 
 
 def by_our_decoder(writer: str, reader: str | None, payloads: list[bytes | None]) -> Any:
@@ -251,6 +268,14 @@ def payloads_of(written: dict[tuple[str, str], Wrote], to: str) -> list[bytes | 
     return [*sorted({row for name in COLUMNS for row in written[name, to].rows if isinstance(row, bytes)}), None]
 
 
+def few_payloads_of(written: dict[tuple[str, str], Wrote], to: str) -> list[bytes | None]:
+    """Some of values at the edges, and some of random ones."""
+    rows = [(name, written[name, to].rows) for name in COLUMNS]
+    edges = {row for name, each in rows for row in each[: len(EDGES[name])] if isinstance(row, bytes)}
+    others = {row for _, each in rows for row in each if isinstance(row, bytes)} - edges
+    return [*some(sorted(edges)), *some(sorted(others)), None]
+
+
 def test_payloads_are_read_as_by_from_avro(spark_avro: SparkAvro, written: dict[tuple[str, str], Wrote]) -> None:
     payloads = {to: payloads_of(written, to) for to in TEXTS}
     theirs = spark_avro.read([(TEXTS[to], None, payloads[to]) for to in TEXTS])
@@ -266,8 +291,8 @@ def family(name: str) -> str:
     return "number" if any(each in name for each in ("int", "long", "float", "double", "timestamp")) else "bytes"
 
 
-def some(payloads: list[bytes | None]) -> list[bytes | None]:
-    return payloads[:: max(1, len(payloads) // 8)]
+def some(payloads: list[bytes]) -> list[bytes]:
+    return [*dict.fromkeys([*payloads[:: max(1, len(payloads) // 8)], *payloads[-1:]])]
 
 
 def unit_of(name: str) -> str:
@@ -278,7 +303,8 @@ def unit_of(name: str) -> str:
 
 NUMBERS = {
     *("int", "long", "no-such-type (int)", "no-such-type (long)", "date (long)", "interval (int)"),
-    *("null or int", "int or null", "one of int", "int or long"),
+    *("null or int", "int or null", "one of int", "int or long", "int or string", "int, null or string"),
+    "string, null or int",
 }
 
 
@@ -317,7 +343,7 @@ def test_payloads_are_read_with_another_schema_as_by_from_avro(
     few = {family(name): name for name in TEXTS}.values()
     pairs = product(TEXTS, TEXTS)
     cells = [(one, two) for one, two in pairs if one != two and (family(one) == family(two) or {one, two} <= {*few})]
-    payloads = {to: some(payloads_of(written, to)) for to in TEXTS}
+    payloads = {to: few_payloads_of(written, to) for to in TEXTS}
     theirs = spark_avro.read([(TEXTS[writer], TEXTS[reader], payloads[writer]) for writer, reader in cells])
     found = {
         (writer, reader): compare(by_our_decoder(TEXTS[writer], TEXTS[reader], payloads[writer]), read)
