@@ -107,8 +107,7 @@ EDGES: dict[str, pa.Array] = {
     ),
 }
 COLUMNS = {
-    name: pa.concat_arrays([edges, random_rows(edges.type, f"{_SEED} {name}", _ROWS)])
-    for name, edges in EDGES.items()
+    name: pa.concat_arrays([edges, random_rows(edges.type, f"{_SEED} {name}", _ROWS)]) for name, edges in EDGES.items()
 }
 
 
