@@ -88,17 +88,17 @@ class Admin:
         in_one_go(self.storage.changes.loading(self.host.state))
         self.changes: list[Any] = []
         self.host.changes.add(self._changed)
-        facades = facades_of(
+        self.facades = facades_of(
             self.runtime,
             configs=self.configs,
             storage=self.storage,
             member=self.member,
             advertised=lambda listener: advertised,
         )
-        self.context = Context(facades, Peer("PLAINTEXT", DIALLED, ("127.0.0.1", 50_000)))
+        self.context = Context(self.facades, Peer("PLAINTEXT", DIALLED, ("127.0.0.1", 50_000)))
 
     async def _handle_here(self, request: Request[ResponseT]) -> ResponseT | NotController:
-        return await handle_as_controller(self.context.facades, request)
+        return await handle_as_controller(self.facades, request)
 
     def _changed(self, changes: list[Any]) -> None:
         self.changes.extend(changes)

@@ -84,6 +84,7 @@ class Side:
         )
         self.member: Any = SimpleNamespace(
             link=None,
+            state=state,
             metadata=SimpleNamespace(state=state, node_id=node_id, cluster_id=""),
             liveness=SimpleNamespace(look_at=lambda broker_id: None),
         )

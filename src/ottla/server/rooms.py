@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from ottla.replica.partition import Partition
 from ottla.server.api.context import ClientConnection, Context, Facades, Peer
@@ -115,7 +116,6 @@ class Rooms:
             runtime=self.runtime,
             configs=self.configs,
             storage=self.storage,
-            peer_requests=self.peer_requests,
             member=self.member,
             coordinators=self.coordinators,
             contracts=self.contracts,
@@ -142,7 +142,7 @@ class Rooms:
 
     # --- parts that are made when they are first needed
 
-    def _load(self, module: str) -> Future[Any] | None:
+    def _load(self, module: str) -> Future[ModuleType] | None:
         """Have a worker import a module that will be needed soon, which takes a tenth of a second; None if it is
         imported already.
         """

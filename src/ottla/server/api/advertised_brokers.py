@@ -13,7 +13,7 @@ _NONE = -1
 def listed_brokers(context: Context, *, fenced: bool = False) -> list[tuple[Broker, str, int]]:
     """Return (broker, host, port) of every broker that a client of this connection's listener can reach."""
     listener = context.connection.listener
-    brokers = context.member.metadata.state.brokers
+    brokers = context.member.state.brokers
     found = []
     for broker in brokers.values():
         if broker.fenced and not fenced:
@@ -27,7 +27,7 @@ def listed_brokers(context: Context, *, fenced: bool = False) -> list[tuple[Brok
 
 def some_broker(context: Context) -> int:
     """Return any unfenced broker: each of them forwards requests to the controller. -1 if there is none."""
-    alive = [broker.id for broker in context.member.metadata.state.brokers.values() if not broker.fenced]
+    alive = [broker.id for broker in context.member.state.brokers.values() if not broker.fenced]
     return context.runtime.rng.choice(alive) if alive else _NONE
 
 
@@ -40,7 +40,7 @@ class ListenerView(NamedTuple):
 
     @classmethod
     def of(cls, context: Context) -> ListenerView:
-        brokers = context.member.metadata.state.brokers
+        brokers = context.member.state.brokers
         alive = frozenset(id for id, broker in brokers.items() if not broker.fenced)
         listener = context.connection.listener
         reachable = frozenset(

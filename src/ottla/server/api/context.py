@@ -10,10 +10,13 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ottla.log.config import ContractTerms
+from ottla.log.inspection import Inspector
 from ottla.model.config import Config
+from ottla.replica.partition import Partition
 from ottla.server.fetch.fetches import Fetches
+from ottla.server.loop.later import Later
 from ottla.server.loop.runtime import Runtime
-from ottla.server.peers.peer_requests import PeerRequests
 from ottla.server.quorum.quorum_member import QuorumMember
 from ottla.server.replication.replication import Replication
 from ottla.server.schemas.contracts import Contracts
@@ -34,7 +37,6 @@ class Facades:
     runtime: Runtime
     configs: Configs
     storage: Storage
-    peer_requests: PeerRequests
     member: QuorumMember
     coordinators: CoordinatorsOnDemand
     contracts: Contracts
@@ -64,17 +66,16 @@ class ClientConnection(Protocol):
 
 class Context:
     __slots__ = (
+        "_facades",
         "client",
         "client_id",
         "cluster_id",
         "configs",
         "connection",
-        "facades",
         "holds",
         "member",
         "next_fetch_ends_wait",
         "node_id",
-        "peer_requests",
         "replication",
         "request_version",
         "runtime",
@@ -85,11 +86,10 @@ class Context:
 
     def __init__(self, facades: Facades, connection: Peer, client: ClientConnection | None = None) -> None:
         """`client` is None for a request without a client connection."""
-        self.facades = facades
+        self._facades = facades
         self.runtime = facades.runtime
         self.configs = facades.configs
         self.storage = facades.storage
-        self.peer_requests = facades.peer_requests
         self.member = facades.member
         self.replication = facades.replication
         self.node_id = facades.member.metadata.node_id
@@ -122,23 +122,19 @@ class Context:
 
     @property
     def groups(self) -> Groups:
-        return self.facades.coordinators.all.groups
+        return self._facades.coordinators.all.groups
 
     @property
     def transactions(self) -> Transactions:
-        return self.facades.coordinators.all.transactions
+        return self._facades.coordinators.all.transactions
 
     @property
     def shares(self) -> Shares:
-        return self.facades.coordinators.all.shares
-
-    @property
-    def contracts(self) -> Contracts:
-        return self.facades.contracts
+        return self._facades.coordinators.all.shares
 
     @property
     def fetches(self) -> Fetches:
-        fetches = self.facades.fetches
+        fetches = self._facades.fetches
         assert fetches is not None, "only brokers are asked for it"
         return fetches
 
@@ -147,8 +143,16 @@ class Context:
         """The broker's current settings, dynamic changes included."""
         return self.configs.broker
 
+    def inspector(self, partition: Partition, terms: ContractTerms) -> Later[Inspector]:
+        """Return the inspector for one batch of a partition whose topic has this contract."""
+        return self._facades.contracts.inspector(partition, terms)
+
+    def beside(self, connection: Peer) -> Context:
+        """Return a context of the same node for a request that does not keep a turn on this connection."""
+        return Context(self._facades, connection)
+
     def advertised(self, listener: str) -> tuple[str, int]:
         """Return the address of this node for a client of `listener`: as configured, else the address that the client
         connected to.
         """
-        return self.facades.advertised(listener) or self.connection.local_address
+        return self._facades.advertised(listener) or self.connection.local_address

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.client.address import Address
 from ottla.client.errors import RequestTimedOut
@@ -16,6 +16,7 @@ from ottla.model.errors import ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.forwarded_answer import Forwarded
 from ottla.server.api.outcomes import outcome_of
+from ottla.server.api.refusals import Outcome
 from ottla.server.loop.later import FAILED
 from ottla.server.peers.peers import Peers
 from ottla.server.quorum.controller_link import ControllerLink, controller_timed_out, within
@@ -23,7 +24,7 @@ from ottla.server.quorum.not_controller import NotController
 from ottla.wire import compile
 from ottla.wire.journal.principal import DefaultPrincipalData
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.cluster.envelope import EnvelopeRequest, EnvelopeResponse
+from ottla.wire.messages.cluster.envelope import EnvelopeRequest
 
 if TYPE_CHECKING:
     from ottla.server.api.dispatch import Route
@@ -41,39 +42,40 @@ async def forward(
     peers: Peers,
     route: Route,
     request: Request[Response],
-    frame: bytes,
+    frame: memoryview,
     context: Context,
     version: int,
-) -> Any:
+) -> Outcome | Forwarded:
     """Return the answer of the active controller, on whichever node it is, within the client's timeout."""
     wanted_ms = getattr(request, "timeout_ms", limits.CONTROLLER_ANSWER_MS)
     # A timeout of 0 is raised a little, so that the request succeeds if the controller is available.
     timeout_ms = min(max(wanted_ms, limits.CONTROLLER_RETRY_MS * 10), limits.CONTROLLER_ANSWER_MS)
     envelope = EnvelopeRequest(
-        request_data=frame,
+        request_data=bytes(frame),
         request_principal=_ANONYMOUS,
         client_host_address=_packed(context.connection.remote_address[0]),
     )
     # A context of its own: that of the connection may already serve other requests.
-    own = Context(context.facades, context.connection)
+    own = context.beside(context.connection)
     own.client_id, own.request_version = context.client_id, version
     name = route.endpoint.name
 
-    async def here(_: int) -> Any:
+    async def here(_: int) -> Outcome | Forwarded:
         return await outcome_of(route.endpoint.decide(request, own))
 
-    async def there(address: Address, left_ms: int) -> Any:
+    async def there(address: Address, left_ms: int) -> Outcome | Forwarded:
         # A request that times out closes its connection, and with it the requests of other clients: if the client's
         # timeout is shorter, this only stops waiting for the answer.
         asking = peers.ask(
             address, envelope, timeout_ms=limits.CONTROLLER_ANSWER_MS, purpose="forwarding", patient=False
         )
-        reply: EnvelopeResponse = await within(left_ms, asking, f"{name} was not answered in time")
+        reply = await within(left_ms, asking, f"{name} was not answered in time")
         if reply.error_code == ErrorCode.NOT_CONTROLLER:
             return NotController()
         if reply.error_code:
             log.error("the controller refused %s: error %d", name, reply.error_code)
-            return FAILED
+            failed: Forwarded = FAILED
+            return failed
         return Forwarded(bytes(reply.response_data or b""))
 
     try:

@@ -75,7 +75,7 @@ def named_partitions(
     assigned: Mapping[bytes, Collection[int]], context: Context, topic_partitions: Callable[..., TopicT]
 ) -> list[TopicT]:
     """Return an assignment by topic ids with the topics' names. Deleted topics have none and are left out."""
-    topics = context.member.metadata.state.topic_by_id
+    topics = context.member.state.topic_by_id
     return [
         topic_partitions(topic_id=each, topic_name=topics[each].name, partitions=sorted(assigned[each]))
         for each in sorted(assigned)

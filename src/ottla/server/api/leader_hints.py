@@ -17,7 +17,7 @@ from ottla.server.api.context import Context
 
 def leader_of(context: Context, topic: str | bytes, index: int) -> Leader | None:
     """Return the leader by the topic's name or id, as this node knows it."""
-    return leadership.leader_of(context.member.metadata.state, topic, index)
+    return leadership.leader_of(context.member.state, topic, index)
 
 
 def reachable(context: Context, ids: set[int]) -> list[tuple[Broker, str, int]]:

@@ -151,7 +151,7 @@ class ProduceLooks:
         if config.contract is None:
             look(None)
         else:
-            self._context.contracts.inspector(each.partition, config.contract).then(self._surely(look))
+            self._context.inspector(each.partition, config.contract).then(self._surely(look))
 
     def _turn_away(self, each: LookNeeded) -> None:
         if each.header.producer_id >= 0:

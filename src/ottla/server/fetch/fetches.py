@@ -12,17 +12,18 @@ from collections.abc import Callable
 
 from ottla.cluster.state import ClusterState
 from ottla.model.settings.node import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
+from ottla.server.fetch.answers import Reachable
 from ottla.server.fetch.consumer_reads import ConsumerReads, Consumers
 from ottla.server.fetch.engine import Fetch, FetchEngine
-from ottla.server.fetch.fetch_sessions import FetchSessions
+from ottla.server.fetch.fetch_sessions import FetchSession, FetchSessions
 from ottla.server.fetch.follower_reads import Followers, SendQuota
-from ottla.server.fetch.spark_readers import Commit, SparkReaders
+from ottla.server.fetch.spark_readers import EXECUTOR, Commit, SparkReaders
 from ottla.server.fetch.wide_fetch import WideFetch, is_wide
 from ottla.server.loop.later import Answer
 from ottla.server.loop.runtime import Runtime
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.storage import Storage
-from ottla.wire.messages.records.fetch import FetchResponse
+from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 
 class Fetches:
@@ -44,9 +45,19 @@ class Fetches:
         self.spark_readers = SparkReaders(configs, state, commit)
         self._slices = runtime.slices
 
-    def answer(self, reads: ConsumerReads) -> Answer[FetchResponse]:
-        """Return the answer to a consumer."""
-        request = reads.request
+    def answer_consumer(
+        self,
+        request: FetchRequest,
+        session: FetchSession | None,
+        by_id: bool,
+        version: int,
+        client_id: str,
+        reachable: Reachable,
+    ) -> Answer[FetchResponse]:
+        """Return the answer to a consumer; `session` is that of an incremental fetch, None for a full one."""
+        reads = ConsumerReads(self.consumers, request, session, by_id, version, reachable)
+        if EXECUTOR in client_id:
+            self.spark_readers.noted(client_id, reads.asked)
         max_bytes, min_bytes, wait_ms = request.max_bytes, request.min_bytes, request.max_wait_ms
         if is_wide(reads, self.engine.partitions):
             return WideFetch(self.engine, reads, max_bytes, min_bytes, wait_ms).answer_in(self._slices)

@@ -20,7 +20,13 @@ from ottla.replica.partition import READ_UNCOMMITTED, Partition
 from ottla.server.fetch.answers import nothing_yet, refusal, told, whole
 from ottla.server.fetch.engine import Fetch, FetchEngine
 from ottla.server.fetch.fetch_reads import FetchReads
-from ottla.server.fetch.fetch_sessions import AskedPartition, FetchSessions, PartitionData, asked_partitions
+from ottla.server.fetch.fetch_sessions import (
+    AskedPartition,
+    FetchSession,
+    FetchSessions,
+    PartitionData,
+    asked_partitions,
+)
 from ottla.server.fetch.follower_sessions import FollowerSession
 from ottla.server.loop.later import Later
 from ottla.server.loop.waiters import Waiter
@@ -74,12 +80,13 @@ class Followers:
     def answer(
         self,
         request: FetchRequest,
-        session: FollowerSession,
+        session: FetchSession,
         is_full: bool,
         replica: tuple[int, BrokerEpoch],
         version: int,
     ) -> FetchResponse | Later[FetchResponse]:
         """Return the answer; `replica` is the follower's broker id and epoch."""
+        assert isinstance(session, FollowerSession), "privileged sessions are of followers"
         session.pulse.heard_ms = self._steady_ms()
         session.end_wait()
         reads = FollowerReads(self, session, is_full, replica, version)

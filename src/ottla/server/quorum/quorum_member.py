@@ -17,6 +17,7 @@ from ottla.cluster.entities import Broker, Controller
 from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.features import DEFAULT_LEVELS, SUPPORTED_FEATURES
 from ottla.cluster.snapshot import feature
+from ottla.cluster.state import ClusterState
 from ottla.cluster.store import MetadataStore, StoreConfig
 from ottla.log.files.disk import Disk, read_all
 from ottla.model.config import Config
@@ -121,6 +122,18 @@ class QuorumMember:
             directories=identity.directory_ids,
             cordoned=tuple(cordoned(directories, settings)),
         )
+
+    @property
+    def state(self) -> ClusterState:
+        """The cluster's committed state; it may be read but not kept, because a snapshot replaces the object."""
+        return self.metadata.state
+
+    @property
+    def decided_state(self) -> ClusterState:
+        """The state with what the active controller has decided and not committed yet. Raises NotController if that is
+        not this node.
+        """
+        return self.controller.view.state
 
     @property
     def alone(self) -> bool:

@@ -55,6 +55,6 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
 
 def _finalized(context: Context) -> Mapping[str, int]:
     """Return the features of the cluster, and that of the quorum, which has its own records; level 0 is left out."""
-    features = context.member.metadata.state.features
+    features = context.member.state.features
     level = context.member.quorum.kraft_version
     return {**features, KRAFT_VERSION: level} if level else features

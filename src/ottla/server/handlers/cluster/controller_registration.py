@@ -30,9 +30,7 @@ def controller_registration(
         endpoints_of(request.listeners),
         features_of(request.features),
     )
-    if context.member.controller.active and not controllers_registered(
-        context.member.controller.view.state.metadata_version
-    ):
+    if context.member.controller.active and not controllers_registered(context.member.decided_state.metadata_version):
         return ControllerRegistrationResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             error_message="The current MetadataVersion is too old to support controller registrations.",

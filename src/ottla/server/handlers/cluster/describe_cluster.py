@@ -54,7 +54,7 @@ def _controllers(context: Context) -> list[DescribeClusterResponse.Broker]:
     listener = context.connection.listener
     return [
         DescribeClusterResponse.Broker(broker_id=controller.id, host=end.host, port=end.port, rack=None)
-        for controller in context.member.metadata.state.controllers.values()
+        for controller in context.member.state.controllers.values()
         for end in controller.endpoints
         if end.name == listener
     ]

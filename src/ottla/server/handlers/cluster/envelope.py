@@ -11,12 +11,13 @@ import logging
 from collections.abc import Awaitable, Iterable
 from struct import Struct
 from struct import error as StructError
-from typing import Any
 
 from ottla.model.errors import ErrorCode
+from ottla.records.batch import Buffer
 from ottla.server.api import dispatch
 from ottla.server.api.context import Context, Peer
 from ottla.server.api.dispatch import handles
+from ottla.server.api.refusals import Outcome
 from ottla.server.loop.later import FAILED, Answer, Disconnect, Large
 from ottla.server.quorum.not_controller import NotController
 from ottla.wire.message import Request, Response
@@ -43,7 +44,7 @@ def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeRespo
         if route is None or not route.endpoint.forwarded:
             return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
         position = 10 + max(client_id_size, 0)
-        inner = Context(context.facades, _client(request, context.connection))
+        inner = context.beside(_client(request, context.connection))
         inner.client_id, inner.request_version = bytes(frame[10:position]).decode(), version
         if route.flexible_request:
             tags = frame[position]
@@ -76,9 +77,10 @@ def _served(
     route: dispatch.Route, asked: Request[Response], inner: Context, correlation_id: int
 ) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
     try:
-        answer: Any = route.endpoint.decide(asked, inner)
+        answer = route.endpoint.decide(asked, inner)
         if isinstance(answer, NotController):
             return _NOT_CONTROLLER
+        assert answer is not None, "a request to the controller is answered"
         if not isinstance(answer, Response):
             return _sealed_later(answer, route, correlation_id, inner)
         return _sealed(route.reply(answer, correlation_id))
@@ -89,17 +91,22 @@ def _served(
         return _failed()
 
 
-async def _sealed_later(answer: Any, route: dispatch.Route, correlation_id: int, inner: Context) -> EnvelopeResponse:
+async def _sealed_later(
+    answer: Large[Outcome] | Awaitable[Outcome | Large[Outcome]],
+    route: dispatch.Route,
+    correlation_id: int,
+    inner: Context,
+) -> EnvelopeResponse:
     try:
-        if not isinstance(answer, Large):
-            answer = await answer
-        if answer is FAILED:
+        outcome = answer if isinstance(answer, Large) else await answer
+        if outcome is FAILED:
             return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-        if isinstance(answer, NotController):
+        if isinstance(outcome, NotController):
             return _NOT_CONTROLLER
-        if not isinstance(answer, Large):
-            return _sealed(route.reply(answer, correlation_id))
-        steps = route.reply_in_steps(answer.response, correlation_id)
+        if not isinstance(outcome, Large):
+            return _sealed(route.reply(outcome, correlation_id))
+        assert isinstance(outcome.response, Response), "no refusal is large"
+        steps = route.reply_in_steps(outcome.response, correlation_id)
         return _sealed(await inner.runtime.slices.finish(steps))
     except Exception:
         return _failed()
@@ -110,7 +117,7 @@ def _failed() -> EnvelopeResponse:
     return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _sealed(parts: Iterable[Any]) -> EnvelopeResponse:
+def _sealed(parts: Iterable[Buffer]) -> EnvelopeResponse:
     frame = b"".join(bytes(part) for part in parts)
     return EnvelopeResponse(response_data=frame[_LENGTH_BYTES:], error_code=0)
 

@@ -5,14 +5,12 @@ v4 many keys at once   v6 share partitions, named `group:topic id:partition`
 
 from __future__ import annotations
 
-from typing import Any
-
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
-from ottla.server.coordination.hosts import Coordinators
+from ottla.server.coordinators.all_coordinators import AnyCoordinators
 from ottla.server.loop.later import Answer, Later, gather, settled
 from ottla.shares.state.partition import is_coordinator_key
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -71,7 +69,7 @@ def _place(node_id: int, context: Context) -> tuple[int, str, int]:
     listener = context.connection.listener
     if node_id == context.node_id:
         return node_id, *context.advertised(listener)
-    broker = context.member.metadata.state.brokers.get(node_id)
+    broker = context.member.state.brokers.get(node_id)
     for endpoint in broker.endpoints if broker is not None and not broker.fenced else ():
         if endpoint.name == listener:
             return node_id, endpoint.host, endpoint.port
@@ -90,7 +88,7 @@ def _answer(key: str, place: tuple[int, str, int], error: ApiError = _NO_ERROR) 
     )
 
 
-def _coordinators(key: str, key_type: int, context: Context) -> Coordinators[Any]:
+def _coordinators(key: str, key_type: int, context: Context) -> AnyCoordinators:
     if key_type == GROUP:
         return context.groups.coordinators
     if key_type == TRANSACTION:

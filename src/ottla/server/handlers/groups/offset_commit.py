@@ -54,7 +54,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context) -> Answer[Offs
 
 def _existing(topic: Topic, by_id: bool, answers: _Answers, context: Context) -> list[NewOffset]:
     """Return the offsets of partitions that exist; answer the others with an error."""
-    state = context.member.metadata.state
+    state = context.member.state
     found = state.topic_by_id.get(topic.topic_id) if by_id else state.topics.get(topic.name)
     offsets: list[NewOffset] = []
     for partition in topic.partitions:

@@ -21,7 +21,7 @@ def offset_delete(request: OffsetDeleteRequest, context: Context) -> Answer[Offs
     topics: dict[str, TopicAnswer] = {}
     existing: list[TopicPartition] = []
     for topic in request.topics:
-        found = context.member.metadata.state.topics.get(topic.name)
+        found = context.member.state.topics.get(topic.name)
         for partition in topic.partitions:
             index = partition.partition_index
             if found is not None and 0 <= index < len(found.partitions):

@@ -44,7 +44,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context) -> Answer[Offset
             None if topics is None else [AskedTopic(name=t.name, partition_indexes=t.partition_indexes) for t in topics]
         )
         asked = [AskedGroup(group_id=request.group_id, topics=wanted)]
-    state = context.member.metadata.state
+    state = context.member.state
     questions = [_Question(group, version, state) for group in asked]
     known = gather([each.ask(request.require_stable, context) for each in questions])
     return context.runtime.slices.answer_of(known, lambda replies: _response(questions, replies, version))

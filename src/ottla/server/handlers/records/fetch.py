@@ -18,10 +18,7 @@ from ottla.server.api.advertised_brokers import listed_brokers
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.fetch.answers import FIRST_VERSION_BY_ID, refuse_all, replica_of
-from ottla.server.fetch.consumer_reads import ConsumerReads
 from ottla.server.fetch.fetch_sessions import FetchSession
-from ottla.server.fetch.follower_sessions import FollowerSession
-from ottla.server.fetch.spark_readers import EXECUTOR
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
@@ -49,10 +46,9 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
         # it is a follower's session
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
     context.next_fetch_ends_wait = False
-    reads = ConsumerReads(fetches.consumers, request, session, by_id, version, partial(listed_brokers, context))
-    if EXECUTOR in context.client_id:
-        fetches.spark_readers.noted(context.client_id, reads.asked)
-    return fetches.answer(reads)
+    return fetches.answer_consumer(
+        request, session, by_id, version, context.client_id, partial(listed_brokers, context)
+    )
 
 
 def _fetch_as_follower(
@@ -69,7 +65,7 @@ def _fetch_as_follower(
         session = fetches.followers.open(request, by_id)
         if session.key:
             context.when_closed[_SESSION] = partial(fetches.sessions.drop, session.key)
-    if not isinstance(session, FollowerSession):
+    if not session.is_privileged:
         # it is a consumer's session
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
     context.next_fetch_ends_wait = session.key != 0

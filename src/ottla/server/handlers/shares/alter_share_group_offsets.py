@@ -34,7 +34,7 @@ async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, cont
         return _refused(error)
     if not request.group_id:
         return _refused(ApiError(ErrorCode.INVALID_GROUP_ID))
-    topics = context.member.metadata.state.topics
+    topics = context.member.state.topics
     asked = {
         topic.topic_name: {each.partition_index: each.start_offset for each in topic.partitions}
         for topic in request.topics
@@ -59,7 +59,7 @@ async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, cont
 
 
 def _topic(topic: AlterShareGroupOffsetsRequest.Topic, outcomes: Outcomes, context: Context) -> TopicAnswer:
-    found = context.member.metadata.state.topics.get(topic.topic_name)
+    found = context.member.state.topics.get(topic.topic_name)
     topic_id = found.id if found is not None else NO_ID
     return TopicAnswer(
         topic_name=topic.topic_name,

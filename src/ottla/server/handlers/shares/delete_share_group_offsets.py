@@ -41,7 +41,7 @@ async def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, co
     done = frozenset(deletion.partitions) - failed.keys()
     if done:
         await context.groups.submit(group_id, OffsetsDeleted(group_id, done))
-    topics = context.member.metadata.state.topic_by_id
+    topics = context.member.state.topic_by_id
     for topic_id in deletion.partitions:
         name = topics[topic_id].name if topic_id in topics else ""
         answers.append(_topic(name, topic_id, failed.get(topic_id)))

@@ -58,7 +58,7 @@ async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context
         wanted = {topic_id: sorted(each.partitions) for topic_id, each in initialized.items()}
     else:
         for topic in group.topics:
-            found = context.member.metadata.state.topics.get(topic.topic_name)
+            found = context.member.state.topics.get(topic.topic_name)
             if found is not None:
                 wanted[found.id] = topic.partitions
             else:
@@ -67,7 +67,7 @@ async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context
     if any(not each or min(each) < 0 for each in wanted.values()):
         return _answer(group.group_id, [], ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))  # as Kafka answers
     summaries = await _summaries(group.group_id, wanted, context)
-    names = context.member.metadata.state.topic_by_id
+    names = context.member.state.topic_by_id
     places = [
         TopicPartition(names[id].name, index) for id, each in summaries.items() if id in names for index, _ in each
     ]

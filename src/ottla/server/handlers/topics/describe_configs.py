@@ -61,7 +61,7 @@ def _answer(resource: DescribeConfigsRequest.Resource, request: DescribeConfigsR
 
 def _describe(type: int, name: str, wanted: frozenset[str] | None, context: Context) -> Iterable[DescribedConfig]:
     node = context.configs.node
-    state = context.member.metadata.state
+    state = context.member.state
     if type == ResourceType.TOPIC:
         check_topic_name(name)
         if name not in state.topics:

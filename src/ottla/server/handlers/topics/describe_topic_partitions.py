@@ -41,7 +41,7 @@ def _describing(
     """Describe a page. The number of described partitions is bounded; the number of unknown topics in the request is
     not.
     """
-    state = context.member.metadata.state
+    state = context.member.state
     named = [topic.name for topic in request.topics]
     cursor = request.cursor
     first = cursor.topic_name if cursor is not None else ""

@@ -51,7 +51,7 @@ async def _answer(reply: Later[Any], asked: tuple[tuple[str, int], ...] | None, 
     if outcomes is FAILED or isinstance(outcomes, ApiError):
         return outcomes
     # Without a list, the response has all topics, most of them without partitions.
-    topics = tuple(context.member.metadata.state.topics) if asked is None else ()
+    topics = tuple(context.member.state.topics) if asked is None else ()
     response = await context.runtime.slices.finish(_responding(outcomes, ErrorCode.NONE, topics))
     return Large(response) if len(outcomes) + len(topics) > limits.METADATA_RECORDS_PER_SLICE else response
 

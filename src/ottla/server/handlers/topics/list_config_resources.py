@@ -40,7 +40,7 @@ def list_config_resources(request: ListConfigResourcesRequest, context: Context)
 
 
 def _names(type: int, context: Context) -> list[str]:
-    state = context.member.metadata.state
+    state = context.member.state
     if type == ResourceType.TOPIC:
         return list(state.topics)
     if type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):

@@ -46,7 +46,7 @@ def _metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResp
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     # In version 0 an empty list means all topics; since then null does.
     if request.topics is None or (version == 0 and not request.topics):
-        return _respond(request, [], tuple(context.member.metadata.state.topics.values()), [], context, operations)
+        return _respond(request, [], tuple(context.member.state.topics.values()), [], context, operations)
     if _is_malformed(request.topics, version):
         return MetadataResponse(
             brokers=[],
@@ -58,7 +58,7 @@ def _metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResp
     if any(topic.topic_id != NO_ID for topic in request.topics):
         return _respond(request, *_by_id(request.topics, context), [], context, operations)
     names = list(dict.fromkeys(topic.name for topic in request.topics if topic.name is not None))
-    missing = [name for name in names if name not in context.member.metadata.state.topics]
+    missing = [name for name in names if name not in context.member.state.topics]
     answer = _respond(request, [], *_by_name(names, context, operations), context, operations)
     if missing and request.allow_auto_topic_creation and context.settings[AUTO_CREATE_TOPICS_ENABLE]:
         # As with Kafka, the answer says that the topics do not exist yet; the client asks again and finds them.
@@ -113,14 +113,14 @@ def _is_malformed(topics: list[TopicAsk], version: int) -> bool:
 
 def _by_id(topics: list[TopicAsk], context: Context) -> tuple[list[TopicAnswer], list[Topic]]:
     """Find topics by id: one id makes it a request by ids, and names beside them are ignored, as with Kafka."""
-    known = context.member.metadata.state.topic_by_id
+    known = context.member.state.topic_by_id
     ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != NO_ID)
     unknown = [_missing(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id=id) for id in ids if id not in known]
     return unknown, [known[id] for id in ids if id in known]
 
 
 def _by_name(names: list[str], context: Context, operations: int) -> tuple[list[Topic], list[TopicAnswer]]:
-    known = context.member.metadata.state.topics
+    known = context.member.state.topics
     unknown = []
     for name in names:
         if name not in known:

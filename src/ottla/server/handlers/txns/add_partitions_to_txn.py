@@ -108,7 +108,7 @@ class _Question:
         self._missing: set[TopicPartition] = set()
 
     def partitions(self) -> Generator[None, None, tuple[TopicPartition, ...]]:
-        known = self._context.member.metadata.state.topics
+        known = self._context.member.state.topics
         wanted: list[TopicPartition] = []
         for number, (topics, _) in enumerate(divided(self._transaction.topics, ["partitions"], _PORTIONS)):
             if number:

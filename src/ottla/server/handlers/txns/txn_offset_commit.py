@@ -31,7 +31,7 @@ def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -> Answ
     codes: Codes = {}
     offsets: list[NewOffset] = []
     for topic in request.topics:
-        found = context.member.metadata.state.topics.get(topic.name)
+        found = context.member.state.topics.get(topic.name)
         for partition in topic.partitions:
             where = TopicPartition(topic.name, partition.partition_index)
             if found is None or not 0 <= where.partition < len(found.partitions):
