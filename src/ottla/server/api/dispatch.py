@@ -21,7 +21,7 @@ from ottla.model.limits import ELEMENTS_AT_ONCE_MAX
 from ottla.server.api.api_table import SERVED, SERVED_TO_CONTROLLERS
 from ottla.server.api.context import Context
 from ottla.server.api.portions import Portions, in_portions
-from ottla.server.api.refusals import Handler, Refusing
+from ottla.server.api.refusals import Handler, Outcome, Refusing
 from ottla.server.loop.later import Answer, Disconnect
 from ottla.server.quorum.active_controller import Decided
 from ottla.wire import api, compile, header
@@ -52,11 +52,11 @@ class Served(NamedTuple):
     few: bool = False  # whether a valid request always has few elements
     refusing: Refusing[Any] | None = None  # set if the active controller decides
 
-    def decide(self, request: Any, context: Context) -> Answer[Any]:
+    def decide(self, request: Request[Response], context: Context) -> Answer[Outcome]:
         """Return the handler's answer for a caller that can ask another node: the response, or `NotController`."""
         return self.handler(request, context) if self.refusing is None else self.refusing.decide(request, context)
 
-    def refused(self, request: Any, context: Context, error: ApiError) -> Answer[Any]:
+    def refused(self, request: Request[Response], context: Context, error: ApiError) -> Answer[Outcome]:
         """Return the response that refuses the whole request with `error`. The quorum's own APIs have no such response:
         they answer with this node's view.
         """
@@ -100,14 +100,14 @@ def handles(
 
 
 def handles(
-    request: type[Any],
+    request: type[Request[Response]],
     versions: str | None = None,
     *,
     on: Listeners = "broker",
     forwarded: bool = False,
     portions: Portions | None = None,
     few: bool = False,
-    refuse: Callable[[Any, ApiError], Any] | None = None,
+    refuse: Callable[[Any, ApiError], Response] | None = None,
     check: Callable[[Any, Context], None] | None = None,
 ) -> Callable[[Handler], Handler]:
     """Register a handler; `versions` narrows the versions of the message (an unstable last version is never served).

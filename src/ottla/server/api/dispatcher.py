@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import Route, Served
 from ottla.server.api.forwarding import Forwarding
+from ottla.server.loop.later import Answer
 from ottla.wire.message import Request, Response
 
 # Called by connections of a node under test in place of the handlers: answers by itself, or calls the handler.
-Intercept: TypeAlias = Callable[[Served, Any, Context], Any]
+Intercept: TypeAlias = Callable[[Served, Request[Response], Context], Answer[Any]]
 
 
 class Dispatcher(NamedTuple):
@@ -27,7 +28,7 @@ def intercepted(
     request: Request[Response],
     frame: memoryview,
     context: Context,
-) -> Any:
+) -> Answer[Any]:
     """Return the answer of a test's `intercept`, which may call the handler or the forwarding in its place."""
     endpoint = route.endpoint
     if route.forwarded and forwarding is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from ottla.client.errors import ClientError
 from ottla.server.api import dispatch
 from ottla.server.api.api_table import SERVED_TO_CONTROLLERS
 from ottla.server.api.context import Context, Facades, Peer
+from ottla.server.api.refusals import Outcome
 from ottla.server.loop.later import FAILED, Answer, Large
 from ottla.server.quorum.not_controller import NotController
 from ottla.wire.message import Request, Response
@@ -18,9 +19,10 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 _HERE = ("127.0.0.1", 0)
 
 
-async def outcome_of(answer: Answer[Any]) -> Any:
+async def outcome_of(answer: Answer[Outcome]) -> Outcome:
     """Return the response, `NotController` or FAILED."""
-    found: Any = await answer if isinstance(answer, Awaitable) else answer
+    found = await answer if isinstance(answer, Awaitable) else answer
+    assert found is not None, "a request to the controller is answered"
     return found.response if isinstance(found, Large) else found
 
 
@@ -32,7 +34,7 @@ async def handle_as_controller(facades: Facades, request: Request[ResponseT]) ->
     assert route is not None, "the table has it"
     context = Context(facades, Peer("", _HERE, _HERE, controller=True))
     context.request_version = version
-    outcome: ResponseT | NotController = await outcome_of(route.endpoint.decide(request, context))
+    outcome = await outcome_of(route.endpoint.decide(request, context))
     if outcome is FAILED:
         raise ClientError(f"{type(request).name} failed")
-    return outcome
+    return cast("ResponseT | NotController", outcome)  # the handler of the request made it

@@ -23,11 +23,12 @@ from ottla.server.loop.later import FAILED, Answer, Large, Sliced
 from ottla.wire.message import Request, Response, Struct, fields
 
 RequestT = TypeVar("RequestT", bound=Request[Response])
-ResponseT = TypeVar("ResponseT", bound=Response)
-S = TypeVar("S", bound=Struct)
+OutcomeT = TypeVar("OutcomeT", bound=Response | ApiError)
+StructT = TypeVar("StructT", bound=Struct)
+ItemT = TypeVar("ItemT")
 
 
-def _one(_: Any) -> int:
+def _one(_: object) -> int:
     return 1
 
 
@@ -39,20 +40,20 @@ class Portions(NamedTuple):
     of: str | tuple[str, ...]
     into: str | tuple[str, ...]
     items: int  # the total weight of the items in one portion
-    weigh: Callable[[Any], int] = _one
+    weigh: Callable[[Any], int] = _one  # takes an item of the request
     changes: bool = True  # False: the request only reads
 
 
 def in_portions(
-    portions: Portions, handler: Callable[[RequestT, Context], Answer[ResponseT]]
-) -> Callable[[RequestT, Context], Answer[ResponseT]]:
+    portions: Portions, handler: Callable[[RequestT, Context], Answer[OutcomeT]]
+) -> Callable[[RequestT, Context], Answer[OutcomeT]]:
     """Wrap a handler so that it can handle requests of any size."""
     of = portions.of if isinstance(portions.of, tuple) else (portions.of,)
     into = portions.into if isinstance(portions.into, tuple) else (portions.into,)
     paths = [(asked.split("."), told.split(".")) for asked, told in zip(of, into, strict=True)]
 
     @wraps(handler)
-    def handle(request: RequestT, context: Context) -> Answer[ResponseT]:
+    def handle(request: RequestT, context: Context) -> Answer[OutcomeT]:
         for asked, told in paths:
             found = getattr(request, asked[0])
             if found:
@@ -65,7 +66,7 @@ def in_portions(
     return handle
 
 
-def weight(found: Sequence[Any], path: list[str], portions: Portions) -> int:
+def weight(found: Sequence[object], path: list[str], portions: Portions) -> int:
     if path:
         return sum(1 + weight(getattr(each, path[0]) or (), path[1:], portions) for each in found)
     return len(found) if portions.weigh is _one else sum(map(portions.weigh, found))
@@ -75,13 +76,13 @@ async def _handle_all(
     portions: Portions,
     asked: list[str],
     told: list[str],
-    handler: Callable[[RequestT, Context], Any],
+    handler: Callable[[RequestT, Context], Answer[OutcomeT]],
     request: RequestT,
     context: Context,
     version: int,
-) -> Any:
+) -> OutcomeT | Large[OutcomeT]:
     slices = context.runtime.slices
-    whole: Response | None = None
+    whole: OutcomeT | None = None
     for some, _ in divided(getattr(request, asked[0]), asked[1:], portions):
         if whole is not None:
             await slices.turn()
@@ -91,20 +92,21 @@ async def _handle_all(
             answer = await answer
         if isinstance(answer, Large):
             answer = answer.response
+        assert answer is not None, "a request with many items is answered"
         # an error of the whole request
         if answer is FAILED or isinstance(answer, ApiError) or getattr(answer, "error_code", False):
             return answer
-        assert isinstance(answer, Response), "what else could it be"
         if whole is None:
             whole = answer
         else:
             put_together(getattr(whole, told[0]), getattr(answer, told[0]), told[1:])
+    assert whole is not None, "there are many items"
     return Large(whole)
 
 
-def divided(found: Sequence[Any], path: list[str], portions: Portions) -> Iterator[tuple[list[Any], int]]:
+def divided(found: Sequence[ItemT], path: list[str], portions: Portions) -> Iterator[tuple[list[ItemT], int]]:
     """Yield lists of items that are handled at once, each with its weight."""
-    some: list[Any] = []
+    some: list[ItemT] = []
     total = 0
     for each in found:
         for part, more in _parts(each, path, portions):
@@ -117,7 +119,7 @@ def divided(found: Sequence[Any], path: list[str], portions: Portions) -> Iterat
         yield some, total
 
 
-def _parts(each: Any, path: list[str], portions: Portions) -> Iterator[tuple[Any, int]]:
+def _parts(each: ItemT, path: list[str], portions: Portions) -> Iterator[tuple[ItemT, int]]:
     """Yield an item, or parts of it if it has too many items of its own."""
     if not path:
         yield each, portions.weigh(each)
@@ -131,13 +133,13 @@ def _parts(each: Any, path: list[str], portions: Portions) -> Iterator[tuple[Any
         yield _with(each, path[0], some), 1 + part_weight
 
 
-def _with(whole: S, name: str, value: list[Any]) -> S:
+def _with(whole: ItemT, name: str, value: list[object]) -> ItemT:
     part = copy.copy(whole)
     setattr(part, name, value)
     return part
 
 
-def put_together(had: list[Any], more: list[Any], path: list[str]) -> None:
+def put_together(had: list[StructT], more: list[StructT], path: list[str]) -> None:
     """Append the answers of the next portion to those of the ones before."""
     if path and had and more and _is_same(had[-1], more[0], path[0]):
         put_together(getattr(had[-1], path[0]), getattr(more[0], path[0]), path[1:])
@@ -145,7 +147,7 @@ def put_together(had: list[Any], more: list[Any], path: list[str]) -> None:
     had.extend(more)
 
 
-def _is_same(one: Any, other: Any, inner: str) -> bool:
+def _is_same(one: Struct, other: Struct, inner: str) -> bool:
     """Return whether both are parts of the same item."""
     names = [field.name for field in fields(type(one)) if field.name != inner]
     return all(getattr(one, name) == getattr(other, name) for name in names)

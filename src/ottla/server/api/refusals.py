@@ -13,7 +13,7 @@ A request with very many items is refused in portions, as it would have been han
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from ottla.model.errors import ApiError
 from ottla.server.api.context import Context
@@ -23,7 +23,10 @@ from ottla.server.quorum.not_controller import NotController
 from ottla.wire.message import Request, Response
 
 RequestT = TypeVar("RequestT", bound=Request[Response])
+# Takes a request of one kind.
 Handler = Callable[[Any, Context], Answer[Any]]
+# The outcome of a request that asks the active controller.
+Outcome: TypeAlias = Response | NotController
 
 
 class Refusing(Generic[RequestT]):
@@ -44,7 +47,7 @@ class Refusing(Generic[RequestT]):
         self._check = check
         self._divided = self._handle if portions is None else in_portions(portions, self._handle)
 
-    def decide(self, request: RequestT, context: Context) -> Answer[Any]:
+    def decide(self, request: RequestT, context: Context) -> Answer[Outcome]:
         """Return the response, or `NotController`."""
         if self._check is not None:
             try:
@@ -53,7 +56,7 @@ class Refusing(Generic[RequestT]):
                 return self.refused(request, context, error)
         return self._divided(request, context)
 
-    def answer(self, request: RequestT, context: Context) -> Answer[Any]:
+    def answer(self, request: RequestT, context: Context) -> Answer[Outcome]:
         """Return the response."""
         decided = self.decide(request, context)
         if isinstance(decided, NotController):
@@ -62,7 +65,7 @@ class Refusing(Generic[RequestT]):
             return Sliced(self._answer_later(decided.making, request, context), changes=decided.changes)
         return _mapped(decided, lambda outcome: self._refused_by_role(request, outcome))
 
-    def refused(self, request: RequestT, context: Context, error: ApiError) -> Answer[Any]:
+    def refused(self, request: RequestT, context: Context, error: ApiError) -> Answer[Outcome]:
         """Return the response that refuses the whole request."""
 
         def refuse(some: RequestT, _: Context) -> Response:
@@ -74,26 +77,29 @@ class Refusing(Generic[RequestT]):
             else in_portions(self._portions, refuse)(request, context)
         )
 
-    def _handle(self, request: RequestT, context: Context) -> Answer[Any]:
+    def _handle(self, request: RequestT, context: Context) -> Answer[Outcome]:
         return _mapped(self._handler(request, context), lambda outcome: self._refused_by_rule(request, outcome))
 
-    async def _answer_later(self, making: Awaitable[Any], request: RequestT, context: Context) -> Any:
+    async def _answer_later(
+        self, making: Awaitable[Outcome | Large[Outcome]], request: RequestT, context: Context
+    ) -> Outcome | Large[Outcome]:
         outcome = await making
         if not isinstance(outcome, NotController):
             return outcome
-        refused: Any = self.refused(request, context, outcome)
+        refused = self.refused(request, context, outcome)
+        assert refused is not None, "every request that asks the controller is answered"
         return await refused if isinstance(refused, Awaitable) else refused
 
-    def _refused_by_role(self, request: RequestT, outcome: Any) -> Any:
+    def _refused_by_role(self, request: RequestT, outcome: Outcome) -> Outcome:
         return self._refuse(request, outcome) if isinstance(outcome, NotController) else outcome
 
-    def _refused_by_rule(self, request: RequestT, outcome: Any) -> Any:
+    def _refused_by_rule(self, request: RequestT, outcome: Response | ApiError) -> Outcome:
         if isinstance(outcome, ApiError) and not isinstance(outcome, NotController):
             return self._refuse(request, outcome)
         return outcome
 
 
-def _mapped(answer: Any, convert: Callable[[Any], Any]) -> Any:
+def _mapped(answer: Answer[Any], convert: Callable[[Any], Outcome]) -> Answer[Outcome]:
     """Return an answer with `convert` applied to its outcome, now or when that is known."""
     if answer is None or isinstance(answer, Response | Large):
         return answer
@@ -106,5 +112,6 @@ def _mapped(answer: Any, convert: Callable[[Any], Any]) -> Any:
     return convert(answer)
 
 
-async def _converted(answer: Awaitable[Any], convert: Callable[[Any], Any]) -> Any:
-    return convert(await answer)
+async def _converted(answer: Awaitable[Any], convert: Callable[[Any], Outcome]) -> Outcome | Large[Outcome]:
+    outcome = await answer
+    return outcome if isinstance(outcome, Large) else convert(outcome)

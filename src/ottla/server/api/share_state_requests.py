@@ -4,40 +4,76 @@ each of them is a separate command, because each may have another coordinator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.context import Context
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer, Later, gather
+from ottla.server.shares.share_states import StateCommand
 from ottla.shares.state.partition import SharePartitionId
 
+ReplyT = TypeVar("ReplyT")
 ResultT = TypeVar("ResultT")
+ResponseT = TypeVar("ResponseT")
 TopicIdPartition = tuple[bytes, int]
 
 STATE_PORTIONS = Portions("topics.partitions", "results.partitions", limits.ITEMS_PER_SLICE)
 
 
-def _nothing_more(_: Any) -> dict[str, object]:
+class AskedState(Protocol):
+    """A partition in a request."""
+
+    @property
+    def partition(self) -> int: ...
+
+
+AskedT = TypeVar("AskedT", bound=AskedState)
+AskedT_co = TypeVar("AskedT_co", bound=AskedState, covariant=True)
+
+
+class AskedTopic(Protocol[AskedT_co]):
+    """A topic in a request."""
+
+    @property
+    def topic_id(self) -> bytes: ...
+
+    @property
+    def partitions(self) -> Sequence[AskedT_co]: ...
+
+
+class StateRequest(Protocol[AskedT_co]):
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def topics(self) -> Sequence[AskedTopic[AskedT_co]]: ...
+
+
+def _nothing_more(_: object) -> dict[str, object]:
     """Return no fields for a reply that only reports success."""
     return {}
 
 
-class StateForm(NamedTuple):
+class StateForm(NamedTuple, Generic[AskedT, ReplyT, ResponseT]):
     """How one of these APIs asks the coordinator, and how it answers."""
 
-    response: Callable[..., Any]  # takes `results`
-    topic: Callable[..., Any]
-    partition: Callable[..., Any]
-    command: Callable[[str, bytes, Any], Any]  # takes the group id, a topic id, and a partition of the request
-    fields: Callable[[Any], Mapping[str, object]] = _nothing_more  # the fields of the reply, except those of all APIs
-    blank: Any = None  # the reply whose fields are used with an error
+    response: Callable[..., ResponseT]  # takes `results`
+    topic: Callable[..., object]
+    partition: Callable[..., object]
+    # takes the group id, a topic id, and a partition of the request
+    command: Callable[[str, bytes, AskedT], StateCommand[ReplyT]]
+    blank: ReplyT  # the reply whose fields are used with an error
+    # the fields of the reply, except those of all APIs
+    fields: Callable[[ReplyT], Mapping[str, object]] = _nothing_more
     needs_partitions: bool = True  # whether a request with a topic without partitions gets an empty answer
 
 
-def ask_share_coordinators(request: Any, context: Context, form: StateForm) -> Answer[Any]:
+def ask_share_coordinators(
+    request: StateRequest[AskedT], context: Context, form: StateForm[AskedT, ReplyT, ResponseT]
+) -> Answer[ResponseT]:
     """Ask the share coordinators of this node. As with Kafka, the answer is empty if the request names no group, and,
     except for one API, if it names no topic or a topic without partitions.
     """
@@ -45,14 +81,14 @@ def ask_share_coordinators(request: Any, context: Context, form: StateForm) -> A
         return form.response(results=[])
     coordinators = context.shares.coordinators
 
-    def submit(command: Any) -> Later[Any]:
+    def submit(command: StateCommand[ReplyT]) -> Later[ReplyT | ApiError]:
         key = SharePartitionId(command.group_id, command.topic_id, command.partition).coordinator_key
         return coordinators.submit(key, command)
 
-    def respond(partition: int, reply: Any) -> Any:
+    def respond(partition: int, reply: ReplyT) -> object:
         return form.partition(partition=partition, error_code=ErrorCode.NONE, **form.fields(reply))
 
-    def refuse(partition: int, error: ApiError) -> Any:
+    def refuse(partition: int, error: ApiError) -> object:
         told = form.fields(form.blank)
         return form.partition(partition=partition, error_code=error.code, error_message=error.text, **told)
 
@@ -69,14 +105,14 @@ def ask_share_coordinators(request: Any, context: Context, form: StateForm) -> A
     ).soonest()
 
 
-def _names_partitions(topics: list[Any]) -> bool:
+def _names_partitions(topics: Sequence[AskedTopic[AskedState]]) -> bool:
     return bool(topics) and all(topic.partitions for topic in topics)
 
 
 def ask_each(
-    submit: Callable[[Any], Later[Any]],
-    commands: dict[TopicIdPartition, Any],
-    respond: Callable[[int, Any], ResultT],
+    submit: Callable[[StateCommand[ReplyT]], Later[ReplyT | ApiError]],
+    commands: Mapping[TopicIdPartition, StateCommand[ReplyT]],
+    respond: Callable[[int, ReplyT], ResultT],
     refuse: Callable[[int, ApiError], ResultT],
 ) -> Later[dict[bytes, list[ResultT]]]:
     """Submit all commands and return their answers by topic; each is made of the partition's number and the reply."""

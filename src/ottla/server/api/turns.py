@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from ottla.server.api.context import Context
-from ottla.server.loop.later import FAILED, NO_ANSWER, Answer, Disconnect, Later
+from ottla.server.loop.later import FAILED, NO_ANSWER, Answer, Disconnect, Large, Later
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
-def keep_turn(context: Context, awaited: Later[T], carry_out: Callable[[T], Answer[Any]]) -> Later[Any]:
+def keep_turn(context: Context, awaited: Later[T], carry_out: Callable[[T], Answer[U]]) -> Later[U | Large[U]]:
     """Return the answer of `carry_out`, which is called with the value of `awaited` once that is set."""
-    later: Later[Any] = Later()
+    later: Later[U | Large[U]] = Later()
     context.hold()
     context.turns_kept += 1
 
@@ -45,11 +46,11 @@ def keep_turn(context: Context, awaited: Later[T], carry_out: Callable[[T], Answ
     return later
 
 
-def _pass_on(answer: Answer[Any], later: Later[Any]) -> None:
+def _pass_on(answer: Answer[U], later: Later[U | Large[U]]) -> None:
     if answer is None:
         later.set(NO_ANSWER)
     elif isinstance(answer, Later):
         later.on_abandon = answer.abandon
         answer.then(lambda response: None if later.done else later.set(response))
     else:
-        later.set(answer)
+        later.set(cast("U | Large[U]", answer))  # nothing that keeps its turn is awaited

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import cast
 
 from ottla.model import limits
 from ottla.server.api.context import Context
@@ -58,7 +58,7 @@ def without_duplicates(topic_data: list[TopicData]) -> Generator[None, None, lis
     return list(kept.values())
 
 
-def produce_in_portions(request: ProduceRequest, context: Context, produce: Produce) -> Later[Any]:
+def produce_in_portions(request: ProduceRequest, context: Context, produce: Produce) -> Answer[ProduceResponse]:
     """Call `produce` with one portion after the other and return the merged answer."""
     portions = _Wide(request, context, produce)
     later = keep_turn(context, portions.appended, portions.answer)
@@ -72,7 +72,7 @@ class _Wide:
         self._request = request
         self._context = context
         self._produce = produce
-        self._answers: list[Later[Any]] = []
+        self._answers: list[Later[ProduceResponse]] = []
         self._failed = False
         self._portions = self._divided()
 
@@ -109,7 +109,7 @@ class _Wide:
         """
         part = copy.copy(self._request)
         part.topic_data = some
-        answered: Later[Any] = Later()
+        answered: Later[ProduceResponse] = Later()
         self._answers.append(answered)
         turns_kept = self._context.turns_kept
         try:
@@ -118,7 +118,7 @@ class _Wide:
             self._failed = True
             answer = None
         if not isinstance(answer, Later):
-            answered.set(answer)
+            answered.set(cast("ProduceResponse", answer))  # None if acks=0, and then it is not looked at
             return None
         answered.on_abandon = answer.abandon
         if self._context.turns_kept == turns_kept:
@@ -126,19 +126,19 @@ class _Wide:
             return None
         appended: Later[None] = Later()
 
-        def settled(response: Any) -> None:
+        def settled(response: ProduceResponse) -> None:
             answered.set(response)
             appended.set(None)
 
         answer.then(settled)
         return appended
 
-    def answer(self, _: None) -> Answer[Any]:
+    def answer(self, _: None) -> Answer[ProduceResponse]:
         if self._request.acks == 0:
             if self._failed or any(each.done and each.taken() is FAILED for each in self._answers):
                 raise Disconnect("a produce with acks=0 failed")
             return None
-        whole: Later[Any] = Later()
+        whole: Later[Large[ProduceResponse]] = Later()
         whole.on_abandon = self._abandon
         gather(self._answers).then(lambda answers: whole.set(_together(answers)))
         return whole
@@ -148,10 +148,10 @@ class _Wide:
             each.abandon()
 
 
-def _together(answers: list[Any]) -> Any:
+def _together(answers: list[ProduceResponse]) -> Large[ProduceResponse]:
     if any(each is FAILED for each in answers):
-        return FAILED
-    whole: ProduceResponse = answers[0]
+        return FAILED  # type: ignore[no-any-return]  # it stands for an answer of any type
+    whole = answers[0]
     endpoints = {each.node_id: each for answer in answers for each in answer.node_endpoints or ()}
     for more in answers[1:]:
         put_together(whole.responses, more.responses, _TOLD)

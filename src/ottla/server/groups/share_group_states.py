@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any
 
 from ottla.groups.share.state_partitions import (
     BeginDeletingGroup,
@@ -23,6 +22,7 @@ from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.loop.later import Later, gather
 from ottla.server.loop.runtime import Runtime
+from ottla.server.shares.share_states import StateCommand
 from ottla.server.shares.shares import Shares
 from ottla.shares.state.batches import NO_OFFSET
 from ottla.shares.state.commands import DeleteState, InitializeState
@@ -84,10 +84,10 @@ class ShareGroupStates:
             if error is not None:
                 raise error
 
-    def _each(self, named: Mapping[Named, Any], command: Callable[[Named], Any]) -> Later[Outcomes]:
+    def _each(self, named: Mapping[Named, object], command: Callable[[Named], StateCommand[None]]) -> Later[Outcomes]:
         """Submit one command per partition, in slices, and return their answers."""
         outcomes: Later[Outcomes] = Later()
-        asked: list[Later[Any]] = []
+        asked: list[Later[ApiError | None]] = []
         left = iter(named)
 
         def ready(error: ApiError | None) -> None:

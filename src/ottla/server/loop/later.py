@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 
 # The value that the callback of `then` gets, whatever its type, if there will be no response.
@@ -29,16 +30,16 @@ class Disconnect(Exception):
     """Raised by a handler whose only possible answer is to close the connection (an error under acks=0, say)."""
 
 
-class Large(Generic[T]):
+class Large(Generic[T_co]):
     """A response with so many elements that it is encoded in slices; it must not be changed any more."""
 
     __slots__ = ("response",)
 
-    def __init__(self, response: T) -> None:
+    def __init__(self, response: T_co) -> None:
         self.response = response
 
 
-class Sliced(Generic[T]):
+class Sliced(Generic[T_co]):
     """A response that is made in slices; the request keeps its turn on the connection meanwhile.
 
     If `changes` is set the work has side effects and is completed even if the connection is lost meanwhile; work that
@@ -47,11 +48,11 @@ class Sliced(Generic[T]):
 
     __slots__ = ("changes", "making")
 
-    def __init__(self, making: Awaitable[T | Large[T]], *, changes: bool) -> None:
+    def __init__(self, making: Awaitable[T_co | Large[T_co]], *, changes: bool) -> None:
         self.making = making
         self.changes = changes
 
-    def __await__(self) -> Generator[object, None, T | Large[T]]:
+    def __await__(self) -> Generator[object, None, T_co | Large[T_co]]:
         return self.making.__await__()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeAlias
 
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.fetch.share_sessions import Named
@@ -12,10 +12,17 @@ from ottla.server.shares.share_partitions import SharePartitions
 from ottla.shares.partition.acknowledgement_checks import acks_of
 from ottla.shares.partition.terms import AckType
 from ottla.shares.state.partition import SharePartitionId
+from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeRequest
+from ottla.wire.messages.shares.share_fetch import ShareFetchRequest
+
+AcknowledgedTopic: TypeAlias = ShareFetchRequest.FetchTopic | ShareAcknowledgeRequest.AcknowledgeTopic
+_Partition: TypeAlias = (
+    ShareFetchRequest.FetchTopic.FetchPartition | ShareAcknowledgeRequest.AcknowledgeTopic.AcknowledgePartition
+)
 
 
 def acknowledge(
-    shares: SharePartitions, group_id: str, member_id: str, topics: Iterable[Any], *, renew: bool
+    shares: SharePartitions, group_id: str, member_id: str, topics: Iterable[AcknowledgedTopic], *, renew: bool
 ) -> dict[Named, Later[ApiError | None]]:
     """Return the outcome per partition; partitions without acknowledgements are left out."""
     outcomes: dict[Named, Later[ApiError | None]] = {}
@@ -28,7 +35,7 @@ def acknowledge(
 
 
 def _one(
-    shares: SharePartitions, id: SharePartitionId, member_id: str, partition: Any, renew: bool
+    shares: SharePartitions, id: SharePartitionId, member_id: str, partition: _Partition, renew: bool
 ) -> Later[ApiError | None]:
     try:
         shares.led(id)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from ottla.client.errors import error_code
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Command
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_LEADER_EPOCH
@@ -31,15 +33,34 @@ from ottla.shares.state.commands import (
     WriteState,
 )
 from ottla.shares.state.partition import NO_COUNT, SharePartitionId
-from ottla.wire.message import Request, Response
-from ottla.wire.messages.shares.delete_share_group_state import DeleteShareGroupStateRequest
-from ottla.wire.messages.shares.initialize_share_group_state import InitializeShareGroupStateRequest
-from ottla.wire.messages.shares.read_share_group_state import ReadShareGroupStateRequest
-from ottla.wire.messages.shares.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
-from ottla.wire.messages.shares.write_share_group_state import WriteShareGroupStateRequest
+from ottla.shares.state.view import ShareStatesView
+from ottla.wire.message import Request, Struct
+from ottla.wire.messages.shares.delete_share_group_state import (
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateResponse,
+)
+from ottla.wire.messages.shares.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+)
+from ottla.wire.messages.shares.read_share_group_state import ReadShareGroupStateRequest, ReadShareGroupStateResponse
+from ottla.wire.messages.shares.read_share_group_state_summary import (
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+)
+from ottla.wire.messages.shares.write_share_group_state import WriteShareGroupStateRequest, WriteShareGroupStateResponse
 
-StateCommand = ReadState | WriteState | InitializeState | DeleteState | ReadSummary
+ReplyT = TypeVar("ReplyT")
+ReplyT_co = TypeVar("ReplyT_co", covariant=True)
+StateResponse: TypeAlias = (
+    ReadShareGroupStateResponse
+    | WriteShareGroupStateResponse
+    | InitializeShareGroupStateResponse
+    | DeleteShareGroupStateResponse
+    | ReadShareGroupStateSummaryResponse
+)
 
+_StoredBatch: TypeAlias = ReadShareGroupStateResponse.ReadStateResult.PartitionResult.StateBatch
 _AGAIN = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -48,13 +69,26 @@ _AGAIN = (
 )
 
 
+class StateCommand(Command[ShareStatesView, Entry, ReplyT_co], Protocol[ReplyT_co]):
+    """A command about one share partition, with the type of its reply."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def topic_id(self) -> bytes: ...
+
+    @property
+    def partition(self) -> int: ...
+
+
 class StateRequestForm(NamedTuple):
     """How one kind of command is sent: the request, its parts, and how to read the answer for one partition."""
 
-    request: type[Request[Response]]
-    topic: type[Any]
-    partition: Callable[[Any], Any]
-    reply: Callable[[Any], Any]
+    request: Callable[..., Request[StateResponse]]
+    topic: Callable[..., Struct]
+    partition: Callable[[Any], Struct]  # takes a command of this kind
+    reply: Callable[[Any], object]  # takes the result for one partition in the response
 
 
 class StateRequestKey(NamedTuple):
@@ -62,7 +96,7 @@ class StateRequestKey(NamedTuple):
 
     node_id: int
     group_id: str
-    kind: type[Any]
+    kind: type
 
 
 class ShareStates:
@@ -74,7 +108,7 @@ class ShareStates:
         self._coordinators = coordinators
         self._requests = _StateRequests(requests)
 
-    def submit(self, command: StateCommand) -> Later[Any]:
+    def submit(self, command: StateCommand[ReplyT]) -> Later[ReplyT | ApiError]:
         """Return the reply of the share coordinator; an ApiError is set as a value."""
         key = SharePartitionId(command.group_id, command.topic_id, command.partition).coordinator_key
         if len(self._metadata.state.brokers) <= 1:
@@ -84,7 +118,7 @@ class ShareStates:
         )
         return retrying(self._loop, partial(self._ask, key, command), _is_temporary, pauses_ms)
 
-    def _ask(self, key: str, command: StateCommand) -> Later[Any]:
+    def _ask(self, key: str, command: StateCommand[ReplyT]) -> Later[ReplyT | ApiError]:
         shares = self._coordinators
         try:
             leader = shares.leader_of(key)
@@ -92,14 +126,15 @@ class ShareStates:
             return settled(error)
         if leader == self._metadata.node_id:
             return shares.submit(key, command)
-        return self._requests.ask(StateRequestKey(leader, command.group_id, type(command)), command)
+        asked = self._requests.ask(StateRequestKey(leader, command.group_id, type(command)), command)
+        return cast("Later[ReplyT | ApiError]", asked)  # its form makes a reply of this type
 
 
-def _is_temporary(reply: Any) -> bool:
+def _is_temporary(reply: object) -> bool:
     return isinstance(reply, ApiError) and reply.code in _AGAIN
 
 
-class _StateRequests(PeerQuestions[StateRequestKey, StateCommand, Response, Any]):
+class _StateRequests(PeerQuestions[StateRequestKey, StateCommand[object], StateResponse, object]):
     """Commands to share coordinators of other nodes; those of one kind for one group are sent together."""
 
     purpose = "shares"
@@ -107,12 +142,12 @@ class _StateRequests(PeerQuestions[StateRequestKey, StateCommand, Response, Any]
     def node_of(self, key: StateRequestKey) -> int:
         return key.node_id
 
-    def identity(self, question: StateCommand) -> tuple[bytes, int]:
+    def identity(self, question: StateCommand[object]) -> tuple[bytes, int]:
         return question.topic_id, question.partition
 
-    def request(self, key: StateRequestKey, questions: list[StateCommand]) -> Request[Response]:
+    def request(self, key: StateRequestKey, questions: list[StateCommand[object]]) -> Request[StateResponse]:
         form = _FORMS[key.kind]
-        topics: dict[bytes, list[Any]] = {}
+        topics: dict[bytes, list[Struct]] = {}
         for command in questions:
             topics.setdefault(command.topic_id, []).append(form.partition(command))
         return form.request(
@@ -120,7 +155,7 @@ class _StateRequests(PeerQuestions[StateRequestKey, StateCommand, Response, Any]
             topics=[form.topic(topic_id=topic_id, partitions=parts) for topic_id, parts in topics.items()],
         )
 
-    def answers(self, key: StateRequestKey, response: Any) -> dict[Hashable, Any]:
+    def answers(self, key: StateRequestKey, response: StateResponse) -> dict[Hashable, object]:
         reply = _FORMS[key.kind].reply
         return {
             (topic.topic_id, each.partition): ApiError(error_code(each.error_code), each.error_message)
@@ -130,21 +165,21 @@ class _StateRequests(PeerQuestions[StateRequestKey, StateCommand, Response, Any]
             for each in topic.partitions
         }
 
-    def refused(self, question: StateCommand, error: ApiError) -> ApiError:
+    def refused(self, question: StateCommand[object], error: ApiError) -> ApiError:
         return error
 
 
-def _nothing(_: Any) -> None:
+def _nothing(_: object) -> None:
     """Ignore the contents of a reply that only reports success."""
 
 
-def _batches(found: Iterable[Any]) -> tuple[StateBatch, ...]:
+def _batches(found: Iterable[_StoredBatch]) -> tuple[StateBatch, ...]:
     return tuple(
         StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count) for each in found
     )
 
 
-def _write(command: WriteState) -> Any:
+def _write(command: WriteState) -> WriteShareGroupStateRequest.WriteStateData.PartitionData:
     form = WriteShareGroupStateRequest.WriteStateData.PartitionData
     return form(
         partition=command.partition,
@@ -156,7 +191,7 @@ def _write(command: WriteState) -> Any:
     )
 
 
-_FORMS: dict[type[Any], StateRequestForm] = {
+_FORMS: dict[type, StateRequestForm] = {
     ReadState: StateRequestForm(
         ReadShareGroupStateRequest,
         ReadShareGroupStateRequest.ReadStateData,

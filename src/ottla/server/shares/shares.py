@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -14,7 +13,7 @@ from ottla.server.fetch.share_sessions import Named, ShareSession
 from ottla.server.loop.later import Later
 from ottla.server.peers.peer_requests import PeerRequests
 from ottla.server.settings.configs import Configs
-from ottla.server.shares.acknowledgements import acknowledge
+from ottla.server.shares.acknowledgements import AcknowledgedTopic, acknowledge
 from ottla.server.shares.coordinators import share_coordinators
 from ottla.server.shares.high_watermarks import HighWatermarks
 from ottla.server.shares.share_partitions import SharePartitions
@@ -73,7 +72,7 @@ class Shares:
         return self.partitions.rules.of(group_id).records.lock_ms
 
     def acknowledge(
-        self, group_id: str, member_id: str, topics: Iterable[Any], *, renew: bool
+        self, group_id: str, member_id: str, topics: Iterable[AcknowledgedTopic], *, renew: bool
     ) -> dict[Named, Later[ApiError | None]]:
         """Return the outcome of a request's acknowledgements per partition; partitions without any are left out."""
         return acknowledge(self.partitions, group_id, member_id, topics, renew=renew)

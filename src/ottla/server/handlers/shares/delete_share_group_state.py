@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.share_state_requests import STATE_PORTIONS, StateForm, ask_share_coordinators
@@ -22,9 +20,11 @@ def delete_share_group_state(
     return ask_share_coordinators(request, context, _FORM)
 
 
-def _command(group_id: str, topic_id: bytes, asked: Any) -> DeleteState:
+def _command(
+    group_id: str, topic_id: bytes, asked: DeleteShareGroupStateRequest.DeleteStateData.PartitionData
+) -> DeleteState:
     return DeleteState(group_id, topic_id, asked.partition)
 
 
 _TOPIC = DeleteShareGroupStateResponse.DeleteStateResult
-_FORM = StateForm(DeleteShareGroupStateResponse, _TOPIC, _TOPIC.PartitionResult, _command)
+_FORM = StateForm(DeleteShareGroupStateResponse, _TOPIC, _TOPIC.PartitionResult, _command, None)

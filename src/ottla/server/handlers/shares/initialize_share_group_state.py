@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.share_state_requests import STATE_PORTIONS, StateForm, ask_share_coordinators
@@ -22,9 +20,13 @@ def initialize_share_group_state(
     return ask_share_coordinators(request, context, _FORM)
 
 
-def _command(group_id: str, topic_id: bytes, asked: Any) -> InitializeState:
+def _command(
+    group_id: str, topic_id: bytes, asked: InitializeShareGroupStateRequest.InitializeStateData.PartitionData
+) -> InitializeState:
     return InitializeState(group_id, topic_id, asked.partition, asked.state_epoch, asked.start_offset)
 
 
 _TOPIC = InitializeShareGroupStateResponse.InitializeStateResult
-_FORM = StateForm(InitializeShareGroupStateResponse, _TOPIC, _TOPIC.PartitionResult, _command, needs_partitions=False)
+_FORM = StateForm(
+    InitializeShareGroupStateResponse, _TOPIC, _TOPIC.PartitionResult, _command, None, needs_partitions=False
+)

@@ -4,8 +4,6 @@ it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.share_state_requests import STATE_PORTIONS, StateForm, ask_share_coordinators
@@ -25,7 +23,9 @@ def read_share_group_state(
     return ask_share_coordinators(request, context, _FORM)
 
 
-def _command(group_id: str, topic_id: bytes, asked: Any) -> ReadState:
+def _command(
+    group_id: str, topic_id: bytes, asked: ReadShareGroupStateRequest.ReadStateData.PartitionData
+) -> ReadState:
     return ReadState(group_id, topic_id, asked.partition, asked.leader_epoch)
 
 
@@ -42,6 +42,6 @@ _FORM = StateForm(
     TopicAnswer,
     PartitionAnswer,
     _command,
+    StoredShareState(0, 0, NO_COUNT, ()),
     _fields,
-    blank=StoredShareState(0, 0, NO_COUNT, ()),
 )

@@ -5,8 +5,6 @@ v1 count of delivered records
 
 from __future__ import annotations
 
-from typing import Any
-
 from ottla.model.ids import FIRST_LEADER_EPOCH
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
@@ -27,7 +25,9 @@ def read_share_group_state_summary(
     return ask_share_coordinators(request, context, _FORM)
 
 
-def _command(group_id: str, topic_id: bytes, asked: Any) -> ReadSummary:
+def _command(
+    group_id: str, topic_id: bytes, asked: ReadShareGroupStateSummaryRequest.ReadStateSummaryData.PartitionData
+) -> ReadSummary:
     return ReadSummary(group_id, topic_id, asked.partition)
 
 
@@ -37,6 +37,6 @@ _FORM = StateForm(
     _TOPIC,
     _TOPIC.PartitionResult,
     _command,
+    Summary(0, FIRST_LEADER_EPOCH, 0, NO_COUNT),
     Summary._asdict,
-    blank=Summary(0, FIRST_LEADER_EPOCH, 0, NO_COUNT),
 )

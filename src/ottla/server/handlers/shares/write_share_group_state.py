@@ -40,4 +40,4 @@ def _command(
 
 
 _TOPIC = WriteShareGroupStateResponse.WriteStateResult
-_FORM = StateForm(WriteShareGroupStateResponse, _TOPIC, _TOPIC.PartitionResult, _command)
+_FORM = StateForm(WriteShareGroupStateResponse, _TOPIC, _TOPIC.PartitionResult, _command, None)
