@@ -36,6 +36,7 @@ from ottla.client.errors import ClientError
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
+from ottla.spark.runtime.shared_environment import settle_environment
 from ottla.spark.service_addresses import bootstrap_of
 
 if TYPE_CHECKING:
@@ -286,6 +287,7 @@ def watch(session: "SparkSession") -> ProgressCommitter:
     """Commit offsets for all queries of this session from now on; calling it again changes nothing."""
     found = _watching.get(session)
     if found is None:
+        settle_environment(session)
         found = _watching[session] = ProgressCommitter(session)
         session.streams.addListener(found)
         atexit.register(found.close)

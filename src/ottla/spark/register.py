@@ -2,7 +2,8 @@
 
 Spark finds the source by itself if `ottla` is installed for the Python of the driver (or of the Connect server): Spark
 looks for packages with names like `pyspark_ottla`. Registering is needed for sessions whose Spark has looked before
-`ottla` was installed.
+`ottla` was installed. A session of the user's own may then start several streams at the same time, too (see
+`spark.runtime.shared_environment`).
 """
 
 import sys
@@ -22,7 +23,9 @@ def register(session: "SparkSession | None" = None) -> bool:
         session = SparkSession.getActiveSession()
         if session is None:
             return False
+    from ottla.spark.runtime.shared_environment import settle_environment
     from ottla.spark.source import OttlaSource
 
     session.dataSource.register(OttlaSource)
+    settle_environment(session)
     return True

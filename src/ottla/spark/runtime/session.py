@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from ottla.spark.progress import watch
 from ottla.spark.runtime.java import prepare_java
-from ottla.spark.runtime.shared_environment import settle_environment
 from ottla.spark.service_addresses import BOOTSTRAP, REGISTRY
 
 if TYPE_CHECKING:
@@ -63,7 +62,6 @@ def session(
     spark = _connected(name, remote, given) if remote else _local(name, master, given)
     if not remote:
         spark.sparkContext.setLogLevel(log_level)
-        settle_environment(spark)
     watch(spark)
     return spark
 

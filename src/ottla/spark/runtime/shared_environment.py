@@ -4,7 +4,9 @@ Spark keeps one map of environment variables for a data source that is written i
 puts the same few variables into it, each stream in a thread of its own. If two threads insert the same new variable at
 once, the map counts it twice and cannot be serialized from then on: every query of the session that reads or writes
 with the source fails with "Task not serializable" (Spark 4.2.0, `PythonStreamingSourceRunner.init`). If the variables
-are in the map already, nothing is inserted, and nothing can be counted twice.
+are in the map already, nothing is inserted, and nothing can be counted twice. Sessions of `ottla.spark.session` have
+them from the start, others from the first call of `register`, `watch` or `topic` on. A session whose program calls none
+of these has no part of Ottla in its driver that could insert them.
 """
 
 import contextlib

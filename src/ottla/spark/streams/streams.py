@@ -6,6 +6,7 @@ All functions take and return Spark's DataFrames, so they can be combined with S
 
 from typing import TYPE_CHECKING, Any
 
+from ottla.spark.runtime.shared_environment import settle_environment
 from ottla.spark.service_addresses import bootstrap_of, note_topics, registry_of, replaying, rereading, the_session
 from ottla.spark.streams.outputs import Output, to
 
@@ -55,6 +56,8 @@ def topic(
     if replay is not None:
         del told["startingOffsets"]
         told.update(replay.options(names))
+    if stream:
+        settle_environment(session)
     reader = session.readStream if stream else session.read
     return reader.format(FORMAT).options(**told).load()
 
