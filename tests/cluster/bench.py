@@ -30,7 +30,7 @@ NODE = 1
 def broker(id: int, *, rack: str | None = None, fenced: bool = True, directories: int = 1) -> Broker:
     return Broker(
         id=id,
-        epoch=id * 100,
+        epoch=id,
         incarnation_id=bytes([id]) * 16,
         endpoints=(ListenerEndpoint("PLAINTEXT", f"host{id}", 9092, 0),),
         features=tuple(SUPPORTED_FEATURES.items()),

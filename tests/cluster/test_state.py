@@ -313,7 +313,7 @@ COMMANDS = st.one_of(
         st.sampled_from(["compact", "50000", "delete"]),
     ),
     st.builds(lambda clean: StartBroker(broker(1), clean), st.booleans()),
-    st.just(AllocateProducerIds(1, 100)),
+    st.just(AllocateProducerIds(1, 1)),
 )
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.groups.assign.range import range_
-from ottla.groups.assign.spec import Assignor, GroupSpec, MemberSpec, Partitions, size
+from ottla.groups.assign.spec import Assignor, GroupSpec, MemberSpec, Partitions, are_disjoint, size
 from ottla.groups.assign.uniform import uniform
 
 TOPICS = [bytes([number]) * 16 for number in range(4)]
@@ -129,3 +129,9 @@ def test_a_newcomer_takes_from_the_rich() -> None:
         "b": {topic: frozenset((3, 4))},
         "c": {topic: frozenset((2, 5))},
     }
+
+
+def test_targets_that_overlap_are_found() -> None:
+    a, b = bytes(15) + b"a", bytes(15) + b"b"
+    assert are_disjoint([{a: frozenset({0, 1})}, {a: frozenset({2}), b: frozenset({0})}, {}])
+    assert not are_disjoint([{a: frozenset({0, 1})}, {b: frozenset({1})}, {a: frozenset({1})}])

@@ -52,6 +52,7 @@ class RegisterBroker:
             )
             return Result([broker_entry(broker, level)], broker.epoch)
         broker = broker._replace(epoch=BrokerEpoch(view.next_offset()), fenced=True, in_controlled_shutdown=False)
+        assert old is None or old.epoch < broker.epoch, f"broker {broker.id}: epoch {old.epoch} → {broker.epoch}"
         # The registration comes first: a broker that has read the journal up to its epoch, which is an offset, has read
         # its own registration.
         records = [broker_entry(broker, level)]

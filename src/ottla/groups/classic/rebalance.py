@@ -85,6 +85,7 @@ def _schedule_join_end(turn: Turn[object], shortest_ms: int = 0) -> None:
 
 def _joined_leader(group: ClassicGroup) -> str | None:
     """Return the leader if it has joined, else the first member that has."""
+    assert group.leader is None or group.leader in group.members, f"{group.group_id}: {group.leader} is no member"
     if group.leader is not None and group.members[group.leader].is_awaiting_join:
         return group.leader
     return next((each.member_id for each in group.members.values() if each.is_awaiting_join), None)

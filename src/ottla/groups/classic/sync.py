@@ -4,7 +4,7 @@ written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ottla.groups.classic.arguments import SyncArguments
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
@@ -89,4 +89,4 @@ class Sync(SyncArguments):
         )
         turn.records.append(entry_of(turn.group))
         answer_syncs(turn)
-        turn.group = replace(turn.group, state=ClassicState.STABLE)
+        turn.group = turn.group.to(ClassicState.STABLE)

@@ -69,7 +69,7 @@ class Turn(Generic[ReplyT_co]):
     # --- the group
 
     def become(self, state: ClassicState) -> None:
-        self.group = replace(self.group, state=state, state_since_ms=self.now_ms)
+        self.group = replace(self.group.to(state), state_since_ms=self.now_ms)
 
     def set_member(self, member: ClassicMember) -> None:
         self.group = self.group.with_member(member)
@@ -124,6 +124,7 @@ class Turn(Generic[ReplyT_co]):
         self._timers.append(Timer(key, None))
 
     def result(self) -> Result[Entry, ReplyT_co]:
+        self._check()
         changed = self.group is not self._before or bool(self.records)
         return Result(
             records=self.records,
@@ -132,3 +133,10 @@ class Turn(Generic[ReplyT_co]):
             answers=self._answers,
             notes=(Became(self.group),) if changed else (),
         )
+
+    def _check(self) -> None:
+        """Assert what every later command relies on; a leader that the journal named may be unknown."""
+        group, before = self.group, self._before
+        assert group.generation >= before.generation, f"{group.group_id}: {before.generation} → {group.generation}"
+        assert not (group.is_empty and group.members), f"{group.group_id} is empty, but has members"
+        assert group.leader in group.members or group.leader in (None, before.leader), f"{group.leader} is no member"

@@ -173,6 +173,7 @@ def _change(
     view: ShareStatesView, id: SharePartitionId, state: SharePartitionState, change: ShareStateChange, now_ms: int
 ) -> Entry:
     """Return an update or, after enough updates, a snapshot, so that the updates can be pruned."""
+    assert change.leader_epoch >= state.leader_epoch, f"{id}: epoch {state.leader_epoch} → {change.leader_epoch}"
     batches = combine(change.batches, change.start_offset)
     value = ShareUpdateValue(
         snapshot_epoch=state.snapshot_epoch,
