@@ -136,7 +136,9 @@ class Partitions(RuleBasedStateMachine):
             return
         partition = self.partitions()[index]
         isr = tuple(id for id in partition.replicas if id in among or id == partition.leader)
-        if self.cluster.alter("t", index, isr, recovering=0).name == "NONE" and index in self.holders:
+        # The second answer: the change ended a reassignment that removed the leader from the replicas.
+        accepted = self.cluster.alter("t", index, isr, recovering=0).name in ("NONE", "NEW_LEADER_ELECTED")
+        if accepted and index in self.holders:
             self.holders[index].update(set(isr) & set(self.partitions()[index].isr))
         self.look()
 
