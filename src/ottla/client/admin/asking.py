@@ -1,18 +1,19 @@
-"""Requests that only certain brokers can answer (the leaders of partitions, or every broker), with an outcome per
-part.
+"""Requests that only certain brokers can answer (the leaders of partitions, the coordinator of a group, or every
+broker), with an outcome per part.
 
 A broker that fails while a request waits for its answer is not waited for: the new leader is asked instead. A broker
 that is no longer registered in the cluster has no entry in the result.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from ottla.client import leaders
 from ottla.client.cluster import Cluster
+from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.client.errors import ClientError, check
 from ottla.client.metadata import NoPartition
-from ottla.client.outcomes import Outcomes, outcomes_of
+from ottla.client.outcomes import Outcomes, outcomes_of, told_by
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.ids import LeaderEpoch, TopicPartition
@@ -54,6 +55,26 @@ async def ask_leaders(
         return outcomes
 
     return await leaders.ask_leaders(cluster, partitions, guarded, is_over=lambda error: isinstance(error, NoPartition))
+
+
+async def ask_coordinator(
+    cluster: Cluster,
+    group_id: str,
+    request: Request[R],
+    parts: Collection[K],
+    error_of: Callable[[R], tuple[int, str | None]],
+    read: Callable[[R], Iterable[tuple[K, int, str | None]]],
+) -> Outcomes[K, None]:
+    """Ask a group's coordinator for changes of several parts; `error_of` returns the error of the whole answer with its
+    message, `read` those of the parts.
+    """
+    asking = call_once(cluster, group_id, CoordinatorKind.GROUP, request, lambda answer: error_of(answer)[0])
+
+    def checked(answer: R) -> list[tuple[K, None, int, str | None]]:
+        check(*error_of(answer))
+        return [(part, None, code, message) for part, code, message in read(answer)]
+
+    return await told_by(asking, parts, checked)
 
 
 async def ask_every_broker(cluster: Cluster, request: Request[R], error_of: Callable[[R], int]) -> Outcomes[int, R]:

@@ -7,7 +7,7 @@ timestamp of that record is read from the log, so the lag is right whatever the 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.client.admin.asking import ask_every_broker, one_by_one
+from ottla.client.admin.asking import ask_coordinator, ask_every_broker, one_by_one
 from ottla.client.admin.first_times import first_times
 from ottla.client.admin.group_descriptions import GroupDescription, describe
 from ottla.client.cluster import Cluster
@@ -17,12 +17,12 @@ from ottla.client.consumer.offsets import PartitionBounds, bounds_each
 from ottla.client.coordinator import Coordinator, CoordinatorKind, call_once
 from ottla.client.errors import check
 from ottla.client.metadata import TopicInfo
-from ottla.client.outcomes import Outcomes, told_by
+from ottla.client.outcomes import Outcomes
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.groups.list_groups import ListGroupsRequest
-from ottla.wire.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from ottla.wire.messages.groups.offset_delete import OffsetDeleteRequest
 
 # The member id and generation of an offset commit without a member: allowed while the group has no members.
 _NOBODY = ("", -1)
@@ -154,23 +154,18 @@ class GroupAdmin:
         for name, index in partitions:
             topic = topics.setdefault(name, OffsetDeleteRequest.Topic(name=name, partitions=[]))
             topic.partitions.append(OffsetDeleteRequest.Topic.Partition(partition_index=index))
-        asking = call_once(
+        return await ask_coordinator(
             self._cluster,
             group_id,
-            CoordinatorKind.GROUP,
             OffsetDeleteRequest(group_id=group_id, topics=list(topics.values())),
-            lambda each: each.error_code,
+            partitions,
+            lambda answer: (answer.error_code, None),
+            lambda answer: [
+                (TopicPartition(topic.name, each.partition_index), each.error_code, None)
+                for topic in answer.topics
+                for each in topic.partitions
+            ],
         )
-
-        def read(answer: OffsetDeleteResponse) -> list[tuple[TopicPartition, None, int, str | None]]:
-            check(answer.error_code)
-            return [
-                (TopicPartition(found.name, each.partition_index), None, each.error_code, None)
-                for found in answer.topics
-                for each in found.partitions
-            ]
-
-        return await told_by(asking, partitions, read)
 
     async def lag(self, group_id: str, partitions: Iterable[TopicPartition] = ()) -> list[PartitionLag]:
         """Return the lag in the partitions for which the group has committed offsets, and in `partitions`, sorted."""

@@ -3,19 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ottla.client.admin.asking import ask_coordinator
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.client.errors import check
-from ottla.client.outcomes import Outcomes, told, told_by
+from ottla.client.outcomes import Outcomes, told
 from ottla.model.ids import TopicPartition
-from ottla.wire.messages.shares.alter_share_group_offsets import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsResponse,
-)
-from ottla.wire.messages.shares.delete_share_group_offsets import (
-    DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsResponse,
-)
+from ottla.wire.messages.shares.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from ottla.wire.messages.shares.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from ottla.wire.messages.shares.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
@@ -73,23 +68,18 @@ class ShareAdmin:
         for (name, index), offset in offsets.items():
             topic = topics.setdefault(name, kind(topic_name=name, partitions=[]))
             topic.partitions.append(kind.Partition(partition_index=index, start_offset=offset))
-        asking = call_once(
+        return await ask_coordinator(
             self._cluster,
             group_id,
-            CoordinatorKind.GROUP,
             AlterShareGroupOffsetsRequest(group_id=group_id, topics=list(topics.values())),
-            lambda each: each.error_code,
+            offsets,
+            lambda answer: (answer.error_code, answer.error_message),
+            lambda answer: [
+                (TopicPartition(topic.topic_name, each.partition_index), each.error_code, each.error_message)
+                for topic in answer.responses
+                for each in topic.partitions
+            ],
         )
-
-        def read(answer: AlterShareGroupOffsetsResponse) -> list[tuple[TopicPartition, None, int, str | None]]:
-            check(answer.error_code, answer.error_message)
-            return [
-                (TopicPartition(found.topic_name, each.partition_index), None, each.error_code, each.error_message)
-                for found in answer.responses
-                for each in found.partitions
-            ]
-
-        return await told_by(asking, offsets, read)
 
     async def forget(self, group_id: str, topics: Iterable[str]) -> None:
         """Delete the offsets of these topics from a group without members."""
@@ -99,19 +89,14 @@ class ShareAdmin:
         """Delete the offsets of these topics, with an outcome per topic."""
         topics = list(topics)
         kind = DeleteShareGroupOffsetsRequest.Topic
-        asking = call_once(
+        return await ask_coordinator(
             self._cluster,
             group_id,
-            CoordinatorKind.GROUP,
             DeleteShareGroupOffsetsRequest(group_id=group_id, topics=[kind(topic_name=each) for each in topics]),
-            lambda each: each.error_code,
+            topics,
+            lambda answer: (answer.error_code, answer.error_message),
+            lambda answer: [(each.topic_name, each.error_code, each.error_message) for each in answer.responses],
         )
-
-        def read(answer: DeleteShareGroupOffsetsResponse) -> list[tuple[str, None, int, str | None]]:
-            check(answer.error_code, answer.error_message)
-            return [(each.topic_name, None, each.error_code, each.error_message) for each in answer.responses]
-
-        return await told_by(asking, topics, read)
 
 
 def _place(at: TopicPartition, found: DescribeShareGroupOffsetsResponse.Group.Topic.Partition) -> SharePlace:
