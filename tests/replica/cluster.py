@@ -237,12 +237,12 @@ class Cluster:
         """The node fetches from whom it takes for the leader; the answer is under way."""
         node = self.nodes[node_id]
         partition = node.partition
-        if partition is None or partition.leader_id in (NO_LEADER, node_id) or partition.tells is None:
+        if partition is None or partition.leader_id in (NO_LEADER, node_id) or partition.fetch_offset is None:
             return ErrorCode.NONE
         leader = self.nodes[partition.leader_id].partition
         if leader is None:
             return ErrorCode.NETWORK_EXCEPTION
-        offset = partition.tells
+        offset = partition.fetch_offset
         try:
             fetched = leader.fetch_as_follower(
                 node_id,

@@ -326,7 +326,7 @@ def test_a_replica_that_is_added() -> None:
     cluster.replicate(2)
     partition.lead(cluster.terms._replace(replicas=(1, 2, 7), adding=(7,), partition_epoch=1), cluster.now_ms)
     cluster.nodes[1].view.decision = cluster.decision._replace(epochs={1: 0, 2: 0, 7: 4})
-    assert partition.in_sync is not None and partition.in_sync.followers[2].end == 1, "what is known stays known"
+    assert partition.in_sync is not None and partition.in_sync.followers[2].log_end == 1, "what is known stays known"
     partition.fetch_as_follower(7, 4, 1, 100, cluster.now_ms, current_leader_epoch=0)
     proposal = partition.isr_proposal(cluster.now_ms)
     assert proposal is not None and proposal.isr == ((1, 0), (2, 0), (7, 4))

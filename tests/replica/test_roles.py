@@ -280,9 +280,9 @@ def test_a_durable_follower_tells_what_is_on_disk() -> None:
     leader, follower = replicas(cluster)
     cluster.produce(1)
     cluster.replicate(2, rounds=1)
-    assert follower.log.next_offset == 1 and follower.tells is None and follower.needs_sync
+    assert follower.log.next_offset == 1 and follower.fetch_offset is None and follower.needs_sync
     cluster.nodes[2].sync()
-    assert follower.tells == 1
+    assert follower.fetch_offset == 1
     cluster.replicate(2, rounds=1)
     assert leader.high_watermark == 0, "the leader's own copy is not on disk"
     cluster.nodes[1].sync()
@@ -324,5 +324,5 @@ def test_elected_again(again: bool) -> None:
         cluster.terms._replace(leader=1, leader_epoch=cluster.terms.leader_epoch + 1, partition_epoch=9), cluster.now_ms
     )
     assert leader.in_sync is not None
-    ends = [follower.end for follower in leader.in_sync.followers.values()]
+    ends = [follower.log_end for follower in leader.in_sync.followers.values()]
     assert ends == ([1, 1] if again else [-1, -1])

@@ -204,10 +204,10 @@ def test_a_follower_tells_nobody_of_what_waits() -> None:
     records = leaders_log().read(0, 1 << 20, max_offset=6).slice
     assert records is not None
     partition.append_fetched(records.read(), 6, 0, now_ms=NOW_MS)
-    assert (partition.log.next_offset, partition.high_watermark, partition.tells) == (6, 0, None)
+    assert (partition.log.next_offset, partition.high_watermark, partition.fetch_offset) == (6, 0, None)
     partition.log.write_waiting()
     partition.written()
-    assert (partition.high_watermark, partition.tells) == (6, 6)
+    assert (partition.high_watermark, partition.fetch_offset) == (6, 6)
 
 
 def test_followers_get_nothing_that_waits_and_are_in_sync_without_it() -> None:

@@ -46,13 +46,22 @@ class Pulse:
 
 
 class Follower:
-    """What the leader knows of one other replica. `end`, its log end, is -1 until it has fetched from this leader."""
+    """What the leader knows of one other replica. `log_end` is -1 until it has fetched from this leader."""
 
-    __slots__ = ("broker_epoch", "broker_id", "caught_up_ms", "end", "fetched_ms", "leader_end", "log_start", "pulse")
+    __slots__ = (
+        "broker_epoch",
+        "broker_id",
+        "caught_up_ms",
+        "fetched_ms",
+        "leader_end",
+        "log_end",
+        "log_start",
+        "pulse",
+    )
 
     def __init__(self, broker_id: int, caught_up_ms: int) -> None:
         self.broker_id = broker_id
-        self.end = UNKNOWN
+        self.log_end = UNKNOWN
         self.log_start = UNKNOWN
         self.leader_end = UNKNOWN  # the leader's log end at this follower's last fetch
         self.fetched_ms = 0
@@ -67,12 +76,12 @@ class Follower:
         elif offset >= self.leader_end:
             # A log that grows all the time is never fetched to its very end: the end at the fetch before is enough.
             self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
-        self.end = offset
+        self.log_end = offset
         self.leader_end = max(leader_end, self.leader_end)
         self.fetched_ms = now_ms
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_ms_max: int) -> bool:
-        return self.end == leader_end or now_ms - self.caught_up_ms <= lag_ms_max
+        return self.log_end == leader_end or now_ms - self.caught_up_ms <= lag_ms_max
 
 
 class InSync:
@@ -104,7 +113,7 @@ class InSync:
             caught_up_ms = now_ms if broker_id in self.maximal else 0
             after = self.followers[broker_id] = Follower(broker_id, caught_up_ms)
             if not new_leader:
-                after.end, after.log_start, after.leader_end = before.end, before.log_start, end
+                after.log_end, after.log_start, after.leader_end = before.log_end, before.log_start, end
                 after.fetched_ms = caught_up_ms
                 after.broker_epoch, after.pulse = before.broker_epoch, before.pulse
 
@@ -113,7 +122,7 @@ class InSync:
         session's last fetch.
         """
         for follower in self.followers.values():
-            if follower.end == end and follower.pulse is not None:
+            if follower.log_end == end and follower.pulse is not None:
                 heard_ms = follower.pulse.heard_ms
                 if heard_ms > follower.fetched_ms:
                     follower.fetched(end, end, heard_ms)
@@ -124,11 +133,11 @@ class InSync:
             return UNKNOWN
         lowest = own_end
         for broker_id, follower in self.followers.items():
-            if follower.end < lowest and (
+            if follower.log_end < lowest and (
                 broker_id in self.maximal
                 or (follower.is_caught_up(end, now_ms, others.lag_ms_max) and self._is_eligible(follower, others))
             ):
-                lowest = follower.end
+                lowest = follower.log_end
         return lowest
 
     def effective_min(self, min_isr: int) -> int:
@@ -147,7 +156,7 @@ class InSync:
         )
 
     def _can_join(self, follower: Follower, least: int, others: OtherBrokers) -> bool:
-        return follower.end >= least and follower.broker_id not in self.isr and self._is_eligible(follower, others)
+        return follower.log_end >= least and follower.broker_id not in self.isr and self._is_eligible(follower, others)
 
     def may_expand(self, follower: Follower, least: int, others: OtherBrokers) -> bool:
         """Whether this follower should be proposed for the ISR now; `least` is the log end that a member must have."""

@@ -244,7 +244,7 @@ class Partition(Readable):
         return self.durable or bool(self.log.unwritten)
 
     @property
-    def tells(self) -> int | None:
+    def fetch_offset(self) -> int | None:
         """The offset a follower may fetch from now; None while it waits for a sync, because a fetch acknowledges."""
         end = self.log.next_offset
         return end if self.own_end == end else None
@@ -403,7 +403,7 @@ class Partition(Readable):
     def _note(
         self, follower: Follower, epoch: BrokerEpoch, offset: int, log_start: int, now_ms: int, pulse: Pulse | None
     ) -> None:
-        before_end, before_start = follower.end, follower.log_start
+        before_end, before_start = follower.log_end, follower.log_start
         follower.fetched(offset, self.log.written_offset, now_ms)
         follower.log_start = log_start
         follower.broker_epoch = epoch

@@ -23,8 +23,8 @@ def preferred(
     if in_sync is None or not rack or rack_of(partition.node_id) == rack:
         return None
     near = [
-        (follower.end, follower.caught_up_ms - now_ms, broker_id)
+        (follower.log_end, follower.caught_up_ms - now_ms, broker_id)
         for broker_id, follower in in_sync.followers.items()
-        if broker_id in in_sync.isr and follower.log_start <= offset <= follower.end and rack_of(broker_id) == rack
+        if broker_id in in_sync.isr and follower.log_start <= offset <= follower.log_end and rack_of(broker_id) == rack
     ]
     return max(near)[2] if near else None

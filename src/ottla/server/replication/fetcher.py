@@ -346,7 +346,7 @@ class Fetcher:
         """Sync before the next fetch (`ottla.fsync.before.ack`), which tells the leader that the records are here."""
         partition = followed.partition
         self._storage.syncer.request(partition)
-        if partition.tells is None and self._partitions.holds(partition):
+        if partition.fetch_offset is None and self._partitions.holds(partition):
             self._syncing += 1
             timeout_ms = self._configs.broker[REPLICA_SOCKET_TIMEOUT_MS]
             self._storage.waiters.watch(Later(), (partition,), partial(self._synced, followed), timeout_ms)
@@ -354,7 +354,7 @@ class Fetcher:
     def _synced(self, followed: Followed, changed: object) -> bool:
         """End the wait for a sync. A failed sync has truncated the log: then the wait ends, too."""
         partition = followed.partition
-        if changed is not None and partition.tells is None and self._partitions.holds(partition):
+        if changed is not None and partition.fetch_offset is None and self._partitions.holds(partition):
             return False
         self._syncing -= 1
         if self.session.followed.get(followed.key) is followed:
@@ -375,7 +375,7 @@ class Fetcher:
         done = self._loop.create_future()
 
         def settle(changed: object) -> bool:
-            waits = changed is not None and partition.tells is None and self._partitions.holds(partition)
+            waits = changed is not None and partition.fetch_offset is None and self._partitions.holds(partition)
             if not waits and not done.done():
                 done.set_result(None)
             return not waits
