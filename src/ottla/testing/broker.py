@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -17,11 +15,10 @@ from ottla.server.node import Node
 from ottla.server.ports.ports import system_ports
 from ottla.testing.clock import Clock, Pause
 from ottla.testing.faults import Fault, FaultScript
+from ottla.testing.loop_thread import LoopThread
 
 if TYPE_CHECKING:
     from ottla.testing.registry import Registry
-
-START_TIMEOUT_S = 30.0
 
 
 class EmbeddedBroker:
@@ -49,10 +46,7 @@ class EmbeddedBroker:
         self.clock = Clock()
         self._faults = FaultScript()
         self._pause = Pause()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._ready = threading.Event()
-        self._failure: BaseException | None = None
+        self._thread = LoopThread("broker", self._serve, self.clock.new_loop)
         self._registry: Registry | None = None
 
     @property
@@ -72,14 +66,7 @@ class EmbeddedBroker:
         return f"{host}:{port}"
 
     def start(self) -> EmbeddedBroker:
-        self._ready.clear()
-        self._failure = None
-        self._thread = threading.Thread(target=self._run, name="ottla-broker", daemon=True)
         self._thread.start()
-        if not self._ready.wait(START_TIMEOUT_S):
-            raise TimeoutError("the broker did not start in time")
-        if self._failure is not None:
-            raise self._failure
         return self
 
     def stop(self) -> None:
@@ -91,13 +78,9 @@ class EmbeddedBroker:
         self._stop_node()
 
     def _stop_node(self) -> None:
-        if self._thread is None:
-            return
         self.resume()
-        if self._loop is not None and self.node is not None:
-            self._loop.call_soon_threadsafe(self.node.request_stop)
-        self._thread.join()
-        self._thread = None
+        if self.node is not None:
+            self._thread.end(self.node.request_stop)
 
     def restart(self) -> EmbeddedBroker:
         """Start a new node on the same data directory and the same port, so that clients find it again."""
@@ -133,8 +116,8 @@ class EmbeddedBroker:
 
     def pause(self) -> None:
         """Stop the broker, with all connections open, until `resume`; as if its process had got SIGSTOP."""
-        assert self._loop is not None, "the broker is not running"
-        self._pause.begin(self._loop)
+        assert self._thread.loop is not None, "the broker is not running"
+        self._pause.begin(self._thread.loop)
 
     def resume(self) -> None:
         self._pause.end()
@@ -149,23 +132,11 @@ class EmbeddedBroker:
 
     # --- the broker's thread
 
-    def _run(self) -> None:
-        loop = self.clock.new_loop()
-        try:
-            loop.run_until_complete(self._serve(loop))
-        except BaseException as failure:
-            self._failure = failure
-        finally:
-            loop.close()
-            self._loop = None
-            self._ready.set()
-
-    async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    async def _serve(self, ready: Callable[[], None]) -> None:
         ports = system_ports(self.settings)._replace(now_ms=self.clock.now_ms, watch=None)
         self.node = Node(self.settings, ports, intercept=self._faults.intercept)
         await self.node.start()
-        self._ready.set()
+        ready()
         await self.node.stopped()
 
     def __enter__(self) -> EmbeddedBroker:
