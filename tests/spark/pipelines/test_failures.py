@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.columns.avro.cases import encoded
 from tests.support.processes.node import OttlaNode
 from tests.support.waiting import WAIT_S, until
 from typer.testing import CliRunner
@@ -21,8 +22,12 @@ from ottla.cli.app import app
 from ottla.cli.terminal import output
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.fetching import ReadOptions
+from ottla.client.registry import RegistryOptions, SchemaRegistry
+from ottla.schemas.framing import schema_mark
+from ottla.schemas.schema import SchemaSource
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.status import Board, PipelineStatus
+from ottla.testing.registry import Registry
 
 pytestmark = [pytest.mark.spark]
 
@@ -79,6 +84,15 @@ COUNTS = """
 @pipeline.query(output="{copies}", mode="update")
 def counts(orders):
     return orders.groupBy("key").count().select("key", F.col("count").cast("string").alias("value"))
+"""
+TYPED = """
+@pipeline.stream
+def typed():
+    return topic("{orders}", value="avro", registry="%s")
+
+@pipeline.query(output="{copies}")
+def ids(typed):
+    return typed.selectExpr("cast(value.id as string) value")
 """
 
 
@@ -217,6 +231,38 @@ def test_a_query_that_was_changed_does_not_fit_its_checkpoint(make: Make) -> Non
     (error,) = done.errors
     assert done.code == 1 and " counts: the query does not fit its checkpoint: [STATE_STORE_KEY_SCHEMA_NOT" in error
     assert error.endswith("; undo the change, or begin anew with --from, which uses new checkpoints")
+
+
+def test_records_of_an_incompatible_schema_end_the_run_with_their_place(make: Make, node: OttlaNode) -> None:
+    """Somebody writes with a schema of another subject, so no registry has refused it."""
+
+    def send(client: Blocking, subject: str, of: str, *values: Any) -> None:
+        schema = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": of}]}
+        found = SchemaRegistry(RegistryOptions.of(registry.url)).register(subject, SchemaSource(json.dumps(schema)))
+        client.send_all(topic, [(None, encoded(schema, {"id": each}, schema_mark(found))) for each in values])
+
+    registry = Registry(node.bootstrap).start()
+    try:
+        place = make("schemas", TYPED % registry.url)
+        topic = place.topics["orders"]
+        with Blocking(node.bootstrap) as client:
+            send(client, f"{topic}-value", "long", 1, 2)
+            assert place.run("--once").code == 0
+            send(client, f"{topic}-value", "long", 3)
+            send(client, "schemas.other", "string", "four")
+        done = place.run("--once")
+    finally:
+        registry.stop()
+    line = place.file.read_text().splitlines().index('@pipeline.query(output="schemas.copies")') + 1
+    error = (
+        f"schemas.py:{line}: ids: the record at offset 3 of schemas.orders-0 does not decode: "
+        "value: id: a string cannot be read as long; option on.bad says what becomes of such records"
+    )
+    assert (done.code, done.errors, done.of("restarting")) == (1, [f"error: {error}"], [])
+    status = place.status()
+    assert (status["state"], status["error"]) == ("failed", f"{place.file.parent}/{error}")
+    assert error in place.ottla("status", place.name).stdout.replace(f"{place.file.parent}/", "")
+    assert place.copies() == ["1", "2"], "nothing of the batch is written"
 
 
 def test_a_disk_that_is_full_may_have_room_again(make: Make, tmp_path: Path) -> None:
