@@ -90,6 +90,7 @@ def name_produce_leaders(response: ProduceResponse, version: int, context: Conte
         by_id = version >= _FIRST_VERSION_BY_ID
         name_leaders(
             response,
+            ProduceResponse.NodeEndpoint,
             context,
             (
                 (topic.topic_id if by_id else topic.name, answer.index, answer)

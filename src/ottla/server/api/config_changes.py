@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ottla.client.errors import ClientError, error_code
 from ottla.cluster.commands.alter_configs import Altered, ConfigAlteration, check_form
@@ -161,7 +161,7 @@ def _check_broker(name: str, node_id: int) -> None:
 
 
 async def _unless_lost(
-    reply: Later[Any],
+    reply: Later[list[Altered] | ApiError],
     context: Context,
     request: Request[ResponseT],
     rest: Sequence[Asked],
@@ -196,8 +196,5 @@ def _altered(answer: ResourceAnswer) -> Altered:
     return Altered(Resource(answer.resource_type, answer.resource_name), error)
 
 
-def _outcomes(value: Any, rest: Sequence[Asked]) -> list[Altered]:
-    if isinstance(value, ApiError):
-        return [Altered(resource, value) for resource, _ in rest]
-    outcomes: list[Altered] = value
-    return outcomes
+def _outcomes(value: list[Altered] | ApiError, rest: Sequence[Asked]) -> list[Altered]:
+    return [Altered(resource, value) for resource, _ in rest] if isinstance(value, ApiError) else value

@@ -14,10 +14,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Generator, Mapping
 from functools import partial, wraps
-from typing import Any, Literal, NamedTuple, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
+from ottla.log.files.disk import FileSlice
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import ELEMENTS_AT_ONCE_MAX
+from ottla.records.batch import Buffer
 from ottla.server.api.api_table import SERVED, SERVED_TO_CONTROLLERS
 from ottla.server.api.context import Context
 from ottla.server.api.portions import Portions, in_portions
@@ -32,6 +34,8 @@ from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVers
 
 RequestT = TypeVar("RequestT", bound=Request[Response])
 ResponseT = TypeVar("ResponseT", bound=Response)
+# A part of an encoded response.
+Part: TypeAlias = Buffer | FileSlice
 Listeners = Literal["broker", "controller", "both"]
 
 # The folders of the handlers that use coordinators.
@@ -184,7 +188,7 @@ class Route:
         self.flexible_request = header.request_header_version(endpoint.key, version) >= 2
         self.header_version = header.response_header_version(endpoint.key, version)
 
-    def reply(self, response: Response, correlation_id: int) -> list[Any]:
+    def reply(self, response: Response, correlation_id: int) -> list[Part]:
         """Return the frame of a response, as byte strings with file slices between them."""
         return framed(response, self.encode, self.header_version, correlation_id)
 
@@ -195,7 +199,7 @@ class Route:
         request, _ = yield from compile.step_decoder(self.endpoint.request, self.version)(frame, position)
         return request
 
-    def reply_in_steps(self, response: Response, correlation_id: int) -> Generator[None, None, list[Any]]:
+    def reply_in_steps(self, response: Response, correlation_id: int) -> Generator[None, None, list[Part]]:
         """Do the same as `reply` in steps, for a large response."""
         encode = compile.step_encoder(api.response_class(self.endpoint.key), self.version)
         return framed_in_steps(response, encode, self.header_version, correlation_id)

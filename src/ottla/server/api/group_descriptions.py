@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from ottla.groups.machine import GroupCommand
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from ottla.server.api.context import Context
 from ottla.server.loop.later import Answer, Later, gather, settled
 
 TopicT = TypeVar("TopicT")
+ResponseT = TypeVar("ResponseT")
 
 
 class DescribeRequest(Protocol):
@@ -18,22 +20,38 @@ class DescribeRequest(Protocol):
     include_authorized_operations: bool
 
 
-class DescribeForm(NamedTuple):
+class Description(Protocol):
+    """What the coordinator says of a group of any kind."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def assignment_epoch(self) -> int: ...
+
+
+DescriptionT = TypeVar("DescriptionT", bound=Description)
+
+
+class DescribeForm(NamedTuple, Generic[DescriptionT, ResponseT]):
     """How groups of one kind are described."""
 
-    response: Callable[..., Any]  # takes `groups`
-    group: Callable[..., Any]
+    response: Callable[..., ResponseT]  # takes `groups`
+    group: Callable[..., object]
     require_protocol: Callable[[Context], None]  # raises ApiError if this kind of group is not enabled
-    command: Callable[[str], Any]  # the command to the group's coordinator
-    fields: Callable[[Any, Context], Mapping[str, object]]  # the fields of a described group, except those of all kinds
+    command: Callable[[str], GroupCommand[DescriptionT]]  # the command to the group's coordinator
+    # the fields of a described group, except those of all kinds
+    fields: Callable[[DescriptionT, Context], Mapping[str, object]]
     blank: Mapping[str, object]  # these fields if there is an error instead of a group
 
 
-def describe_groups(request: DescribeRequest, context: Context, form: DescribeForm) -> Answer[Any]:
+def describe_groups(
+    request: DescribeRequest, context: Context, form: DescribeForm[DescriptionT, ResponseT]
+) -> Answer[ResponseT]:
     """Have each group described by its coordinator; the description or the error is the group's answer."""
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
 
-    def answer(group_id: str, value: Any) -> Any:
+    def answer(group_id: str, value: DescriptionT | ApiError) -> object:
         if isinstance(value, ApiError):
             return form.group(
                 error_code=value.code,
@@ -54,14 +72,16 @@ def describe_groups(request: DescribeRequest, context: Context, form: DescribeFo
             **form.fields(value, context),
         )
 
-    def describe(group_id: str) -> Later[Any]:
+    def describe(group_id: str) -> Later[object]:
         return _ask(group_id, context, form).map(lambda value: answer(group_id, value))
 
     groups = gather([describe(group_id) for group_id in request.group_ids])
     return groups.map(lambda found: form.response(groups=found)).soonest()
 
 
-def _ask(group_id: str, context: Context, form: DescribeForm) -> Later[Any]:
+def _ask(
+    group_id: str, context: Context, form: DescribeForm[DescriptionT, ResponseT]
+) -> Later[DescriptionT | ApiError]:
     try:
         form.require_protocol(context)
         if not group_id:

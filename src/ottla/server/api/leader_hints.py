@@ -4,15 +4,21 @@ need not fetch the metadata first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
 
 from ottla.cluster import leadership
 from ottla.cluster.entities import Broker
 from ottla.cluster.leadership import Leader
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import LeaderEpoch
 from ottla.server.api.advertised_brokers import listed_brokers
 from ottla.server.api.context import Context
+from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeResponse
+from ottla.wire.messages.shares.share_fetch import ShareFetchResponse
+
+EndpointT = TypeVar("EndpointT")
+ShareResponseT = TypeVar("ShareResponseT", ShareFetchResponse, ShareAcknowledgeResponse)
 
 
 def leader_of(context: Context, topic: str | bytes, index: int) -> Leader | None:
@@ -25,10 +31,29 @@ def reachable(context: Context, ids: set[int]) -> list[tuple[Broker, str, int]]:
     return [entry for entry in listed_brokers(context) if entry[0].id in ids]
 
 
-def name_share_leaders(response: Any, context: Context) -> None:
+class HintedLeader(Protocol):
+    leader_id: int
+    leader_epoch: LeaderEpoch
+
+
+class RefusedPartition(Protocol):
+    """The answer for a partition, in which its leader is named."""
+
+    @property
+    def current_leader(self) -> HintedLeader: ...
+
+
+class HintingResponse(Protocol[EndpointT]):
+    """A response that has the addresses of leaders."""
+
+    node_endpoints: list[EndpointT]
+
+
+def name_share_leaders(response: ShareResponseT, context: Context) -> None:
     """Name the leaders of partitions that are not led here in the response to a ShareFetch or ShareAcknowledge."""
     name_leaders(
         response,
+        type(response).NodeEndpoint,
         context,
         (
             (topic.topic_id, each.partition_index, each)
@@ -39,8 +64,13 @@ def name_share_leaders(response: Any, context: Context) -> None:
     )
 
 
-def name_leaders(response: Any, context: Context, refused: Iterable[tuple[str | bytes, int, Any]]) -> None:
-    """Set the leader in each partition's answer, and the addresses of these leaders in the response.
+def name_leaders(
+    response: HintingResponse[EndpointT],
+    endpoint: Callable[..., EndpointT],
+    context: Context,
+    refused: Iterable[tuple[str | bytes, int, RefusedPartition]],
+) -> None:
+    """Set the leader in each partition's answer, and the addresses of these leaders, as `endpoint`s, in the response.
 
     `refused` are the partitions that are not led here: (topic's name or id, partition, answer).
     """
@@ -52,6 +82,6 @@ def name_leaders(response: Any, context: Context, refused: Iterable[tuple[str | 
             leaders.add(leader.id)
     if leaders:
         response.node_endpoints = [
-            type(response).NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
+            endpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
             for broker, host, port in reachable(context, leaders)
         ]

@@ -6,7 +6,6 @@ Opening a partition takes as long as reading many opened ones, so a fetch of few
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
 
 from ottla.model import limits
 from ottla.server.fetch.answers import TopicData
@@ -19,7 +18,7 @@ from ottla.server.storage.partitions import Partitions
 from ottla.wire.messages.records.fetch import FetchResponse
 
 _OPENING = 50  # how many partitions can be read in the time that it takes to open one
-_READ_AGAIN: Any = object()  # set when the wait is over: read everything again, in slices
+_READ_AGAIN = FetchResponse(responses=[])  # set when the wait is over: read everything again, in slices
 
 
 def is_wide(reads: ConsumerReads, partitions: Partitions) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Watcher(Protocol):
-    def mark(self, what: Any, *, hurry: bool) -> None:
+    def mark(self, what: Any, /, *, hurry: bool) -> None:
         """Note that the key watched as `what` has changed; without `hurry` it need not be read before the next regular
         read.
         """
@@ -19,7 +19,7 @@ class Watcher(Protocol):
 
 class Watches:
     def __init__(self) -> None:
-        self._by_key: dict[Hashable, dict[Watcher, Any]] = {}
+        self._by_key: dict[Hashable, dict[Watcher, object]] = {}
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -28,7 +28,7 @@ class Watches:
         """Return the number of watchers of a key."""
         return len(self._by_key.get(key, ()))
 
-    def watch(self, key: Hashable, watcher: Watcher, what: Any) -> None:
+    def watch(self, key: Hashable, watcher: Watcher, what: object) -> None:
         self._by_key.setdefault(key, {})[watcher] = what
 
     def unwatch(self, key: Hashable, watcher: Watcher) -> None:

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from struct import Struct
 from struct import error as StructError
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from ottla.log.files.disk import StorageError
 from ottla.model import limits
@@ -32,7 +32,7 @@ from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
 from ottla.server.net.departed_client import has_left
 from ottla.server.net.inbound import FrameTooLarge, InboundBuffer
-from ottla.server.net.outbound import Part
+from ottla.server.net.reply_slot import Reply, ReplySlot
 from ottla.server.net.sending import AnswerSending
 from ottla.server.ports.sockets import Socket
 from ottla.server.storage.cold_reads import ColdReads
@@ -44,24 +44,10 @@ from ottla.wire.varint import skip_tags
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-# What an answer that waits is set to; FAILED and NO_ANSWER, too.
-Reply: TypeAlias = Response | Large[Response] | Forwarded
 
 _HEAD = Struct(">hhih")  # key, version, correlation id, length of the client id
 _FETCH = FetchRequest.key.to_bytes(2, "big")
 _LOADED = dispatch.ENDPOINTS
-
-
-class _Slot:
-    """The place of one reply in the order of replies."""
-
-    __slots__ = ("correlation_id", "give_up", "parts", "route")
-
-    def __init__(self, route: dispatch.Route, correlation_id: int) -> None:
-        self.route = route
-        self.correlation_id = correlation_id
-        self.parts: list[Part] | None = None
-        self.give_up: Callable[[], object] | None = None  # stops the work for a reply that nobody needs any more
 
 
 class Connection:
@@ -90,8 +76,8 @@ class Connection:
         self._inbound = InboundBuffer(memory, max_frame_bytes)
         self._sending = AnswerSending(sock, loop, cold, self._sent_on, self._lost)
         self._outbound = self._sending.outbound
-        self._slots: deque[_Slot] = deque()
-        self._poll: _Slot | None = None  # the slot of a consumer's waiting fetch
+        self._slots: deque[ReplySlot] = deque()
+        self._poll: ReplySlot | None = None  # the slot of a consumer's waiting fetch
         self._has_put_back = False  # whether another fetch was put back behind that one
         self._raw_client_id = b""
         self._reading = False
@@ -332,9 +318,9 @@ class Connection:
 
     # Answers that wait
 
-    def _slot(self, route: dispatch.Route, correlation_id: int) -> _Slot:
+    def _slot(self, route: dispatch.Route, correlation_id: int) -> ReplySlot:
         """Return a new slot at the end of the order of replies."""
-        slot = _Slot(route, correlation_id)
+        slot = ReplySlot(route, correlation_id)
         self._slots.append(slot)
         return slot
 
@@ -360,7 +346,7 @@ class Connection:
             slot.give_up = task.cancel
         task.add_done_callback(lambda done: self._task_done(slot, done))
 
-    def _task_done(self, slot: _Slot, task: asyncio.Future[Reply]) -> None:
+    def _task_done(self, slot: ReplySlot, task: asyncio.Future[Reply]) -> None:
         if task.cancelled():
             self.close()
         elif task.exception() is not None:
@@ -369,7 +355,7 @@ class Connection:
         else:
             self._answered(slot, task.result())
 
-    def _answered(self, slot: _Slot, response: Reply) -> None:
+    def _answered(self, slot: ReplySlot, response: Reply) -> None:
         if self.closed:
             return
         if response is FAILED:
@@ -378,7 +364,7 @@ class Connection:
         if isinstance(response, Large):
             self._encode_in_slices(slot, response)
             return
-        parts: list[Part]
+        parts: list[dispatch.Part]
         try:
             if response is NO_ANSWER:
                 parts = []
@@ -393,14 +379,14 @@ class Connection:
             return
         self._fill(slot, parts)
 
-    def _encode_in_slices(self, slot: _Slot, answer: Large[Response]) -> None:
+    def _encode_in_slices(self, slot: ReplySlot, answer: Large[Response]) -> None:
         slices = self._slices
         steps = slot.route.reply_in_steps(answer.response, slot.correlation_id)
         task = asyncio.ensure_future(slices.finish(steps), loop=self._loop)
         slot.give_up = task.cancel
         task.add_done_callback(lambda done: self._encoded(slot, done))
 
-    def _encoded(self, slot: _Slot, task: asyncio.Task[list[Part]]) -> None:
+    def _encoded(self, slot: ReplySlot, task: asyncio.Task[list[dispatch.Part]]) -> None:
         if self.closed or task.cancelled():
             return
         error = task.exception()
@@ -410,7 +396,7 @@ class Connection:
         else:
             self._fill(slot, task.result())
 
-    def _fill(self, slot: _Slot, parts: list[Part]) -> None:
+    def _fill(self, slot: ReplySlot, parts: list[dispatch.Part]) -> None:
         """Store a reply in its slot; it is sent when those before it are."""
         slots = self._slots
         slot.parts = self._outbound.hold(parts)

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice
-from typing import TypeAlias
 
 from ottla.log.files.disk import Cold, FileSlice
 from ottla.model import limits
 from ottla.records.batch import Buffer
+from ottla.server.api.dispatch import Part
 from ottla.server.ports.sockets import Socket
-
-Part: TypeAlias = Buffer | FileSlice
 
 
 class Outbound:

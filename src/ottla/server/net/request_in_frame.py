@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import CodeType, FrameType
-from typing import Any
 
 from ottla.server.net.connection import Connection
 
@@ -14,7 +13,7 @@ def request_in_frame(frame: FrameType) -> str | None:
     """Return the API, version, client and connection of the request, if this is the frame of `Connection._serve`."""
     if frame.f_code is not _SERVE:
         return None
-    values: dict[str, Any] = frame.f_locals
+    values = frame.f_locals
     route, context = values["route"], values["self"].context
     address, port = context.connection.remote_address[:2]
     return f"{route.endpoint.name} v{route.version} of client {context.client_id[:100]!r} at {address}:{port}"

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Iterable
 from struct import Struct
 from struct import error as StructError
 
+from ottla.log.files.disk import FileSlice
 from ottla.model.errors import ErrorCode
-from ottla.records.batch import Buffer
 from ottla.server.api import dispatch
 from ottla.server.api.context import Context, Peer
 from ottla.server.api.dispatch import handles
@@ -117,9 +117,12 @@ def _failed() -> EnvelopeResponse:
     return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _sealed(parts: Iterable[Buffer]) -> EnvelopeResponse:
-    frame = b"".join(bytes(part) for part in parts)
-    return EnvelopeResponse(response_data=frame[_LENGTH_BYTES:], error_code=0)
+def _sealed(parts: Iterable[dispatch.Part]) -> EnvelopeResponse:
+    frame = bytearray()
+    for part in parts:
+        assert not isinstance(part, FileSlice), "no response of the controller has records"
+        frame += part
+    return EnvelopeResponse(response_data=bytes(frame[_LENGTH_BYTES:]), error_code=0)
 
 
 def _client(request: EnvelopeRequest, forwarder: Peer) -> Peer:

@@ -8,8 +8,6 @@ session names every partition that was read, even those without records.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import FIRST_LEADER_EPOCH
 from ottla.model.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
@@ -135,9 +133,10 @@ def _both(
 
     Abandoning the result abandons the records.
     """
-    both: Later[list[Any]] = gather([acks, records])
+    both: Later[tuple[list[ApiError | None], ShareFound]] = Later()
     both.on_abandon = records.abandon
-    return both.map(lambda values: (values[0], values[1]))
+    acks.then(lambda errors: records.then(lambda found: both.set((errors, found))))
+    return both
 
 
 def _data(

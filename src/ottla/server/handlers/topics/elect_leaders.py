@@ -6,7 +6,6 @@ v0 preferred leaders only   v1 both kinds, and an error for the whole request
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any
 
 from ottla.cluster.commands.elect_leaders import ElectionOutcome, ElectLeaders
 from ottla.machine.stepped import collected, in_one_go
@@ -45,7 +44,9 @@ def elect_leaders(request: ElectLeadersRequest, context: Context) -> Decided[Ele
     return _answer(reply, asked, context)
 
 
-async def _answer(reply: Later[Any], asked: tuple[tuple[str, int], ...] | None, context: Context) -> Any:
+async def _answer(
+    reply: Later[list[ElectionOutcome] | ApiError], asked: tuple[tuple[str, int], ...] | None, context: Context
+) -> ElectLeadersResponse | ApiError | Large[ElectLeadersResponse]:
     """Build the response in slices, because there may be very many partitions and topics."""
     outcomes = await reply
     if outcomes is FAILED or isinstance(outcomes, ApiError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
 
 from ottla.cluster.commands.reassign import ListMoves
 from ottla.cluster.entities import PartitionState
@@ -42,7 +41,9 @@ def list_partition_reassignments(request: ListPartitionReassignmentsRequest, con
     return _answer(context.member.controller.submit(ListMoves(asked)), context.runtime.slices)
 
 
-async def _answer(reply: Later[Any], slices: Slices) -> Any:
+async def _answer(
+    reply: Later[list[tuple[str, PartitionState]] | ApiError], slices: Slices
+) -> _Response | ApiError | Large[_Response]:
     """Build the response in slices, because there may be very many reassignments."""
     moving = await reply
     if moving is FAILED or isinstance(moving, ApiError):
