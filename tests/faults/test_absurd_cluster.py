@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from tests.faults.test_absurd_requests import LONG, Absurd, is_alarming
 from tests.faults.test_fuzzed_frames import damaged, valid_frames
-from tests.server.nodes import ask, run, running, settings, until
+from tests.server.nodes import ask, listener_of, run, running, settings, until
 from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S
 
@@ -104,7 +104,7 @@ def test_absurd_requests_hurt_no_cluster(tmp_path: Path, caplog: pytest.LogCaptu
             frames = await asyncio.to_thread(valid_frames, absurd.rng)
             for node in nodes.values():
                 for listener, names in (("CONTROLLER", TO_CONTROLLERS), ("PLAINTEXT", TO_BROKERS)):
-                    end = next(each for each in node._addresses if each.name == listener)
+                    end = listener_of(node, listener)
                     for name in names:
                         await asyncio.to_thread(storm, f"{end.host}:{end.port}", name, absurd)
                     await asyncio.to_thread(fuzz, (end.host, end.port), frames, absurd.rng)
@@ -121,7 +121,10 @@ def test_absurd_requests_hurt_no_cluster(tmp_path: Path, caplog: pytest.LogCaptu
 def is_settled(node: Node, nodes: dict[int, Node]) -> bool:
     brokers = node.metadata.state.brokers
     return node.member.quorum.leader_id in nodes and all(
-        id in brokers and not brokers[id].fenced and brokers[id].epoch == nodes[id].lifecycle.epoch for id in nodes
+        id in brokers
+        and not brokers[id].fenced
+        and brokers[id].incarnation_id == nodes[id].member.broker.incarnation_id
+        for id in nodes
     )
 
 

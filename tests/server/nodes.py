@@ -16,6 +16,7 @@ from ottla.cluster.store import DOUBT
 from ottla.server.node import Node
 from ottla.server.ports.ports import system_ports
 from ottla.server.process import loop_factory
+from ottla.server.settings.listeners import ListenerAddress
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
 from ottla.wire.messages.topics.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -64,12 +65,18 @@ async def running(values: list[dict[str, str]]) -> AsyncIterator[dict[int, Node]
 
 async def ask(node: Node, request: Request[R], listener: str = "PLAINTEXT") -> R:
     """As a client of this node's listener."""
-    endpoint = next(each for each in node._addresses if each.name == listener)
+    endpoint = listener_of(node, listener)
     connection = await Connection.open(Address(endpoint.host, endpoint.port))
     try:
         return await connection.request(request)
     finally:
         connection.close()
+
+
+def listener_of(node: Node, name: str) -> ListenerAddress:
+    """The address of one of the node's listeners, as in its settings."""
+    assert node.composed is not None
+    return next(each for each in node.composed.settings.listeners if each.name == name)
 
 
 async def until(condition: Callable[[], Any]) -> None:

@@ -30,7 +30,6 @@ def storage_of(
         directories,
         configs.node_id,
         isr_may_change=considered,
-        directory_lost=lambda directory: None,
     )
 
 

@@ -6,7 +6,7 @@ Nothing is sent, and no connection is accepted, before `Node` starts the rooms s
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from functools import cached_property
 from importlib import import_module
@@ -51,9 +51,8 @@ class Rooms:
         *,
         is_broker: bool,
         connections_max: int,
-        directory_lost: Callable[[DataDirectory], None],
     ) -> None:
-        """Read the metadata journal; `directory_lost` is called with a data directory that went offline."""
+        """Read the metadata journal."""
         self.runtime = runtime
         self.configs = configs
         memory = RequestMemory.of(configs.broker)
@@ -75,7 +74,6 @@ class Rooms:
             directories,
             self.metadata.node_id,
             isr_may_change=self._isr_may_change,
-            directory_lost=directory_lost,
         )
         self.peer_requests = PeerRequests(
             self.peers, lambda: self.metadata.state, inter_broker_listener(configs.broker)

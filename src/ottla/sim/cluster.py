@@ -198,7 +198,7 @@ class SimMachine:
         node = self.node
         if node is None or self._retired:
             return
-        if len(node.directories) < len(self.disks) or any(each.offline for each in node.directories):
+        if len(node.storage.directories) < len(self.disks) or any(each.offline for each in node.storage.directories):
             self.restart()
             await self._ended.wait()
             await self._ready.wait()

@@ -106,7 +106,7 @@ class TransactionSimulation(Simulation):
         await chaos.run()
         await self.machine.wait_until_ready()
         assert self.machine.node is not None
-        if len(self.machine.node.directories) < len(self.machine.disks):
+        if len(self.machine.node.storage.directories) < len(self.machine.disks):
             self.machine.restart()  # as in Kafka, a directory that failed at the last start is used after the next one
         self._chaos_done = {fault.value: count for fault, count in chaos.done.items()}
         _, unfinished = await asyncio.wait(producers, timeout=WORK_SECONDS_MAX)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.nodes import active, alter, ask, create, run, running, settings, until
+from tests.server.nodes import active, alter, ask, create, listener_of, run, running, settings, until
 from tests.server.talk import BROKER, TOPIC, eventually
 from tests.support.processes.clusters import OttlaCluster
 from tests.support.waiting import WAIT_S
@@ -221,9 +221,8 @@ def test_controllers_answer_on_their_own_listener(tmp_path: Path) -> None:
             described = await ask(leader, want, "CONTROLLER")
             assert described.controller_id == leader.metadata.node_id
             assert sorted(each.broker_id for each in described.brokers) == [1, 2, 3]
-            assert {each.port for each in described.brokers} == {
-                each.port for node in nodes.values() for each in node._addresses if each.name == "CONTROLLER"
-            }
+            ports = {listener_of(node, "CONTROLLER").port for node in nodes.values()}
+            assert {each.port for each in described.brokers} == ports
             mismatched = await ask(leader, want)
             assert mismatched.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
             inner = request_frame(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12, 7, "x")
@@ -236,7 +235,7 @@ def test_controllers_answer_on_their_own_listener(tmp_path: Path) -> None:
             many = [ElectLeadersRequest.TopicPartitions(topic="", partitions=[])] * (REQUEST_ELEMENTS_MAX + 1)
             absurd = ElectLeadersRequest(election_type=0, topic_partitions=many, timeout_ms=30_000)
             lost: list[int] = []
-            end = next(each for each in leader._addresses if each.name == "CONTROLLER")
+            end = listener_of(leader, "CONTROLLER")
             other.rooms.peers.on_lost(Address(end.host, end.port), lambda: lost.append(1))
             with pytest.raises(ConnectionLost):
                 await ask(other, absurd)
@@ -266,7 +265,7 @@ def test_a_snapshot_that_comes_during_recovery_waits_for_its_end(
         assert self._node_id != 3 or not recovering.is_set(), "two threads are at it"
         return loading(self, state)
 
-    monkeypatch.setattr("ottla.server.node.recover", slowly)
+    monkeypatch.setattr("ottla.server.composed_node.recover", slowly)
     monkeypatch.setattr(ReplicaChanges, "loading", alone)
 
     async def test() -> None:
@@ -334,7 +333,7 @@ def test_a_client_in_a_hurry_takes_the_controllers_answer_from_nobody_else(tmp_p
             other = next(node for node in nodes.values() if node is not leader)
             await create(other, "before")  # so that there is a connection
             lost: list[int] = []
-            end = next(each for each in leader._addresses if each.name == "CONTROLLER")
+            end = listener_of(leader, "CONTROLLER")
             other.rooms.peers.on_lost(Address(end.host, end.port), lambda: lost.append(1))
             controller = leader.member.controller
             submit = controller.submit

@@ -73,7 +73,7 @@ async def _fail_and_look(nodes: dict[int, Node], disk: SimDisk) -> None:
     state = first.metadata.state.topics["t"].partitions
     for index in range(4):
         assert await write(first, "t", index) == 0
-    bad = first.directories[1]
+    bad = first.storage.directories[1]
     here = [name.partition for name in bad.partitions]
     assert len(here) == 2
     await until(lambda: all(state[index].directories[0] == bad.id for index in here))  # the controller was told
@@ -87,5 +87,5 @@ async def _fail_and_look(nodes: dict[int, Node], disk: SimDisk) -> None:
         assert await write(leader, "t", index) == 0
     described = await ask(first, DescribeLogDirsRequest(topics=None))
     codes = {result.log_dir: result.error_code for result in described.results}
-    assert codes == {first.directories[0].path: 0, BAD: ErrorCode.KAFKA_STORAGE_ERROR}
+    assert codes == {first.storage.directories[0].path: 0, BAD: ErrorCode.KAFKA_STORAGE_ERROR}
     assert await write(first, "t", here[0]) == ErrorCode.KAFKA_STORAGE_ERROR

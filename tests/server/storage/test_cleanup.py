@@ -212,7 +212,7 @@ def test_a_topic_deleted_while_it_is_compacted(broker: EmbeddedBroker, connectio
         eventually(lambda home=home: any(home.glob("*.cleaned")), "the cleaner is at work")
         delete(connection, "t")
     assert broker.node is not None
-    assert all(directory.failure is None for directory in broker.node.directories)
+    assert all(directory.failure is None for directory in broker.node.storage.directories)
     create(connection, "t")
     assert put(connection, b"k", b"x") == 0
 

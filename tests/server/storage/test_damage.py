@@ -127,7 +127,7 @@ def test_in_a_cluster_others_lead_and_the_next_start_fetches_it_again(
 
             await start_again(nodes, values, number)
             await until(lambda: "was closed in order at offset 3" in caplog.text)
-            await until(lambda: nodes[number].directories[0].offline)
+            await until(lambda: nodes[number].storage.directories[0].offline)
             assert seen[0].leader != number and number not in seen[0].isr
             assert path.read_bytes() == content
             await nodes[number].stop()

@@ -215,7 +215,7 @@ def test_a_segment_that_cannot_be_synced_costs_nothing_that_was_acknowledged(
         fill(connection, 2)
         assert broker.node is not None
         syncer, log = broker.node.storage.syncer, partition_of(broker).log
-        eventually(lambda: broker.node.directories[0].failure is not None, "the failure is noted")
+        eventually(lambda: broker.node.storage.directories[0].failure is not None, "the failure is noted")
         assert (log.recovery_point, log.next_offset) == (0, 5)
         gate.fails = False
         fill(connection, 1)

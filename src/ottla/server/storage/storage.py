@@ -4,7 +4,8 @@
 - `waiters`: answers that wait until a partition changes; `watches`: followers that read partitions;
 - `syncer`: fsync of appended records; `writer`: writes to a slow disk;
 - `cold`: reads of data that is not in the page cache; `looks`: looks into the records of batches;
-- `checkpoints`: the offsets from which the next start begins; `upkeep`: periodic work.
+- `checkpoints`: the offsets from which the next start begins; `upkeep`: periodic work;
+- `directory_losses`: subscribers that are told of a directory that went offline.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ottla.model.settings.replication import REPLICA_LAG_TIME_MAX_MS
 from ottla.replica.partition import Partition
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
+from ottla.server.loop.subscribers import Subscribers
 from ottla.server.loop.waiters import Waiters
 from ottla.server.loop.watches import Watches
 from ottla.server.settings.configs import Configs
@@ -42,16 +44,14 @@ class Storage:
         node_id: int,
         *,
         isr_may_change: Callable[[Partition], None],
-        directory_lost: Callable[[DataDirectory], None],
     ) -> None:
-        """`isr_may_change` is called with a partition led here whose in-sync replicas may have to change,
-        `directory_lost` with a directory that went offline.
-        """
+        """`isr_may_change` is called with a partition led here whose in-sync replicas may have to change."""
         loop = runtime.loop
         self._configs = configs
         self.directories = directories
         self.waiters = Waiters(loop, memory)
         self.watches = Watches()
+        self.directory_losses: Subscribers[[DataDirectory]] = Subscribers("the loss of a data directory")
         self.partitions = Partitions(
             directories,
             configs.log_config,
@@ -71,7 +71,7 @@ class Storage:
                 isr_may_change=isr_may_change,
             ),
             cordoned=self.cordoned,
-            directory_lost=directory_lost,
+            directory_lost=self.directory_losses.tell,
         )
         self._threads = [
             runtime.disk_threads(count)

@@ -27,8 +27,8 @@ _VOTERS_MIN = 3  # so that the others can go on without one
 
 def quorum_of(machine: SimMachine) -> Quorum | None:
     """Return the machine's replica of the metadata, as it is or last was."""
-    member = getattr(machine.incarnation, "member", None)
-    return member.quorum if member is not None else None
+    node = machine.incarnation
+    return node.member.quorum if node is not None and node.composed is not None else None
 
 
 def may_strike(machine: SimMachine, machines: Sequence[SimMachine]) -> bool:

@@ -117,7 +117,7 @@ class ClusterSimulation(Simulation):
         states = [
             machine.incarnation.metadata
             for machine in self._started
-            if machine.incarnation is not None and hasattr(machine.incarnation, "metadata")
+            if machine.incarnation is not None and machine.incarnation.composed is not None
         ]
         return max(states, key=lambda each: each.end_offset).state if states else None
 

@@ -15,8 +15,6 @@ from ottla.raft.voters import Voter, VoterSet
 from ottla.replica.partition import Partition
 from ottla.server.node import Node
 from ottla.server.quorum.quorum import Quorum
-from ottla.server.quorum.quorum_member import QuorumMember
-from ottla.server.storage.partitions import Partitions
 from ottla.sim.cluster import SimMachine
 from ottla.sim.replicated.committed_batches import BatchReader
 from ottla.sim.replicated.log_invariants import Ballots, Electorate, Life, LogBook
@@ -112,25 +110,24 @@ class NodeObserver:
         self._replicas: dict[Partition, Replica] = {}
 
     def look(self) -> None:
-        member: QuorumMember | None = getattr(self.node, "member", None)  # a node that is starting has no parts yet
-        if member is not None:
-            if self._quorum is None:
-                self._quorum = WatchedJournal(self._watch, self._life, member.quorum)
-                self.directory = member.quorum.node.me.directory
-            self._quorum.look()
-            self.journal_end = self._quorum.end_offset
-        partitions: Partitions | None = getattr(self.node, "partitions", None)
-        if partitions is not None:
-            opened = list(partitions.opened())
-            if len(opened) < len(self._replicas):
-                self._look_last(opened)
-            for partition in opened:
-                replica = self._replicas.get(partition)
-                if replica is None:
-                    key = (partitions.topic_id(partition.topic) or NO_ID, partition.index)
-                    clean = self.node.member.clean
-                    replica = self._replicas[partition] = Replica(self._watch, self._life, partition, key, clean=clean)
-                replica.look()
+        if self.node.composed is None:
+            return  # it has no parts yet
+        member, partitions = self.node.member, self.node.partitions
+        if self._quorum is None:
+            self._quorum = WatchedJournal(self._watch, self._life, member.quorum)
+            self.directory = member.quorum.node.me.directory
+        self._quorum.look()
+        self.journal_end = self._quorum.end_offset
+        opened = list(partitions.opened())
+        if len(opened) < len(self._replicas):
+            self._look_last(opened)
+        for partition in opened:
+            replica = self._replicas.get(partition)
+            if replica is None:
+                key = (partitions.topic_id(partition.topic) or NO_ID, partition.index)
+                clean = member.clean
+                replica = self._replicas[partition] = Replica(self._watch, self._life, partition, key, clean=clean)
+            replica.look()
 
     def _look_last(self, opened: list[Partition]) -> None:
         """Observe replicas that were closed in this step: they may have done something before, and told others."""

@@ -131,7 +131,7 @@ class TopicSimulation(Simulation):
         """Check, when all is quiet, that a start after a crash would read only the last segment of each log."""
         node = self.machine.node
         assert node is not None
-        for directory in node.directories:
+        for directory in node.storage.directories:
             written = read_offsets(directory.disk, RECOVERY_POINTS)
             for name, partition in node.partitions.opened_in(directory):
                 segments = partition.log.segments

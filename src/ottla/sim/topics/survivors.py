@@ -31,7 +31,7 @@ class Survivors:
         if self._may_lose:
             self._book.power_lost()
         opened: dict[TopicPartition, int] = {}
-        for partition in node.partitions.opened() if hasattr(node, "partitions") else ():
+        for partition in node.partitions.opened() if node.composed is not None else ():
             opened[TopicPartition(partition.topic, partition.index)] = partition.log.recovery_point
         for key in self._partitions:
             self._synced[key] = max(self._synced.get(key, 0), opened.get(key, 0))
@@ -42,7 +42,7 @@ class Survivors:
         node = self._machine.incarnation
         if not self._synced or host is not self._machine.host or node is self._before or node is None:
             return
-        if not host.alive or not hasattr(node, "partitions"):
+        if not host.alive or node.composed is None:
             return
         opened = {TopicPartition(each.topic, each.index): each.log.next_offset for each in node.partitions.opened()}
         for key, recovery_point in list(self._synced.items()):

@@ -151,7 +151,7 @@ def test_it_is_carried_out_although_the_client_has_gone(ottla_broker: EmbeddedBr
     gate.opened.set()
     log = node.partitions.find("t", 0).log
     eventually(lambda: log.log_start_offset == 3, "memory says the same as the disk")
-    assert checkpoint.read_offsets(node.directories[0].disk, checkpoint.LOG_STARTS) == {PARTITION: 3}
+    assert checkpoint.read_offsets(node.storage.directories[0].disk, checkpoint.LOG_STARTS) == {PARTITION: 3}
 
 
 def test_a_topic_that_is_made_anew_meanwhile_keeps_its_records(ottla_broker: EmbeddedBroker, gate: Gate) -> None:

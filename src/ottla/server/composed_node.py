@@ -1,0 +1,301 @@
+"""ComposedNode: a node whose rooms exist (`rooms.py`): how they start, in order, and follow the metadata.
+
+A node that is the only voter has decided everything it needs by itself when its stages are done; any other node waits
+for the quorum, and a broker registers with the active controller.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ottla.cluster.entities import TopicDeleted
+from ottla.machine.stepped import in_one_go
+from ottla.model.settings.log import NUM_RECOVERY_THREADS_PER_DATA_DIR
+from ottla.model.settings.own import OTTLA_STALL_LIMIT_MS
+from ottla.server.api import dispatch
+from ottla.server.api.dispatcher import Dispatcher, Intercept
+from ottla.server.api.forwarding import Forwarding
+from ottla.server.loop.periodic_jobs import PeriodicJobs
+from ottla.server.loop.slices import Steps
+from ottla.server.loop.stages import Stage
+from ottla.server.loop.stalls import Stalls
+from ottla.server.net.listener import Listener
+from ottla.server.net.request_in_frame import request_in_frame
+from ottla.server.ports.ports import Ports
+from ottla.server.quorum.broker_lifecycle import Lifecycle
+from ottla.server.quorum.quorum_member import NOT_CLEAN
+from ottla.server.rooms import Rooms
+from ottla.server.settings.endpoints import registered_endpoints
+from ottla.server.settings.listeners import ListenerAddress
+from ottla.server.settings.node_settings import NodeSettings
+from ottla.server.storage.directories import DataDirectory
+from ottla.server.storage.recovery import Watch, recover
+
+log = logging.getLogger(__name__)
+
+TIDY_MS = 1_000
+METADATA_MS = 10_000
+
+
+class ComposedNode:
+    def __init__(
+        self,
+        settings: NodeSettings,
+        ports: Ports,
+        rooms: Rooms,
+        stalls: Stalls,
+        *,
+        request_stop: Callable[[], None],
+        on_recovery: Watch | None,
+        intercept: Intercept | None,
+    ) -> None:
+        """`request_stop` has the node stop soon, because it cannot go on."""
+        self.settings = settings
+        self.rooms = rooms
+        self.addresses: list[tuple[str, int]] = []  # where the node listens, client listeners first
+        self.storage_lost = False  # whether the node stops because all data directories failed
+        self._ports = ports
+        self._stalls = stalls
+        self._request_stop = request_stop
+        self._on_recovery = on_recovery
+        self._intercept = intercept
+        self._runtime = rooms.runtime
+        self._configs = settings.configs
+        self._member = rooms.member
+        self._metadata = rooms.member.metadata
+        self._storage = rooms.storage
+        self._jobs = PeriodicJobs(rooms.runtime.loop)
+        self._is_recovering = False
+        self._loaded = False  # whether partitions were loaded, so that a clean stop has to close them
+        self._sockets: dict[ListenerAddress, Any] = {}  # bound sockets, which may not accept connections yet
+        self._listeners: dict[ListenerAddress, Listener] = {}
+        self._client_listeners = 0
+        self._stop_watching: Callable[[], None] | None = None
+        self._metadata.changes.add(self._settings_changed)
+        self._metadata.reloads.add(self._reloaded)
+        self._metadata.failures.add(request_stop)
+        self._storage.directory_losses.add(self._directory_lost)
+
+    # --- the stages of the start in order; a stop undoes them in reverse order
+
+    def stages(self) -> Iterator[Stage]:
+        yield from self.rooms.stages()
+        is_alone = self.settings.is_broker and self.settings.is_controller and self._member.alone
+        yield from self._start_alone() if is_alone else self._start_with_others()
+
+    def _start_alone(self) -> Iterator[Stage]:
+        """Yield the stages of a sole node; all are done in one turn of the loop."""
+        yield Stage("lead the quorum and register", self._member.start_alone, self._member.quorum.stop)
+        yield Stage("take on the settings of the metadata", self._follow_configs)
+        lifecycle = self._begin_lifecycle()
+        yield Stage("load the partitions", self._load_partitions)
+        yield Stage("recover logs", self._recover_logs)
+        for listener in self.settings.listeners:
+            yield self._bind(listener)
+            yield self._listen(listener)
+        yield from self._start_to_run(lifecycle)
+        yield Stage("take part as a broker", lambda: self._registered_alone(lifecycle), lifecycle.leave)
+        yield Stage("decide", self._member.controller.begin_to_serve)
+
+    def _start_with_others(self) -> Iterator[Stage]:
+        """Yield the stages of a node of a cluster: controller listeners come first, because the quorum forms through
+        them.
+        """
+        settings, quorum = self.settings, self._member.quorum
+        of_clients = [each for each in settings.listeners if not settings.is_of_controllers(each)]
+        for listener in filter(settings.is_of_controllers, settings.listeners):
+            yield self._bind(listener)
+            yield self._listen(listener)
+        for listener in of_clients:
+            yield self._bind(listener)
+        yield Stage("take part in the quorum", quorum.start, quorum.stop)
+        yield Stage("decide when it leads", self._begin_to_decide)
+        yield Stage("take on the settings of the metadata", self._follow_configs)
+        if not settings.is_broker:  # a broker waits for its registration instead, with a timeout
+            yield Stage("wait for a leader of the quorum", self._until_led)
+        if settings.is_controller:
+            yield Stage("register the controller", self._register_controller)
+        if not settings.is_broker:
+            yield Stage("there are no partitions", self._no_partitions)
+            yield from self._start_to_run(None)
+            return
+        lifecycle = self._begin_lifecycle()
+        yield Stage("send heartbeats", undo=lifecycle.stop)
+        yield Stage("register the broker", lifecycle.register)
+        # The metadata is up to date now, so partition directories without a topic in it are really stray.
+        yield Stage("take on the settings of the metadata", self._follow_configs)
+        yield Stage("load the partitions", self._load_partitions)
+        yield Stage("recover logs in a worker", self._recover)
+        for listener in of_clients:
+            yield self._listen(listener)
+        yield from self._start_to_run(lifecycle)
+        yield Stage("catch up with what changed meanwhile", lambda: in_one_go(self._metadata.changes.release()))
+        yield Stage("unfence the broker", lifecycle.unfence, lifecycle.leave)
+
+    def _start_to_run(self, lifecycle: Lifecycle | None) -> Iterator[Stage]:
+        """Yield the stages that start background work; `lifecycle` is that of a broker."""
+        yield Stage("watch the event loop", self._watch, self._unwatch)
+        yield Stage("upkeep of the storage", self._storage.start, self._storage.upkeep.stop)
+        yield Stage("other upkeep", self._begin_jobs, self._jobs.stop)
+        yield Stage("timers of the controller", self._member.controller.start_timers)
+        if lifecycle is not None:
+            yield Stage("follow the metadata", lambda: self._follow_metadata(lifecycle))
+
+    # --- stages
+
+    def _begin_lifecycle(self) -> Lifecycle:
+        ports = {listener.name: sock.getsockname()[1] for listener, sock in self._sockets.items()}
+        broker = self._member.broker
+        broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
+        lifecycle = self._member.lifecycle(self._storage.partitions, broker)
+        self._storage.directory_losses.add(lambda _: lifecycle.hurry())
+        return lifecycle
+
+    def _registered_alone(self, lifecycle: Lifecycle) -> None:
+        lifecycle.registered(self._metadata.state.brokers[self._metadata.node_id].epoch)
+
+    def _begin_to_decide(self) -> None:
+        self._member.controller.begin_to_serve()
+        self._member.controller.start_timers()
+
+    async def _until_led(self) -> None:
+        await self._metadata.until(lambda: self._member.quorum.leader_id >= 0)
+
+    def _register_controller(self) -> None:
+        self._runtime.tasks.spawn(self._member.register_controller())
+
+    def _load_partitions(self) -> None:
+        self._loaded = True
+        in_one_go(self._storage.changes.loading(self._metadata.state))
+
+    def _no_partitions(self) -> None:
+        self._loaded = True
+
+    async def _recover(self) -> None:
+        """Recover logs in a worker, which must have the partitions for itself: changes of the metadata meanwhile are
+        held back.
+        """
+        loaded = self._metadata.state
+        self._metadata.changes.hold()
+        self._is_recovering = True
+        await self._runtime.in_worker(self._recover_logs)
+        self._is_recovering = False
+        if self._metadata.state is not loaded:  # a snapshot replaced the state
+            self._metadata.changes.drop_held()
+            self._follow_configs()
+            in_one_go(self._storage.changes.loading(self._metadata.state))
+
+    def _recover_logs(self) -> None:
+        threads = self._configs.broker[NUM_RECOVERY_THREADS_PER_DATA_DIR]
+        partitions, now_ms = self._storage.partitions, self._ports.now_ms
+        recover(partitions, self._ports.threads, threads, now_ms=now_ms, watch=self._on_recovery)
+
+    def _bind(self, listener: ListenerAddress) -> Stage:
+        def bind() -> None:
+            self._sockets[listener] = self._ports.net.listen(listener.host, listener.port)
+
+        return Stage(f"bind {listener.name}", bind, lambda: self._sockets.pop(listener).close())
+
+    def _listen(self, listener: ListenerAddress) -> Stage:
+        return Stage(
+            f"listen on {listener.name}", lambda: self._let_in(listener), lambda: self._listeners.pop(listener).close()
+        )
+
+    def _let_in(self, address: ListenerAddress) -> None:
+        controller = self.settings.is_of_controllers(address)
+        if controller:
+            dispatcher = Dispatcher(dispatch.controller_route, None, self._intercept)
+        else:
+            dispatcher = Dispatcher(dispatch.route, Forwarding(self._member.link, self.rooms.peers), self._intercept)
+        listener = self._listeners[address] = Listener(
+            address,
+            self._sockets[address],
+            self._runtime,
+            self._storage.cold,
+            self.rooms.connections,
+            dispatcher,
+            self.rooms.new_context,
+            controller=controller,
+        )
+        # Client listeners come first, because their addresses are shown to users.
+        self.addresses.insert(len(self.addresses) if controller else self._client_listeners, listener.address)
+        self._client_listeners += not controller
+
+    def _watch(self) -> None:
+        limit_ms = self._configs.broker[OTTLA_STALL_LIMIT_MS]
+        if self._ports.watch is not None and limit_ms:
+            self._stop_watching = self._ports.watch(self._runtime.loop, self._stalls, limit_ms, request_in_frame)
+
+    def _unwatch(self) -> None:
+        if self._stop_watching is not None:
+            self._stop_watching()
+
+    def _begin_jobs(self) -> None:
+        """Start periodic jobs, besides those of the storage."""
+        jobs, runtime, rooms = self._jobs, self._runtime, self.rooms
+        if rooms.fetches is not None:
+            jobs.every("spark readers", TIDY_MS, rooms.fetches.spark_readers.commit)
+        jobs.every("connections", TIDY_MS, lambda: rooms.connections.tidy(runtime.loop, runtime.slices))
+        jobs.every("metadata", METADATA_MS, lambda: self._member.snapshots.upkeep(runtime.now_ms()))
+
+    def _follow_metadata(self, lifecycle: Lifecycle) -> None:
+        """Subscribe the rooms to changes of the metadata, in this order."""
+        rooms = self.rooms
+        assert rooms.replication is not None, "it is a broker"
+        for follow in (
+            self._storage.changes.following,
+            rooms.replication.following,
+            self._storage.upkeep.follow,
+            rooms.coordinators.tell,
+            rooms.contracts.follow,
+            lifecycle.follow,
+        ):
+            self._metadata.changes.add(follow)
+        rooms.replication.start(self._metadata.state)
+        rooms.coordinators.start(self._metadata.state)
+
+    def close(self) -> None:
+        """Close the storage and the metadata journal: the undo of the composition."""
+        self._member.close()
+        broker = self._metadata.state.brokers.get(self._metadata.node_id)
+        if self._loaded:
+            for directory in self._storage.directories:
+                directory.broker_epoch = broker.epoch if broker is not None else NOT_CLEAN
+            self._storage.close()  # also writes the clean-shutdown marker, which covers the metadata, too
+            return
+        for directory in self._storage.directories:  # no partition was loaded: a clean directory still is clean
+            if directory.clean:
+                directory.mark_clean()
+
+    # --- events
+
+    def _follow_configs(self) -> None:
+        """Take settings from the current state of the metadata."""
+        self._configs.follow(self._metadata.state)
+        self.rooms.connections.configure(self._configs.broker)
+
+    def _settings_changed(self, _: Any) -> None:
+        self._configs.forget()
+        self.rooms.connections.configure(self._configs.broker)
+
+    def _reloaded(self) -> Steps:
+        """Let all rooms follow the whole state, because a snapshot replaced it."""
+        if self._is_recovering:
+            return  # `_recover` does it afterwards
+        state = self._metadata.state
+        self._follow_configs()
+        if self.rooms.replication is not None and self._loaded:
+            changes = self._storage.changes
+            gone = changes.gone_from(state)
+            yield from changes.loading(state)
+            self._storage.upkeep.follow(map(TopicDeleted, gone))
+            yield from self.rooms.replication.reloading(state)
+            self.rooms.coordinators.reload(state)
+
+    def _directory_lost(self, _: DataDirectory) -> None:
+        if all(directory.offline for directory in self._storage.directories):
+            log.error("no data directory of this node works any more: it leaves the cluster until one does")
+            self.storage_lost = True
+            self._request_stop()
