@@ -7,7 +7,7 @@ Rules:
 """
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
@@ -38,7 +38,7 @@ def checked_topic(topic: object) -> None:
     check_topic_name(topic)
 
 
-def checked_partition(partition: Any) -> TopicPartition:
+def checked_partition(partition: object) -> TopicPartition:
     """Return a (topic, index) pair as a `TopicPartition`. Raise if it cannot be one."""
     if isinstance(partition, str) or not isinstance(partition, tuple) or len(partition) != 2:
         raise TypeError(f'a partition is TopicPartition("topic", 0), not {partition!r}')
@@ -50,7 +50,7 @@ def checked_partition(partition: Any) -> TopicPartition:
     return TopicPartition(topic, index)
 
 
-def checked_offset(partition: TopicPartition, offset: Any) -> int:
+def checked_offset(partition: TopicPartition, offset: object) -> int:
     """Return the offset. Raise if it is negative, which would make the group begin elsewhere."""
     if not isinstance(offset, int):
         raise TypeError(f"an offset of {TopicPartition(*partition)} must be a number, not {kind_of(offset)}")
@@ -59,7 +59,7 @@ def checked_offset(partition: TopicPartition, offset: Any) -> int:
     return offset
 
 
-def checked_partitions(partitions: Iterable[Any]) -> list[TopicPartition]:
+def checked_partitions(partitions: Iterable[object]) -> list[TopicPartition]:
     """Return (topic, index) pairs as `TopicPartition`s. Raise if one of them cannot be one."""
     if isinstance(partitions, str | TopicPartition):
         raise TypeError(f'a list of TopicPartition("topic", 0) is needed, not {partitions!r}')
@@ -67,14 +67,14 @@ def checked_partitions(partitions: Iterable[Any]) -> list[TopicPartition]:
 
 
 def explained(
-    error: Exception, topic: object, value: object, key: object, headers: Any, partition: object, timestamp: object
+    error: Exception, topic: object, value: object, key: object, headers: object, partition: object, timestamp: object
 ) -> Exception:
     """Return the caller's mistake because of which a record cannot be encoded; or the error itself if there is none."""
     return mistake_in(topic, value, key, headers, partition, timestamp) or error
 
 
 def mistake_in(
-    topic: object, value: object, key: object, headers: Any, partition: object, timestamp: object
+    topic: object, value: object, key: object, headers: object, partition: object, timestamp: object
 ) -> Exception | None:
     """Return the error to raise for a mistake in the arguments of a record, or None."""
     if not isinstance(topic, str):
@@ -89,7 +89,7 @@ def mistake_in(
     return TypeError(why) if (why := _headers_problem(headers)) is not None else None
 
 
-def _headers_problem(headers: Any) -> str | None:
+def _headers_problem(headers: object) -> str | None:
     pairs = 'headers must be pairs of a name and bytes, as in [("source", b"web")]'
     if isinstance(headers, dict):
         return f"{pairs}, not a dict: pass its items()"

@@ -17,8 +17,9 @@ import http.client
 import json
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
 from uuid import UUID
 
@@ -30,6 +31,9 @@ from ottla.model.limits import (
     REGISTRY_WAITS_IN_VAIN_MAX,
 )
 from ottla.schemas.schema import InvalidSchema, Reference, SchemaSource, SchemaType
+
+T = TypeVar("T")
+Json: TypeAlias = Any  # a decoded answer, which may be anything
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
@@ -97,10 +101,10 @@ class SchemaRegistry:
 
     def __init__(self, options: RegistryOptions) -> None:
         self.options = options
-        self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], object] = OrderedDict()
         self._in_vain: set[str] = set()  # paths that were requested again, and still not found
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return SchemaRegistry, (self.options,)
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaSource:
@@ -122,20 +126,14 @@ class SchemaRegistry:
 
     def version(self, subject: str, version: int) -> RegisteredVersion:
         """Return one version of a subject."""
-        key = ("version", subject, version)
-        if key not in self._kept:
-            self._keep(key, self._registered(self._ask("GET", _version_path(subject, version))))
-        found: RegisteredVersion = self._kept[key]
-        return found
+        path = _version_path(subject, version)
+        return self._cached(("version", subject, version), lambda: self._registered(self._ask("GET", path)))
 
     def register(self, subject: str, source: SchemaSource, *, normalize: bool = False) -> int:
         """Return the id of a schema under a subject; register it if it is new, and compatible."""
         key = ("registered", subject, source.text, source.type, source.references, normalize)
-        if key not in self._kept:
-            path = f"/subjects/{quote(subject, safe='')}/versions" + ("?normalize=true" if normalize else "")
-            self._keep(key, int(self._ask("POST", path, _body(source))["id"]))
-        found: int = self._kept[key]
-        return found
+        path = f"/subjects/{quote(subject, safe='')}/versions" + ("?normalize=true" if normalize else "")
+        return self._cached(key, lambda: int(self._ask("POST", path, _body(source))["id"]))
 
     def lookup(self, subject: str, source: SchemaSource) -> RegisteredVersion:
         """Return the version under which a schema is registered in a subject. Raises
@@ -165,13 +163,17 @@ class SchemaRegistry:
 
     # --- answers ---
 
-    def _source_at(self, key: tuple[Any, ...], path: str) -> SchemaSource:
-        if key not in self._kept:
-            self._keep(key, self._source(self._identified(path)))
-        found: SchemaSource = self._kept[key]
-        return found
+    def _source_at(self, key: tuple[object, ...], path: str) -> SchemaSource:
+        return self._cached(key, lambda: self._source(self._identified(path)))
 
-    def _identified(self, path: str) -> Any:
+    def _cached(self, key: tuple[object, ...], ask: Callable[[], T]) -> T:
+        if key not in self._kept:
+            self._kept[key] = ask()
+            while len(self._kept) > REGISTRY_SCHEMAS_CACHED_MAX:
+                self._kept.popitem(last=False)
+        return cast("T", self._kept[key])
+
+    def _identified(self, path: str) -> Json:
         try:
             return self._ask("GET", path)
         except RegistryError as error:
@@ -185,16 +187,11 @@ class SchemaRegistry:
                 self._in_vain.add(path)
             raise
 
-    def _keep(self, key: tuple[Any, ...], found: Any) -> None:
-        self._kept[key] = found
-        while len(self._kept) > REGISTRY_SCHEMAS_CACHED_MAX:
-            self._kept.popitem(last=False)
-
-    def _registered(self, answer: Any) -> RegisteredVersion:
+    def _registered(self, answer: Json) -> RegisteredVersion:
         source = self._source(answer)
         return RegisteredVersion(answer["subject"], answer["version"], answer["id"], source)
 
-    def _source(self, answer: Any) -> SchemaSource:
+    def _source(self, answer: Json) -> SchemaSource:
         if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
             raise RegistryError(200, 0, "what answers there is no schema registry")
         references = tuple(
@@ -221,7 +218,7 @@ class SchemaRegistry:
             self._resolve(below, resolved, [*path, reference])
             resolved[reference.name] = answer["schema"]
 
-    def _referred(self, reference: Reference) -> Any:
+    def _referred(self, reference: Reference) -> Json:
         try:
             return self._ask("GET", _version_path(reference.subject, reference.version))
         except RegistryError as error:
@@ -232,7 +229,7 @@ class SchemaRegistry:
 
     # --- requests ---
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+    def _ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Json:
         failure: Exception | None = None
         for attempt in range(self.options.attempts):
             if attempt:
@@ -251,7 +248,7 @@ class SchemaRegistry:
         where = ", ".join(f"{urlsplit(url).hostname}:{urlsplit(url).port}" for url in self.options.urls)
         raise RegistryUnreachable(f"the schema registry at {where} does not answer: {failure}") from failure
 
-    def _ask_one(self, url: str, method: str, path: str, body: Any) -> Any:
+    def _ask_one(self, url: str, method: str, path: str, body: Mapping[str, object] | None) -> Json:
         text = None if body is None else json.dumps(body).encode()
         status, reason, data = self._exchange(url, method, path, text)
         if len(data) > REGISTRY_ANSWER_BYTES_MAX:
@@ -303,8 +300,8 @@ def _version_path(subject: str, version: int | str) -> str:
     return f"/subjects/{quote(subject, safe='')}/versions/{version}{deleted}"
 
 
-def _body(source: SchemaSource) -> dict[str, Any]:
-    body: dict[str, Any] = {"schema": source.text}
+def _body(source: SchemaSource) -> dict[str, object]:
+    body: dict[str, object] = {"schema": source.text}
     if source.type is not SchemaType.AVRO:
         body["schemaType"] = source.type.value
     if source.references:

@@ -1,20 +1,28 @@
 """Descriptions of groups: one class for all kinds of groups, built from four different responses."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ottla.client.coordinator import Coordinator
 from ottla.client.errors import check
 from ottla.client.membership.blobs import read_assignment
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.wire.messages.groups import consumer_group_describe
 from ottla.wire.messages.groups.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
 )
-from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest
-from ottla.wire.messages.groups.streams_group_describe import StreamsGroupDescribeRequest
-from ottla.wire.messages.shares.share_group_describe import ShareGroupDescribeRequest
+from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.groups.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
+from ottla.wire.messages.shares import share_group_describe
+from ottla.wire.messages.shares.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
+_ConsumerGroup: TypeAlias = ConsumerGroupDescribeResponse.DescribedGroup
+_ShareGroup: TypeAlias = ShareGroupDescribeResponse.DescribedGroup
+_Response: TypeAlias = (
+    DescribeGroupsResponse | ConsumerGroupDescribeResponse | ShareGroupDescribeResponse | StreamsGroupDescribeResponse
+)
 _CONSUMER_PROTOCOL = "consumer"
 
 
@@ -50,9 +58,8 @@ async def describe(coordinator: Coordinator, group_id: str, kind: str) -> GroupD
     return await _classic(coordinator, group_id)
 
 
-def _first_error(answer: Any) -> int:
-    code: int = answer.groups[0].error_code
-    return code
+def _first_error(answer: _Response) -> int:
+    return answer.groups[0].error_code
 
 
 async def _classic(coordinator: Coordinator, group_id: str) -> GroupDescription:
@@ -97,7 +104,7 @@ async def _share(coordinator: Coordinator, group_id: str) -> GroupDescription:
     return _of_partitions(answer.groups[0], "share")
 
 
-def _of_partitions(group: Any, kind: str) -> GroupDescription:
+def _of_partitions(group: _ConsumerGroup | _ShareGroup, kind: str) -> GroupDescription:
     """Describe a consumer or share group; the responses are alike, except that share groups have no static members."""
     check(group.error_code, group.error_message)
     members = tuple(
@@ -125,5 +132,7 @@ async def _streams(coordinator: Coordinator, group_id: str) -> GroupDescription:
     return GroupDescription(group_id, "streams", group.group_state, group.group_epoch, "", members)
 
 
-def _partitions(topics: Iterable[Any]) -> tuple[TopicPartition, ...]:
+def _partitions(
+    topics: Iterable[consumer_group_describe.TopicPartitions | share_group_describe.TopicPartitions],
+) -> tuple[TopicPartition, ...]:
     return tuple(sorted(TopicPartition(each.topic_name, index) for each in topics for index in each.partitions))

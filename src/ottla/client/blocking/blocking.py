@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ottla.client.admin import Admin
 from ottla.client.blocking.admin import BlockingAdmin
@@ -67,7 +67,7 @@ class Blocking(Face[Producer]):
         """Deliver the buffered records (unless `discard` is set), close the consumers, then close everything else."""
         self._close(lambda producer: producer.close(discard=discard))
 
-    def _close(self, close_producer: Callable[[Producer], Coroutine[Any, Any, None]]) -> None:
+    def _close(self, close_producer: Callable[[Producer], Coroutine[object, None, None]]) -> None:
         error = sys.exception()
 
         async def close_consumer(
@@ -94,7 +94,7 @@ class Blocking(Face[Producer]):
 
     # --- the loop -----------------------------------------------------------------------------------------------
 
-    def run(self, call: Coroutine[Any, Any, T]) -> T:
+    def run(self, call: Coroutine[object, None, T]) -> T:
         """Run a coroutine of the asyncio client to its end and return its result."""
         return self._loop.run(call)
 
@@ -228,7 +228,7 @@ class _LoopThread:
         self._thread: threading.Thread | None = None
         self._changing = threading.Lock()  # a call is either submitted before the loop ends, or refused
 
-    def run(self, call: Coroutine[Any, Any, T]) -> T:
+    def run(self, call: Coroutine[object, None, T]) -> T:
         if threading.current_thread() is self._thread:
             call.close()
             raise RuntimeError("called from a callback in the client's own loop, which would wait for itself")

@@ -10,18 +10,17 @@ waits for it; type checkers know its parameters and its result from `TopicAdmin.
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Inner = TypeVar("Inner")
-Interrupted = Callable[[Any], None]
 
 
 class CoroutineRunner(Protocol):
     """An object that has an event loop and can run coroutines in it."""
 
-    def run(self, call: Coroutine[Any, Any, T]) -> T:
+    def run(self, call: Coroutine[object, None, T]) -> T:
         """Run a coroutine to its end and return its result."""
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
@@ -43,25 +42,27 @@ class Face(Generic[Inner]):
 class _Shown(Generic[P, T]):
     """A method of the inner object, called in its event loop."""
 
-    def __init__(self, call: Callable[..., T], method: Callable[..., Any]) -> None:
+    def __init__(self, call: Callable[..., T], method: Callable[..., object]) -> None:
         self.method = method
         self._call = call
         self.__doc__ = method.__doc__
 
-    def __get__(self, face: Face[Any] | None, owner: type) -> Callable[P, T]:
-        made: Any = partial(self._call, face)
+    def __get__(self, face: object, owner: type) -> Callable[P, T]:
+        made = partial(self._call, face)
         made.__doc__ = self.__doc__
-        return made  # type: ignore[no-any-return]
+        return made
 
 
 def waits(
-    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], *, interrupted: Interrupted | None = None
+    method: Callable[Concatenate[Inner, P], Coroutine[object, None, T]],
+    *,
+    interrupted: Callable[[Inner], None] | None = None,
 ) -> _Shown[P, T]:
     """Show a coroutine method as a method that returns when it is done. `interrupted` is called in the loop if the
     caller stops waiting (Ctrl-C): the method may have completed, and its result was not returned.
     """
 
-    def call(face: Face[Any], *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(face: Face[Inner], *args: P.args, **kwargs: P.kwargs) -> T:
         if interrupted is None:
             return face.runner.run(method(face.inner, *args, **kwargs))
         with _telling(face, interrupted):
@@ -70,10 +71,10 @@ def waits(
     return _Shown(call, method)
 
 
-def calls(method: Callable[Concatenate[Any, P], T]) -> _Shown[P, T]:
+def calls(method: Callable[Concatenate[Inner, P], T]) -> _Shown[P, T]:
     """Show a method that does not wait; it runs in the event loop to which the inner object belongs."""
 
-    def call(face: Face[Any], *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(face: Face[Inner], *args: P.args, **kwargs: P.kwargs) -> T:
         async def inside() -> T:
             return method(face.inner, *args, **kwargs)
 
@@ -83,18 +84,18 @@ def calls(method: Callable[Concatenate[Any, P], T]) -> _Shown[P, T]:
 
 
 def walks(
-    method: Callable[Concatenate[Any, P], AsyncIterator[T]], *, interrupted: Interrupted | None = None
+    method: Callable[Concatenate[Inner, P], AsyncIterator[T]], *, interrupted: Callable[[Inner], None] | None = None
 ) -> _Shown[P, Iterator[T]]:
     """Show an asynchronous generator method as a plain generator; `interrupted` as for `waits`."""
 
-    def call(face: Face[Any], *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+    def call(face: Face[Inner], *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         walk = face.runner.iterate(method(face.inner, *args, **kwargs))
         return walk if interrupted is None else _walk(face, walk, interrupted)
 
     return _Shown(call, method)
 
 
-def _walk(face: Face[Any], walk: Iterator[T], interrupted: Interrupted) -> Iterator[T]:
+def _walk(face: Face[Inner], walk: Iterator[T], interrupted: Callable[[Inner], None]) -> Iterator[T]:
     while True:
         with _telling(face, interrupted):
             try:
@@ -105,7 +106,7 @@ def _walk(face: Face[Any], walk: Iterator[T], interrupted: Interrupted) -> Itera
 
 
 @contextmanager
-def _telling(face: Face[Any], interrupted: Interrupted) -> Iterator[None]:
+def _telling(face: Face[Inner], interrupted: Callable[[Inner], None]) -> Iterator[None]:
     async def tell() -> None:
         interrupted(face.inner)
 

@@ -19,7 +19,7 @@ Rules:
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ottla.client.cluster import Cluster, Purpose
 from ottla.client.connection import Connection
@@ -165,7 +165,7 @@ class ConsumerFetcher:
         return found
 
     def _spawn(
-        self, work: Coroutine[Any, Any, list[Fetched]], cursors: list[FetchCursor], node_id: int = _NOWHERE
+        self, work: Coroutine[object, None, list[Fetched]], cursors: list[FetchCursor], node_id: int = _NOWHERE
     ) -> None:
         for cursor in cursors:
             cursor.busy = True
