@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.server.nodes import active, ask, create, run, running, settings, until
 
+from ottla.client.connection import Address, Connection
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import ResourceType
 from ottla.server.node import Node
+from ottla.server.quorum.controller_link import ControllerLink
 from ottla.wire.messages.cluster.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest
 from ottla.wire.messages.topics.alter_configs import AlterConfigsRequest
@@ -41,6 +45,49 @@ def test_any_broker_takes_what_the_controller_decides(tmp_path: Path) -> None:
         run(test)
     finally:
         logging.getLogger(LOGGER).setLevel(before)
+
+
+def test_requests_that_are_forwarded_count_as_memory_and_keep_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that sends many ahead while no controller answers takes no more memory than one of them."""
+    reached: list[str] = []
+    answering = asyncio.Event()
+    reach = ControllerLink.reach
+
+    async def slow(self: ControllerLink, *parts: Any, name: str, **more: Any) -> Any:
+        if name.startswith("IncrementalAlterConfigs"):
+            reached.append(name)
+            await answering.wait()
+        return await reach(self, *parts, name=name, **more)
+
+    async def test() -> None:
+        async with running(settings(tmp_path, 3)) as nodes:
+            asked = next(node for node in nodes.values() if node is not active(nodes))
+            assert (await create(asked, "t", 1, 1)).error_code == 0
+            monkeypatch.setattr(ControllerLink, "reach", slow)
+            client = await Connection.open(Address(*asked.addresses[0]))
+            large = [_changed(ResourceType.TOPIC, "t", "retention.ms", str(number)) for number in range(8)]
+            for each in large:
+                each.configs.append(Changed.AlterableConfig(name="x" * 32_000, config_operation=0, value="y" * 32_000))
+                each.configs *= 16
+            answers = asyncio.gather(
+                *(
+                    client.request(IncrementalAlterConfigsRequest(resources=[each], validate_only=True))
+                    for each in large
+                )
+            )
+            await until(lambda: reached)
+            memory = asked.connections.memory
+            await until(lambda: memory.used_bytes > 500_000)
+            assert len(reached) == 1 and memory.used_bytes < 2_000_000
+            answering.set()
+            for answer in await answers:
+                assert [each.error_code for each in answer.responses] == [ErrorCode.INVALID_REQUEST]
+            assert len(reached) == len(large)
+            client.close()
+
+    run(test)
 
 
 def _changed(type: int, name: str, key: str, value: str) -> Changed:

@@ -18,6 +18,7 @@ from ottla.cluster.machine import ClusterCommand
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType, node_id_of
 from ottla.server.api.context import Context
+from ottla.server.api.turns import hold_while
 from ottla.server.loop.later import Answer, Later
 from ottla.server.quorum.controller_link import controller_timed_out
 from ottla.server.quorum.not_controller import NotController
@@ -120,13 +121,13 @@ def alter(
         return complete([])
     elsewhere = not context.connection.controller
     if elsewhere and not context.member.controller.active:
-        return _ask(context, form.request_for(rest, validate_only), rest, complete)
+        return hold_while(context, _ask(context, form.request_for(rest, validate_only), rest, complete))
     reply = context.member.controller.submit(form.command(rest, validate_only))
     if reply.done:
         return complete(_outcomes(reply.taken(), rest))
     if not elsewhere:
         return reply.map(lambda value: complete(_outcomes(value, rest)))
-    return _unless_lost(reply, context, form.request_for(rest, validate_only), rest, complete)
+    return hold_while(context, _unless_lost(reply, context, form.request_for(rest, validate_only), rest, complete))
 
 
 def _alter_levels(item: Asked, times: int, validate_only: bool, context: Context) -> Altered:

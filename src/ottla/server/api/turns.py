@@ -7,8 +7,9 @@ by then; Kafka does the same, and with acks=0 clients rely on it.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TypeVar, cast
 
 from ottla.server.api.context import Context
@@ -18,6 +19,16 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+
+def hold_while(context: Context, answer: Coroutine[object, None, T]) -> asyncio.Task[T]:
+    """Return `answer` as a task, and hold the connection until it is done, or is cancelled because the connection was
+    closed. For requests that were begun and wait for another node: Kafka's brokers take the next one afterwards, too.
+    """
+    task = context.runtime.loop.create_task(answer)
+    context.hold()
+    task.add_done_callback(lambda _: context.let_go())
+    return task
 
 
 def keep_turn(context: Context, awaited: Later[T], carry_out: Callable[[T], Answer[U]]) -> Later[U | Large[U]]:
