@@ -36,7 +36,7 @@ class MemoryStore:
     def state(self) -> RegistryMachine:
         return self.machine
 
-    async def aside(self, work: Callable[[RegistryMachine], T]) -> T:
+    async def in_thread(self, work: Callable[[RegistryMachine], T]) -> T:
         return work(self.machine)
 
     @property

@@ -62,7 +62,7 @@ class RegistryStorePort(Protocol):
         """The state that has been read so far."""
         ...
 
-    async def aside(self, work: Callable[[RegistryMachine], T]) -> T:
+    async def in_thread(self, work: Callable[[RegistryMachine], T]) -> T:
         """Run work that may take long without holding up requests, and return its result; the state does not change
         meanwhile.
         """

@@ -33,10 +33,10 @@ from ottla.client.consumer.fetching import ConsumedRecord
 from ottla.client.errors import ClientError, ProducerFenced
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.version import VERSION
-from ottla.registry.aside import Aside
 from ottla.registry.following import Following
 from ottla.registry.leader import RegistryElection
 from ottla.registry.port import About, NotLeader, Unavailable
+from ottla.registry.schema_threads import SchemaThreads
 from ottla.registry.tail import ReadAnew, Tail, Unreadable
 from ottla.registry.topic import WrongTopic, ensure_topic
 from ottla.registry.writer import RegistryWriter
@@ -92,10 +92,10 @@ class TopicStore:
         self._group_id = group_id
         self._options = options
         self._transactional_id = f"{group_id}-{options.topic}"
-        self._aside = Aside()
-        self._guard = threading.Lock()  # for the caches that the threads of `aside` share
+        self._threads = SchemaThreads()
+        self._guard = threading.Lock()  # for the caches that the threads of `in_thread` share
         self._applied = 0  # counts records, to detect changes
-        self._tail = Tail(cluster, options.topic, self._begin, self._apply, self._aside.change)
+        self._tail = Tail(cluster, options.topic, self._begin, self._apply, self._threads.change)
         self._following = Following(
             election, self._is_announced, options.peers, options.timeout_ms, cluster.options.backoff_ms
         )
@@ -120,7 +120,7 @@ class TopicStore:
             await asyncio.wait(self._tasks)
         await self._tail.stop()
         await self._drop_writer()
-        self._aside.close()
+        self._threads.close()
 
     async def loaded(self) -> None:
         """Wait until the log was read once. Raises WrongTopic if the topic is unsuitable for a registry."""
@@ -160,8 +160,8 @@ class TopicStore:
             raise Unavailable(self._trouble)
         return self._tail.state
 
-    async def aside(self, work: Callable[[RegistryMachine], T]) -> T:
-        return await self._aside.run(partial(work, self.state))
+    async def in_thread(self, work: Callable[[RegistryMachine], T]) -> T:
+        return await self._threads.run(partial(work, self.state))
 
     @property
     def about(self) -> About:
@@ -187,7 +187,7 @@ class TopicStore:
                 while True:
                     await self._lead()
                     applied, now_ms = self._applied, self._cluster.options.now_ms()
-                    result = await self.aside(partial(RegistryMachine.decide, command=command, now_ms=now_ms))
+                    result = await self.in_thread(partial(RegistryMachine.decide, command=command, now_ms=now_ms))
                     if not result.records:
                         return result.reply
                     # A decision is valid if nothing has changed meanwhile.

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from ottla.client.consumer.consumer import Consumer
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.registry.tail import Tail
 from ottla.sim.answering import AnsweringSimulation, answering
 from ottla.sim.coordinated import WorkloadPlans
-from ottla.sim.decoding.book import DecodingBook
+from ottla.sim.decoding.check import DecodingBook
 from ottla.sim.run import Outcome
 
 NO_WORKLOADS = WorkloadPlans(groups=(), copying=None, sharing=None)
@@ -51,8 +51,8 @@ def test_a_registry_answers_from_what_it_has_half_read(monkeypatch: pytest.Monke
     """As it was: what is read anew counts from its first record on."""
     honest = Tail._reach
 
-    async def hasty(self: Tail[object], state: object, position: int, end: int) -> None:
-        await honest(self, state, position, 0)
+    async def hasty(self: Tail[object], state: object, position: int, end: int, epoch: LeaderEpoch) -> None:
+        await honest(self, state, position, 0, epoch)
 
     monkeypatch.setattr(Tail, "_reach", hasty)
     assert finds("has forgotten it")

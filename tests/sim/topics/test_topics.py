@@ -127,7 +127,7 @@ def clocks(seed: int) -> TopicScenario:
         seed,
         SimFault.CLOCK_JUMP,
         transactional=True,
-        sitters=2,
+        staying_members=2,
         protocol=protocol,
         undisturbed=True,
         changes=("policy",),

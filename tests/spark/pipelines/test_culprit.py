@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
-from ottla.spark.pipelines.accounts import FailedSpan
 from ottla.spark.pipelines.culprit import search
+from ottla.spark.pipelines.failure_text import FailedSpan
 
 STARTS = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 200)), min_size=1, max_size=6)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.spark.pipelines.causes import CauseKind
-from ottla.spark.pipelines.keeping import Failed, KeptQuery, Started
+from ottla.spark.pipelines.kept_query import Failed, KeptQuery, Started
 from ottla.spark.pipelines.restarts import Failures, Policy, Restart
 
 POLICY = Policy(limit=4, within_s=100, wait_s=1, wait_max_s=5)

@@ -18,11 +18,11 @@ from ottla.client.options import wall_clock_ms
 from ottla.model.resources import Resource
 from ottla.spark.pipelines import run
 from ottla.spark.pipelines.definition import PipelineError
-from ottla.spark.pipelines.herald import Herald, impatient
 from ottla.spark.pipelines.load import Pipeline
 from ottla.spark.pipelines.replay import parse_from
 from ottla.spark.pipelines.starting import starting
 from ottla.spark.pipelines.status import TOPIC, Board, PipelineStatus, RunNotice
+from ottla.spark.pipelines.status_publisher import StatusPublisher, impatient
 from ottla.testing.broker import EmbeddedBroker
 
 NOW = 1_700_000_000_000
@@ -125,56 +125,58 @@ def test_commands_are_heard_in_a_topic_that_was_made_anew(client: Blocking) -> N
     assert board.listen("a", "r1") == RunNotice(stop=True)
 
 
-def test_a_herald_tells_and_hears(client: Blocking) -> None:
+def test_a_publisher_tells_and_hears(client: Blocking) -> None:
     Board(client).ensure()
     stopped = Event()
     status = replace(running("a", "r1"), state="starting")
-    herald = Herald(client, status, stopped.set)
-    herald.start()
+    publisher = StatusPublisher(client, status, stopped.set)
+    publisher.start()
     assert Board(client).all(wall_clock_ms())["a"].state == "starting"
-    assert herald.tell_now(replace(status, state="running"))
+    assert publisher.tell_now(replace(status, state="running"))
     assert Board(client).all(wall_clock_ms())["a"].state == "running"
     Board(client).ask_to_stop(status)
     assert stopped.wait(60)
-    herald.tell(replace(status, state="stopped"))
-    herald.close()
+    publisher.tell(replace(status, state="stopped"))
+    publisher.close()
     assert Board(client).all(wall_clock_ms())["a"].state == "stopped"
-    assert (herald.away, herald.replaced_by) == (None, None)
+    assert (publisher.away, publisher.replaced_by) == (None, None)
 
 
-def test_a_herald_that_was_replaced_says_nothing_more(client: Blocking) -> None:
+def test_a_publisher_that_was_replaced_says_nothing_more(client: Blocking) -> None:
     Board(client).ensure()
     stopped = Event()
-    herald = Herald(client, running("a", "r1"), stopped.set)
-    herald.start()
+    publisher = StatusPublisher(client, running("a", "r1"), stopped.set)
+    publisher.start()
     Board(client).claim(replace(running("a", "r2"), host="there", pid=2))
     Board(client).publish(replace(running("a", "r2"), updated_ms=wall_clock_ms()))
     assert stopped.wait(60)
-    herald.tell(replace(running("a", "r1"), state="stopped"))
-    herald.close()
-    assert herald.replaced_by == "there (process 2)"
+    publisher.tell(replace(running("a", "r1"), state="stopped"))
+    publisher.close()
+    assert publisher.replaced_by == "there (process 2)"
     assert Board(client).all(wall_clock_ms())["a"].run == "r2"
 
 
-def test_a_herald_ends_although_its_broker_does_not_answer(client: Blocking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_publisher_ends_although_its_broker_does_not_answer(
+    client: Blocking, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The call that it waits for ends with its client."""
     Board(client).ensure()
     own = impatient(client)
-    herald = Herald(own, running("a", "r1"), lambda: None)
-    herald.start()
+    publisher = StatusPublisher(own, running("a", "r1"), lambda: None)
+    publisher.start()
 
     async def never() -> Any:
         await Future()
 
     monkeypatch.setattr(Board, "listen", lambda self, name, run: own.run(never()))
-    until(lambda: herald._thread.is_alive())
-    herald.away = "no answer"
-    herald.close()
+    until(lambda: publisher._thread.is_alive())
+    publisher.away = "no answer"
+    publisher.close()
     own.close(discard=True)
-    until(lambda: not herald._thread.is_alive())
+    until(lambda: not publisher._thread.is_alive())
 
 
-def test_a_herald_goes_on_after_an_error_that_nobody_thought_of(
+def test_a_publisher_goes_on_after_an_error_that_nobody_thought_of(
     client: Blocking, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     Board(client).ensure()
@@ -188,12 +190,12 @@ def test_a_herald_goes_on_after_an_error_that_nobody_thought_of(
         return listen(self, name, run)
 
     monkeypatch.setattr(Board, "listen", failing_once)
-    herald = Herald(client, running("a", "r1"), stopped.set)
-    herald.start()
+    publisher = StatusPublisher(client, running("a", "r1"), stopped.set)
+    publisher.start()
     assert failed.wait(60)
     Board(client).ask_to_stop(running("a", "r1"))
     assert stopped.wait(60)
-    herald.close()
+    publisher.close()
     assert "nobody thought of this" in caplog.text
 
 

@@ -37,8 +37,8 @@ PIPELINE_ERROR_CHARS_MAX = 600
 SPARK_RUNS_REMEMBERED_MAX = 32
 # How long a run waits for the broker of its status board before it counts as unreachable, and for its last status to be
 # written.
-PIPELINE_HERALD_TIMEOUT_MS = 5_000
-PIPELINE_HERALD_CLOSE_S = 15.0
+PIPELINE_STATUS_TIMEOUT_MS = 5_000
+PIPELINE_STATUS_CLOSE_S = 15.0
 # Offsets, and seconds, for the search of the record on which a query of a pipeline failed.
 PIPELINE_SEARCH_RECORDS_MAX = 200_000
 PIPELINE_SEARCH_S = 30.0

@@ -8,7 +8,8 @@ from typing import Any
 from ottla.model.limits import INT32_MAX
 from ottla.registry.errors import BadRequest
 from ottla.schemas.compatibility import Level
-from ottla.schemas.registry.carried import (
+from ottla.schemas.registry.entities import CONFIG_FIELDS, Mode, SchemaDraft, SubjectVersion, Tagged
+from ottla.schemas.registry.metadata_and_rules import (
     BadForm,
     check_rules,
     merged_rules,
@@ -17,7 +18,6 @@ from ottla.schemas.registry.carried import (
     with_version,
     without_rules,
 )
-from ottla.schemas.registry.entities import CONFIG_FIELDS, Mode, SchemaDraft, SubjectVersion, Tagged
 from ottla.schemas.registry.names import is_valid
 from ottla.schemas.registry.refusal import invalid_level, invalid_mode, invalid_rules, invalid_schema, invalid_subject
 from ottla.schemas.schema import Reference

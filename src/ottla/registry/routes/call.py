@@ -70,14 +70,14 @@ class Call:
                 raise
         raise ForwardedAnswer(await self.store.forward(self.request))
 
-    async def aside(self, work: Callable[[RegistryMachine], T]) -> T:
+    async def in_thread(self, work: Callable[[RegistryMachine], T]) -> T:
         """Run work in a thread that parses or compares schemas, or iterates over all of them."""
-        return await self.store.aside(work)
+        return await self.store.in_thread(work)
 
     async def show(self, make: Callable[[], T]) -> T:
         """Make an answer about schemas; in a thread if `format` or `findTags` require parsing them."""
         if self.query.get("format") or self.query.get("findTags"):
-            return await self.aside(lambda _: make())
+            return await self.in_thread(lambda _: make())
         return make()
 
     async def body(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Call:
             if len(sent) < REGISTRY_BODY_AT_ONCE_BYTES:
                 value = json.loads(sent)
             else:
-                value = await self.aside(lambda _: json.loads(sent))
+                value = await self.in_thread(lambda _: json.loads(sent))
         except (ValueError, RecursionError) as error:
             raise BadRequest(400, f"The request body is not JSON: {error}") from None
         if value is None:

@@ -24,14 +24,14 @@ async def check_version(call: Call) -> Any:
     against = lookups.get(call.machine, subject, version)
     if against is None and version != lookups.LATEST:
         raise version_not_found(version)
-    return await call.aside(lambda machine: _checked(machine, call, subject, draft, [against] if against else []))
+    return await call.in_thread(lambda machine: _checked(machine, call, subject, draft, [against] if against else []))
 
 
 @route("POST", "/compatibility/subjects/{subject}/versions")
 async def check_subject(call: Call) -> Any:
     draft, subject = draft_of(await call.body()), normal(call.params["subject"])
     versions = [it for it in call.machine.state.versions(subject) if not it.deleted]
-    return await call.aside(lambda machine: _checked(machine, call, subject, draft, versions))
+    return await call.in_thread(lambda machine: _checked(machine, call, subject, draft, versions))
 
 
 def _checked(

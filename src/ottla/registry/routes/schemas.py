@@ -22,7 +22,7 @@ async def list_schemas(call: Call) -> Any:
     state = call.machine.state
     if len(state.subjects) + sum(map(len, state.subjects.values())) <= REGISTRY_SCHEMAS_AT_ONCE:
         return await call.show(lambda: _listed(call, state))
-    return await call.aside(lambda machine: EncodedAnswer.rows(_listed(call, machine.state)))
+    return await call.in_thread(lambda machine: EncodedAnswer.rows(_listed(call, machine.state)))
 
 
 def _listed(call: Call, state: RegistryState) -> list[dict[str, Any]]:

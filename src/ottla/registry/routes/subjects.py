@@ -29,7 +29,7 @@ async def list_subjects(call: Call) -> Any:
     state = call.machine.state
     if len(state.subjects) + sum(map(len, state.subjects.values())) <= REGISTRY_SUBJECTS_AT_ONCE:
         return call.page(looked(state))
-    return await call.aside(lambda machine: EncodedAnswer.rows(call.page(looked(machine.state))))
+    return await call.in_thread(lambda machine: EncodedAnswer.rows(call.page(looked(machine.state))))
 
 
 @route("POST", "/subjects/{subject}")
@@ -37,7 +37,7 @@ async def look_up(call: Call) -> Any:
     draft = draft_of(await call.body())
     subject, deleted = normal(call.params["subject"]), call.flag("deleted")
     normalize = call.flag("normalize") or call.machine.scope.config(subject).get("normalize") is True
-    found = await call.aside(lambda machine: lookups.find_anywhere(machine, subject, draft, normalize, deleted))
+    found = await call.in_thread(lambda machine: lookups.find_anywhere(machine, subject, draft, normalize, deleted))
     if found is None:
         raise _absent(call, subject, deleted)
     return await call.show(lambda: schema_json(call, found))

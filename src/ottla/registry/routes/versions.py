@@ -35,7 +35,7 @@ async def register(call: Call) -> Any:
         raise invalid_subject(call.params["subject"])
     command = Register(normal(call.params["subject"]), draft, call.flag("normalize"), call.flag("force"))
     # A schema that is registered already need not be written, so any instance can answer.
-    known = await call.aside(lambda machine: known_already(machine, command)) or await call.submit(command)
+    known = await call.in_thread(lambda machine: known_already(machine, command)) or await call.submit(command)
     return await call.show(lambda: registered_json(call, known))
 
 

@@ -16,7 +16,9 @@ from ottla.schemas.avro import AvroSchema
 from ottla.schemas.avro.equal import equal
 from ottla.schemas.compatibility import Previous, check_lazily
 from ottla.schemas.framing import guid_of
-from ottla.schemas.registry.carried import (
+from ottla.schemas.registry.catalog import Catalog
+from ottla.schemas.registry.entities import Config, SchemaDraft, SubjectVersion
+from ottla.schemas.registry.metadata_and_rules import (
     VERSION_PROPERTY,
     merged_metadata,
     merged_rules,
@@ -24,8 +26,6 @@ from ottla.schemas.registry.carried import (
     with_version,
     without_version,
 )
-from ottla.schemas.registry.catalog import Catalog
-from ottla.schemas.registry.entities import Config, SchemaDraft, SubjectVersion
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, context_of, prefix_of, split
 from ottla.schemas.registry.refusal import RegistryRefusal, invalid_schema, too_much
 from ottla.schemas.registry.reserved import conflicts

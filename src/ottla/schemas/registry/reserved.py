@@ -9,7 +9,7 @@ import json
 
 from ottla.schemas.avro import AvroSchema
 from ottla.schemas.avro.types import AvroRecord
-from ottla.schemas.registry.carried import Json, property_of
+from ottla.schemas.registry.metadata_and_rules import Json, property_of
 from ottla.schemas.schema import Parsed
 
 _RESERVED = "confluent:reserved"

@@ -1,6 +1,6 @@
 """The participants: instances of a registry, a writer that registers its schemas, and consumers that decode.
 
-The lookup inside a decode fails or is late (`desk.Trouble`): then the record is not handled, the loop over the consumer
+The lookup inside a decode fails or is late (`LookupFaults`): then the record is not handled, the loop over the consumer
 ends with the exception, as in a real program, and the next consumer reads the record again. Commits are automatic.
 """
 
@@ -23,8 +23,8 @@ from ottla.client.registry import RegistryError, RegistryUnreachable, SchemaRegi
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.registry.port import NotLeader, Unavailable
-from ottla.sim.decoding.book import GROUP, DecodingBook
-from ottla.sim.decoding.desk import Desk, NoAnswer, Trouble, field_of
+from ottla.sim.decoding.check import GROUP, DecodingBook
+from ottla.sim.decoding.sim_registry import LookupFaults, NoAnswer, SimRegistry, field_of
 from ottla.sim.grouping import GroupWatcher
 from ottla.sim.process import ProcessSupervisor, WorkloadStage
 
@@ -38,9 +38,9 @@ _FAILED = (ClientError, ApiError, RegistryError, RegistryUnreachable)
 class FramingWriter:
     """Registers a schema, writes some records with its id, and repeats this with the next schema."""
 
-    def __init__(self, stage: WorkloadStage, desk: Desk, book: DecodingBook, schemas: int) -> None:
+    def __init__(self, stage: WorkloadStage, registry: SimRegistry, book: DecodingBook, schemas: int) -> None:
         self._around = stage.around
-        self._desk = desk
+        self._registry = registry
         self._book = book
         self._left = schemas
         self._rng = stage.stream("framing writer")
@@ -49,7 +49,7 @@ class FramingWriter:
         while self._left:
             field = f"f{self._left}"
             try:
-                schema_id = await self._desk.register(self._rng.randrange(len(self._desk.identities)), field)
+                schema_id = await self._registry.register(self._rng.randrange(len(self._registry.identities)), field)
                 await self._write(schema_id, field)
                 self._left -= 1
             except (NoAnswer, NotLeader, Unavailable, ClientError, ApiError) as error:
@@ -70,10 +70,12 @@ class FramingWriter:
 class DecodingClient:
     """One consumer of the group; `run` may end by cancellation or crash, and is run again."""
 
-    def __init__(self, stage: WorkloadStage, desk: Desk, book: DecodingBook, name: str, protocol: str) -> None:
+    def __init__(
+        self, stage: WorkloadStage, registry: SimRegistry, book: DecodingBook, name: str, protocol: str
+    ) -> None:
         self._around = stage.around
         self._book = book
-        self._desk = desk
+        self._registry = registry
         self._name = name
         self._protocol = protocol
         self._rng = stage.stream(f"decoder {name}")
@@ -90,7 +92,7 @@ class DecodingClient:
             fetch_max_wait_ms=200,
         )
         while not until():
-            registry = self._desk.client()
+            registry = self._registry.client()
             try:
                 async with Consumer(self._around.options(self._name, self._rng), options) as consumer:
                     consumer.subscribe([TOPIC])
@@ -114,8 +116,8 @@ class DecodingClient:
 class Asker:
     """A client without a cache that looks up ids again and again."""
 
-    def __init__(self, stage: WorkloadStage, desk: Desk, book: DecodingBook) -> None:
-        self._desk = desk
+    def __init__(self, stage: WorkloadStage, registry: SimRegistry, book: DecodingBook) -> None:
+        self._registry = registry
         self._book = book
         self._rng = stage.stream("asker")
 
@@ -126,7 +128,7 @@ class Asker:
             if self._book.answered:
                 schema_id = self._rng.choice(list(self._book.answered))
                 with contextlib.suppress(RegistryError, RegistryUnreachable):
-                    await loop.run_in_executor(None, self._desk.client().by_id, schema_id)
+                    await loop.run_in_executor(None, self._registry.client().by_id, schema_id)
 
 
 class DecodingWorkload:
@@ -139,12 +141,12 @@ class DecodingWorkload:
             around=replace(stage.around, partitions=tuple(TopicPartition(TOPIC, index) for index in range(PARTITIONS))),
         )
         self.book = DecodingBook(stage.around.history.blame)
-        self._desk = Desk(self._stage, self.book, rng.randint(1, 2))
-        self._trouble = Trouble(self._desk, slow_down, stage.stream("trouble with lookups"))
-        self._writer = FramingWriter(self._stage, self._desk, self.book, schemas=rng.randint(6, 14))
+        self._registry = SimRegistry(self._stage, self.book, rng.randint(1, 2))
+        self._faults = LookupFaults(self._registry, slow_down, stage.stream("trouble with lookups"))
+        self._writer = FramingWriter(self._stage, self._registry, self.book, schemas=rng.randint(6, 14))
         self._protocol = rng.choice(("classic", "consumer"))
         self._watcher = GroupWatcher(self._stage, self.book)
-        self._registries = ProcessSupervisor(stage, rng.choice((6.0, 30.0)), 0.5)
+        self._instances = ProcessSupervisor(stage, rng.choice((6.0, 30.0)), 0.5)
         self._decoders = ProcessSupervisor(stage, rng.choice((8.0, 30.0)), 0.4)
         self._tasks: list[asyncio.Task[None]] = []
         self._writing: asyncio.Task[None] | None = None
@@ -157,16 +159,16 @@ class DecodingWorkload:
             await admin.topics.create(TOPIC, PARTITIONS)
 
     def start(self) -> None:
-        for number in range(len(self._desk.identities)):
-            run, crashed = partial(self._desk.run, number), partial(self._desk.crashed, number)
-            self._registries.add(f"registry-{number}", run, crashed)
+        for number in range(len(self._registry.identities)):
+            run, crashed = partial(self._registry.run, number), partial(self._registry.crashed, number)
+            self._instances.add(f"registry-{number}", run, crashed)
         for number in range(2):
-            decoder = DecodingClient(self._stage, self._desk, self.book, f"decoder-{number}", self._protocol)
+            decoder = DecodingClient(self._stage, self._registry, self.book, f"decoder-{number}", self._protocol)
             self._decoders.add(f"decoder-{number}", decoder.run)
         self._writing = self._stage.process("framing-writer").start(self._writer.run())
-        asker = Asker(self._stage, self._desk, self.book)
+        asker = Asker(self._stage, self._registry, self.book)
         self._tasks = [
-            self._stage.net.loop.create_task(self._trouble.run()),
+            self._stage.net.loop.create_task(self._faults.run()),
             self._watcher.start(),
             self._stage.process("asker").start(asker.run()),
         ]
@@ -174,15 +176,15 @@ class DecodingWorkload:
     async def finish(self) -> None:
         """Go on with one instance and one decoder, which must finish everything."""
         await self._decoders.end()
-        await self._registries.end()
+        await self._instances.end()
         self._tasks[0].cancel()
-        registry = self._stage.process("registry-0").start(self._desk.run(0))
+        registry = self._stage.process("registry-0").start(self._registry.run(0))
         assert self._writing is not None
         await self._within(self._writing, "the writer with schemas")
-        last = DecodingClient(self._stage, self._desk, self.book, "decoder-last", self._protocol)
+        last = DecodingClient(self._stage, self._registry, self.book, "decoder-last", self._protocol)
         reading = self._stage.process("decoder-last").start(last.run(lambda: self.book.all_decoded))
         await self._within(reading, "the last decoder")
-        await self._within(self._stage.net.loop.create_task(self._desk.ready(0)), "the registry")
+        await self._within(self._stage.net.loop.create_task(self._registry.ready(0)), "the registry")
         self._look_up_all()
         for task in (*self._tasks, registry):
             task.cancel()
@@ -199,7 +201,7 @@ class DecodingWorkload:
             blame(f"{who} failed: {task.exception()!r}")
 
     def _look_up_all(self) -> None:
-        client = self._desk.client()
+        client = self._registry.client()
         for schema_id in self.book.answered:
             try:
                 client.by_id(schema_id)
@@ -215,6 +217,6 @@ class DecodingWorkload:
             "framed": len(self.book.written),
             "decoded": self.book.decoded,
             "lookups": self.book.lookups,
-            "failed lookups": self._trouble.lookups,
-            "registry crashes": self._registries.crashes,
+            "failed lookups": self._faults.lookups,
+            "registry crashes": self._instances.crashes,
         }

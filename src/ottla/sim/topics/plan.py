@@ -62,7 +62,7 @@ class TopicsPlan:
     records: int  # of each writer, at most
     changes: tuple[str, ...]  # the kinds of changes that operators make
     pause_between_changes_seconds: float
-    sitters: int = 0  # consumers that join a group and stay
+    staying_members: int = 0  # consumers that join a group and stay
     protocol: str = "classic"  # of that group
     undisturbed: bool = False  # only the clock is disturbed: no session and no transaction may time out
     strangers: bool = False  # there are foreign files in the data directories

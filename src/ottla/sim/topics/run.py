@@ -53,7 +53,7 @@ def changing(seed: int) -> TopicScenario:
     if undisturbed:
         changes = tuple(each for each in topics.changes if each != "recreate") or ("policy",)
         protocol = rng.choice(("classic", "consumer"))
-        topics = replace(topics, changes=changes, sitters=2, protocol=protocol, undisturbed=True)
+        topics = replace(topics, changes=changes, staying_members=2, protocol=protocol, undisturbed=True)
     made = replace(
         base,
         durability=durability,

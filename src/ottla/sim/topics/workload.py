@@ -14,7 +14,7 @@ from ottla.sim.topics.check import TopicBook
 from ottla.sim.topics.clients import CommittedFollower, KeyedWriter, judge_all
 from ottla.sim.topics.operator import TopicOperator
 from ottla.sim.topics.plan import TopicsPlan
-from ottla.sim.topics.sitters import Sitter
+from ottla.sim.topics.staying_members import StayingMember
 
 WRITERS_SECONDS_MAX = 300.0  # they must have finished so long after the last fault
 STRANGER = "photos-2024"
@@ -37,8 +37,9 @@ class TopicWorkload:
             KeyedWriter(around, plan, each, self.book, stage.stream(f"keyed {each.number}")) for each in plan.writers
         ]
         self._follower = CommittedFollower(around, plan, self.book, stage.stream("follower"))
-        self._sitters = [
-            Sitter(around, plan, number, stage.stream(f"sitter {number}")) for number in range(plan.sitters)
+        self._staying = [
+            StayingMember(around, plan, number, stage.stream(f"sitter {number}"))
+            for number in range(plan.staying_members)
         ]
         self._strangers: list[SimMachine] = []  # machines with foreign files in their data directories
         self._working: list[asyncio.Task[None]] = []
@@ -55,7 +56,7 @@ class TopicWorkload:
         self._working = [self._as_client("topic-operator", self._operator.run())]
         self._working += [self._as_client(f"keyed-{n}", each.run()) for n, each in enumerate(self._writers)]
         self._watching = [self._as_client("follower", self._follower.run())]
-        self._watching += [self._as_client(f"sitter-{n}", each.run()) for n, each in enumerate(self._sitters)]
+        self._watching += [self._as_client(f"sitter-{n}", each.run()) for n, each in enumerate(self._staying)]
 
     async def finish(self) -> None:
         self._operator.stop()

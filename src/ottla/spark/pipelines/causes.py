@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 
 from ottla.model.errors import ErrorCode
-from ottla.spark.pipelines.accounts import Account, CodePlace, FailedSpan, read_account, records_of
+from ottla.spark.pipelines.failure_text import CodePlace, FailedSpan, ParsedFailure, parse_failure, records_of
 
 
 class CauseKind(Enum):
@@ -167,14 +167,14 @@ class Cause:
 def cause_of(error: BaseException | str) -> Cause:
     """The cause of an exception that Spark or a layer below it has raised, or of its text."""
     text = error if isinstance(error, str) else _text(error)
-    account = read_account(text)
-    kind, passes = _kind(account)
-    frame = account.frames[-1] if account.frames else None
+    failure = parse_failure(text)
+    kind, passes = _kind(failure)
+    frame = failure.frames[-1] if failure.frames else None
     told = kind in (CauseKind.CODE, CauseKind.UNANSWERED, CauseKind.DATA, CauseKind.WORKER_LOST, CauseKind.OTHER)
-    what = _what(account).removesuffix(".") or kind.value
+    what = _what(failure).removesuffix(".") or kind.value
     if kind in _LABELLED and what != kind.value:
         what = f"{kind.value}: {what}"
-    return Cause(kind, what, passes, frame, account.spans if told else ())
+    return Cause(kind, what, passes, frame, failure.spans if told else ())
 
 
 def cause_of_call(error: BaseException) -> Cause:
@@ -199,15 +199,15 @@ def _full_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _kind(account: Account) -> tuple[CauseKind, bool]:
-    if account.error is not None:
-        return _of_python(account.error, account.what)
+def _kind(failure: ParsedFailure) -> tuple[CauseKind, bool]:
+    if failure.error is not None:
+        return _of_python(failure.error, failure.what)
     for words, kind in _WORDS:
-        if re.search(words, account.text):
+        if re.search(words, failure.text):
             return kind, kind.passes
-    if account.frames:
+    if failure.frames:
         return CauseKind.CODE, False
-    return (CauseKind.DATA if account.condition else CauseKind.OTHER), False
+    return (CauseKind.DATA if failure.condition else CauseKind.OTHER), False
 
 
 def _of_python(error: str, what: str) -> tuple[CauseKind, bool]:
@@ -235,10 +235,10 @@ def _of_broker(what: str) -> tuple[CauseKind, bool]:
     return CauseKind.REFUSED, False
 
 
-def _what(account: Account) -> str:
-    if account.error is None:
+def _what(failure: ParsedFailure) -> str:
+    if failure.error is None:
         for words, sentence in _SENTENCES.items():
-            found = re.search(words, account.text)
+            found = re.search(words, failure.text)
             if found is not None:
                 return sentence.format(**found.groupdict())
-    return account.what if account.error is not None and account.error.startswith("ottla.") else account.sentence
+    return failure.what if failure.error is not None and failure.error.startswith("ottla.") else failure.sentence

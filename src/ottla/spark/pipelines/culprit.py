@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.model import limits
-from ottla.spark.pipelines.accounts import FailedSpan
 from ottla.spark.pipelines.build import build
 from ottla.spark.pipelines.causes import Cause, CauseKind, cause_of
 from ottla.spark.pipelines.definition import Definition
+from ottla.spark.pipelines.failure_text import FailedSpan
 from ottla.spark.pipelines.load import Pipeline
 from ottla.spark.service_addresses import rereading
 

@@ -18,7 +18,7 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import ClientError
 from ottla.model.errors import ApiError
 from ottla.spark.pipelines.figures import begun, figures_of, merged
-from ottla.spark.pipelines.keeping import KeptQuery
+from ottla.spark.pipelines.kept_query import KeptQuery
 from ottla.spark.progress import groups_of
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from ottla.spark.pipelines.build import Built
 from ottla.spark.pipelines.causes import Cause, CauseKind, cause_of_call
 from ottla.spark.pipelines.culprit import CulpritSearch
 from ottla.spark.pipelines.definition import PipelineError
-from ottla.spark.pipelines.herald import Herald, impatient
-from ottla.spark.pipelines.keeping import Failed, KeptQuery, Started
+from ottla.spark.pipelines.kept_query import Failed, KeptQuery, Started
 from ottla.spark.pipelines.latecomers import Latecomers
 from ottla.spark.pipelines.load import Pipeline
 from ottla.spark.pipelines.reports import Figures, Reports
 from ottla.spark.pipelines.restarts import Failures, Policy
 from ottla.spark.pipelines.status import LIVE, Board, PipelineStatus
+from ottla.spark.pipelines.status_publisher import StatusPublisher, impatient
 from ottla.spark.runtime.shared_environment import wait_for_sources
 from ottla.spark.streams.outputs import triggered
 
@@ -83,7 +83,7 @@ class PipelineRun:
         self._late = Latecomers(spark, {})
         self._late_failures = Failures(settings.restarts)
         self._late_due_s = 0.0
-        self._herald: Herald | None = None
+        self._publisher: StatusPublisher | None = None
         names = [pipeline.query_name(each) for each in pipeline.queries]
         self._near = impatient(client)
         self._reports = Reports(names, spark, self._near, self._progressed)
@@ -108,8 +108,8 @@ class PipelineRun:
         late = before.late if before is not None else {}
         self.status = replace(self.status, generation=generation, checkpoint=self._settings.checkpoint, late=late)
         self._late = Latecomers(self._spark, late)
-        self._herald = Herald(self._near, self.status, self.request_stop)
-        self._herald.start()
+        self._publisher = StatusPublisher(self._near, self.status, self.request_stop)
+        self._publisher.start()
 
     def run(self, built: list[Built]) -> PipelineStatus:
         """Run until all queries have ended or a stop was requested. Raises PipelineError if a query failed for good.
@@ -308,9 +308,9 @@ class PipelineRun:
             self._on_event({"event": state, "pipeline": self._pipeline.name, "error": error})
 
     @property
-    def _told(self) -> Herald:
-        assert self._herald is not None, "claim comes first"
-        return self._herald
+    def _told(self) -> StatusPublisher:
+        assert self._publisher is not None, "claim comes first"
+        return self._publisher
 
 
 def previous_run(client: Blocking, name: str, *, force: bool = False) -> PipelineStatus | None:

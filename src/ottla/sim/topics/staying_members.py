@@ -1,4 +1,4 @@
-"""Sitters: consumers that join a group and stay. If only the clock is disturbed, no member may be considered dead."""
+"""Consumers that join a group and stay. If only the clock is disturbed, no member may be considered dead."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTLED_SECONDS = 12.0  # after so long all members have joined, and know it: tw
 GROUP = "sitters"
 
 
-class Sitter:
+class StayingMember:
     """One member; from `settled_at` on the group must be stable."""
 
     def __init__(self, around: Surroundings, plan: TopicsPlan, number: int, rng: random.Random) -> None:

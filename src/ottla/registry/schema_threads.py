@@ -24,7 +24,7 @@ from ottla.model import limits
 T = TypeVar("T")
 
 
-class Aside:
+class SchemaThreads:
     """The threads, and the exclusion of work and changes of the state."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ Such a text has a sentence of Spark, then a Python traceback, a Java one, or one
 Rules:
 - The innermost error is the cause: the last traceback counts, and among Java's causes the last one that has a message.
 - The place in the user's code is the innermost frame that is not in Spark, Ottla or the Python library.
-- `Account.sentence` is one line for every text, and never the heading of a traceback.
+- `ParsedFailure.sentence` is one line for every text, and never the heading of a traceback.
 """
 
 import json
@@ -75,7 +75,7 @@ class FailedSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ParsedFailure:
     """A parsed failure. `error` is the class of a Python exception with its module, `what` its message without that
     class. `condition` is Spark's name for the error (`CAST_INVALID_INPUT`). `text` is the whole part of the text that
     is about the failure, to be searched for words.
@@ -106,7 +106,7 @@ def records_of(spans: Sequence[FailedSpan]) -> str:
     return f"among {shown} and {more} more partitions" if more > 0 else f"among {shown}"
 
 
-def read_account(text: str) -> Account:
+def parse_failure(text: str) -> ParsedFailure:
     """Parse any text."""
     query = _QUERY.search(text)
     head = text[: query.start()] if query is not None else text
@@ -124,7 +124,7 @@ def read_account(text: str) -> Account:
     elif error is None:
         what = _of_java(before if heading else head)
     said = _line(what) or (condition or "" if error is None else "")
-    return Account(error, said, condition, frames, _spans(rest), head)
+    return ParsedFailure(error, said, condition, frames, _spans(rest), head)
 
 
 def _of_python(traceback: str) -> tuple[str | None, str, tuple[CodePlace, ...]]:

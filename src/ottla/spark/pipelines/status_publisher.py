@@ -34,15 +34,15 @@ _AWAY = (ClientError, OSError)
 
 def impatient(client: Blocking) -> Blocking:
     """Another client for the same cluster, which does not wait long for a broker that is away."""
-    patience_ms = limits.PIPELINE_HERALD_TIMEOUT_MS
+    patience_ms = limits.PIPELINE_STATUS_TIMEOUT_MS
     return Blocking(
         replace(client.cluster.options, api_timeout_ms=patience_ms, request_timeout_ms=patience_ms),
         ProducerOptions(delivery_timeout_ms=patience_ms, request_timeout_ms=patience_ms),
     )
 
 
-class Herald:
-    """The herald of one run, from its claim on. `client` is an impatient one. `away` is the reason why the broker
+class StatusPublisher:
+    """Publishes for one run, from its claim on. `client` is an impatient one. `away` is the reason why the broker
     cannot be reached, None if it can.
     """
 
@@ -54,7 +54,7 @@ class Herald:
         self._told_at_ms = 0
         self._changed = threading.Event()
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pipeline-herald", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="pipeline-status", daemon=True)
         self.away: str | None = None
         self.replaced_by: str | None = None
 
@@ -72,7 +72,7 @@ class Herald:
     def tell_now(self, status: PipelineStatus) -> bool:
         """Publish this status and wait until it is written; False if that does not succeed in time."""
         self.tell(status)
-        deadline_s = time.monotonic() + limits.PIPELINE_HERALD_CLOSE_S
+        deadline_s = time.monotonic() + limits.PIPELINE_STATUS_CLOSE_S
         while self._told is not status and time.monotonic() < deadline_s:
             time.sleep(_LOOK_EVERY_S)
         return self._told is status
@@ -82,7 +82,7 @@ class Herald:
         self._closing.set()
         self._changed.set()
         if self._thread.is_alive():
-            self._thread.join(limits.PIPELINE_HERALD_CLOSE_S if self.away is None else _CLOSE_AWAY_S)
+            self._thread.join(limits.PIPELINE_STATUS_CLOSE_S if self.away is None else _CLOSE_AWAY_S)
         if self._told is not self._status and self.replaced_by is None:
             log.warning("the last status of the pipeline could not be written: %s", self.away or "no answer")
 

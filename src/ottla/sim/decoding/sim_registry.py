@@ -1,4 +1,4 @@
-"""The desk of the registry: its instances, which of them answer, and what goes wrong with an answer.
+"""The instances of a schema registry, which of them answer, and what goes wrong with an answer.
 
 HTTP is left out. A registration is passed to an instance as the routes would; a lookup uses the real client
 (`client.registry`) in a worker, which asks one instance after the other and retries.
@@ -26,7 +26,7 @@ from ottla.schemas.registry import lookups
 from ottla.schemas.registry.commands import Register
 from ottla.schemas.registry.entities import SchemaDraft
 from ottla.schemas.registry.machine import RegistryMachine
-from ottla.sim.decoding.book import DecodingBook
+from ottla.sim.decoding.check import DecodingBook
 from ottla.sim.process import WorkloadStage
 from ottla.sim.world.loop import HOST, SimHost, SimLoop
 
@@ -35,7 +35,7 @@ _STORE = StoreOptions("_schemas", 1, timeout_ms=6_000)
 _ELECTION = ElectionOptions("registry", session_timeout_ms=6_000, rebalance_timeout_ms=8_000)
 
 
-class Stumbled(StorageError):
+class ApplyFailed(StorageError):
     """A random failure to apply a record; the story of a run may show its traceback."""
 
 
@@ -56,12 +56,12 @@ def field_of(text: str) -> str:
 class _Store(TopicStore):
     """A store that fails at the next record if told to, and then has to read its topic again."""
 
-    stumbles = False
+    fails_next = False
 
     def _apply(self, machine: RegistryMachine, record: ConsumedRecord) -> None:
-        if self.stumbles:
-            self.stumbles = False
-            raise Stumbled(errno.EIO, "out of memory")
+        if self.fails_next:
+            self.fails_next = False
+            raise ApplyFailed(errno.EIO, "out of memory")
         super()._apply(machine, record)
 
 
@@ -74,8 +74,8 @@ class _Life:
     host: SimHost
 
 
-class Desk:
-    """All instances; see the module. `trouble` is called before each lookup and may raise or return an answer."""
+class SimRegistry:
+    """All instances; see the module. `lookup_fault` is called before each lookup and may raise or return an answer."""
 
     def __init__(self, stage: WorkloadStage, book: DecodingBook, instances: int) -> None:
         self._stage = stage
@@ -83,7 +83,7 @@ class Desk:
         self.identities = [RegistryIdentity(f"registry-{number}", 8081) for number in range(instances)]
         self._lives: dict[int, _Life] = {}
         self._born = 0
-        self.trouble: Callable[[], tuple[int, str] | None] = lambda: None
+        self.lookup_fault: Callable[[], tuple[int, str] | None] = lambda: None
 
     # -- instances
 
@@ -112,10 +112,10 @@ class Desk:
     def crashed(self, number: int) -> None:
         self._lives.pop(number, None)
 
-    def stumble(self, number: int) -> None:
+    def fail_next_record(self, number: int) -> None:
         """Make the instance fail at the next record."""
         if number in self._lives:
-            self._lives[number].store.stumbles = True
+            self._lives[number].store.fails_next = True
 
     async def ready(self, number: int) -> None:
         """Wait until an instance has read its whole topic once."""
@@ -148,7 +148,7 @@ class Desk:
         life = self._lives.get(number)
         if life is None or not life.host.alive or life.host.paused:
             raise NoAnswer("nobody listens")
-        wrong = self.trouble()
+        wrong = self.lookup_fault()
         if wrong is not None:
             return wrong
         try:
@@ -166,14 +166,14 @@ class Desk:
 
 
 class _Client(SchemaRegistry):
-    """The real client, over the desk. It runs in a worker, which may block."""
+    """The real client, over the simulated instances. It runs in a worker, which may block."""
 
-    def __init__(self, desk: Desk, options: RegistryOptions) -> None:
+    def __init__(self, registry: SimRegistry, options: RegistryOptions) -> None:
         super().__init__(options)
-        self._desk = desk
+        self._registry = registry
 
     def _exchange(self, url: str, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes]:
-        status, text = self._desk.look_up(url, int(path.removeprefix("/schemas/ids/")))
+        status, text = self._registry.look_up(url, int(path.removeprefix("/schemas/ids/")))
         return status, "", text.encode()
 
     def _pause(self, seconds: float) -> None:
@@ -184,29 +184,29 @@ def _refusal(code: int, message: str) -> str:
     return json.dumps({"error_code": code, "message": message})
 
 
-class Trouble:
+class LookupFaults:
     """Makes some lookups fail or time out, and makes instances read their topic again, slowly."""
 
-    def __init__(self, desk: Desk, slow_down: Callable[[str], None], rng: random.Random) -> None:
+    def __init__(self, registry: SimRegistry, slow_down: Callable[[str], None], rng: random.Random) -> None:
         """`slow_down` delays the next fetches of a client."""
-        self._desk = desk
+        self._registry = registry
         self._slow_down = slow_down
         self._rng = rng
         self.lookups = 0
         self._left = 0
 
     async def run(self) -> None:
-        self._desk.trouble = self._meet
+        self._registry.lookup_fault = self._meet
         try:
             while True:
                 await asyncio.sleep(self._rng.uniform(0.5, 4.0))
                 self._left = self._rng.choice((0, 1, 4, 12))
                 if self._rng.random() < 0.5:
-                    number = self._rng.randrange(len(self._desk.identities))
-                    self._desk.stumble(number)
-                    self._slow_down(client_id_of(self._desk.identities[number]))
+                    number = self._rng.randrange(len(self._registry.identities))
+                    self._registry.fail_next_record(number)
+                    self._slow_down(client_id_of(self._registry.identities[number]))
         finally:
-            self._desk.trouble = lambda: None
+            self._registry.lookup_fault = lambda: None
 
     def _meet(self) -> tuple[int, str] | None:
         if not self._left:

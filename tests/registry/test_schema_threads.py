@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from ottla.model import limits
-from ottla.registry.aside import Aside
+from ottla.registry.schema_threads import SchemaThreads
 
 THREADS = limits.SCHEMA_THREADS_MAX
 
@@ -41,13 +41,13 @@ def test_a_change_waits_for_what_runs_and_not_for_the_queue() -> None:
     order: list[str] = []
 
     async def run() -> None:
-        aside = Aside()
+        threads = SchemaThreads()
 
         async def change() -> None:
-            async with aside.change():
+            async with threads.change():
                 order.append(f"changed after {len(works.begun)} had begun")
 
-        asked = [asyncio.create_task(aside.run(works.piece(number))) for number in range(3 * THREADS)]
+        asked = [asyncio.create_task(threads.run(works.piece(number))) for number in range(3 * THREADS)]
         try:
             await until(lambda: len(works.begun) == THREADS)
             changing = asyncio.create_task(change())
@@ -61,7 +61,7 @@ def test_a_change_waits_for_what_runs_and_not_for_the_queue() -> None:
             for end in works.ends.values():
                 end.set()
         assert await asyncio.gather(*asked) == list(range(3 * THREADS))
-        aside.close()
+        threads.close()
 
     asyncio.run(run())
 
@@ -70,14 +70,14 @@ def test_nothing_begins_during_a_change() -> None:
     works = Works()
 
     async def run() -> None:
-        aside = Aside()
-        async with aside.change():
-            asked = asyncio.create_task(aside.run(works.piece(1)))
+        threads = SchemaThreads()
+        async with threads.change():
+            asked = asyncio.create_task(threads.run(works.piece(1)))
             await asyncio.sleep(0.01)
             assert works.begun == []
         works.ends[1].set()
         assert await asked == 1
-        aside.close()
+        threads.close()
 
     asyncio.run(run())
 
@@ -86,10 +86,10 @@ def test_whoever_gives_up_takes_no_thread_away() -> None:
     works = Works()
 
     async def run() -> None:
-        aside = Aside()
-        running = [asyncio.create_task(aside.run(works.piece(number))) for number in range(THREADS)]
+        threads = SchemaThreads()
+        running = [asyncio.create_task(threads.run(works.piece(number))) for number in range(THREADS)]
         await until(lambda: len(works.begun) == THREADS)
-        waiting = [asyncio.create_task(aside.run(works.piece(number))) for number in range(THREADS, 3 * THREADS)]
+        waiting = [asyncio.create_task(threads.run(works.piece(number))) for number in range(THREADS, 3 * THREADS)]
         await asyncio.sleep(0)
         for task in [*running, *waiting]:
             task.cancel()
@@ -97,9 +97,9 @@ def test_whoever_gives_up_takes_no_thread_away() -> None:
         for end in works.ends.values():
             end.set()
         async with asyncio.timeout(60):
-            assert await asyncio.gather(*(aside.run(lambda: 7) for _ in range(THREADS + 1))) == [7] * (THREADS + 1)
-            async with aside.change():
-                assert aside._inside == 0
-        aside.close()
+            assert await asyncio.gather(*(threads.run(lambda: 7) for _ in range(THREADS + 1))) == [7] * (THREADS + 1)
+            async with threads.change():
+                assert threads._inside == 0
+        threads.close()
 
     asyncio.run(run())
