@@ -6,8 +6,9 @@ from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType
+from ottla.model.topic_settings import CLEANUP_POLICY
 
-_POLICY = "cleanup.policy"
+_POLICY = CLEANUP_POLICY.name
 _COMPACT = "compact"
 
 

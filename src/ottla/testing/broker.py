@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.config import unknown
 from ottla.model.errors import ErrorCode
+from ottla.model.settings.groups import GROUP_INITIAL_REBALANCE_DELAY_MS
+from ottla.model.settings.log import LOG_DIRS
+from ottla.model.settings.network import LISTENERS
 from ottla.server.node import Node
 from ottla.server.ports.ports import system_ports
 from ottla.testing.clock import Clock, Pause
@@ -37,9 +40,9 @@ class EmbeddedBroker:
             raise ValueError(f"there is no setting {name}" + (f", did you mean {nearest}?" if nearest else ""))
         self.data_dir = Path(data_dir)
         self.settings = {
-            "listeners": "PLAINTEXT://127.0.0.1:0",
-            "log.dirs": str(self.data_dir),
-            "group.initial.rebalance.delay.ms": "0",  # a test knows its members and need not wait for more
+            LISTENERS.name: "PLAINTEXT://127.0.0.1:0",
+            LOG_DIRS.name: str(self.data_dir),
+            GROUP_INITIAL_REBALANCE_DELAY_MS.name: "0",  # a test knows its members and need not wait for more
             **{name: str(value) for name, value in (settings or {}).items()},
         }
         self.node: Node | None = None
@@ -86,7 +89,7 @@ class EmbeddedBroker:
         """Start a new node on the same data directory and the same port, so that clients find it again."""
         host, port = (self.node.addresses[0]) if self.node is not None else ("127.0.0.1", 0)
         self._stop_node()
-        self.settings["listeners"] = f"PLAINTEXT://{host}:{port}"
+        self.settings[LISTENERS.name] = f"PLAINTEXT://{host}:{port}"
         return self.start()
 
     # --- faults

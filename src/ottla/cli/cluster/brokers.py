@@ -19,6 +19,14 @@ from ottla.client.errors import ClientError
 from ottla.client.options import parse_address
 from ottla.cluster.balance.loads import BalancePlan
 from ottla.model.errors import ApiError
+from ottla.model.settings.controller import (
+    CONTROLLER_LISTENER_NAMES,
+    CONTROLLER_QUORUM_BOOTSTRAP_SERVERS,
+    CONTROLLER_QUORUM_VOTERS,
+)
+from ottla.model.settings.log import LOG_DIRS
+from ottla.model.settings.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
+from ottla.model.settings.node import BROKER_RACK, NODE_ID, PROCESS_ROLES
 
 if TYPE_CHECKING:
     from ottla.client.address import Address
@@ -94,21 +102,23 @@ async def property_file(admin: Admin, address: Address, node_id: int | None, rac
     levels = {each.name: each.finalized or 0 for each in await admin.nodes.features()}
     name = next(iter(controllers.values())).listener
     values = {
-        "process.roles": "broker",
-        "node.id": str(node_id),
-        "listeners": f"PLAINTEXT://{address}",
-        "advertised.listeners": f"PLAINTEXT://{address}",
-        "controller.listener.names": name,
-        "listener.security.protocol.map": f"{name}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        PROCESS_ROLES.name: "broker",
+        NODE_ID.name: str(node_id),
+        LISTENERS.name: f"PLAINTEXT://{address}",
+        ADVERTISED_LISTENERS.name: f"PLAINTEXT://{address}",
+        CONTROLLER_LISTENER_NAMES.name: name,
+        LISTENER_SECURITY_PROTOCOL_MAP.name: f"{name}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     }
     if not levels.get(KRAFT_VERSION, 0):
         voters = [f"{each}@{at.host}:{at.port}" for each, at in controllers.items()]
-        values["controller.quorum.voters"] = ",".join(voters)
+        values[CONTROLLER_QUORUM_VOTERS.name] = ",".join(voters)
     else:
-        values["controller.quorum.bootstrap.servers"] = ",".join(f"{at.host}:{at.port}" for at in controllers.values())
+        values[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS.name] = ",".join(
+            f"{at.host}:{at.port}" for at in controllers.values()
+        )
     if rack is not None:
-        values["broker.rack"] = rack
-    values["log.dirs"] = f"ottla-data-{node_id}"
+        values[BROKER_RACK.name] = rack
+    values[LOG_DIRS.name] = f"ottla-data-{node_id}"
     return "".join(f"{name}={value}\n" for name, value in values.items())
 
 

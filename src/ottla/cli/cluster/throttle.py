@@ -26,14 +26,16 @@ from ottla.cluster.balance.loads import ReplicaMove
 from ottla.model.errors import ApiError
 from ottla.model.limits import INT32_MAX
 from ottla.model.resources import Resource
+from ottla.model.settings.replication import FOLLOWER_REPLICATION_THROTTLED_RATE, LEADER_REPLICATION_THROTTLED_RATE
+from ottla.model.topic_settings import FOLLOWER_REPLICATION_THROTTLED_REPLICAS, LEADER_REPLICATION_THROTTLED_REPLICAS
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.outcomes import Outcomes
 
 _TAKE_OFF = "`ottla cluster reassign --unthrottle` takes it off"
-_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-_LISTS = _SOURCES, _TARGETS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+_RATES = (LEADER_REPLICATION_THROTTLED_RATE.name, FOLLOWER_REPLICATION_THROTTLED_RATE.name)
+_LISTS = _SOURCES, _TARGETS = (LEADER_REPLICATION_THROTTLED_REPLICAS.name, FOLLOWER_REPLICATION_THROTTLED_REPLICAS.name)
 _MARK = f"{INT32_MAX}:"
 _SHOWN_TOPICS = 5
 

@@ -19,11 +19,12 @@ from ottla.client.metadata import NO_LEADER, AdvertisedBroker
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
+from ottla.model.topic_settings import MIN_INSYNC_REPLICAS
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
 
-_MIN_ISR = "min.insync.replicas"
+_MIN_ISR = MIN_INSYNC_REPLICAS.name
 TOPICS_AT_ONCE = 500
 _LEADER_S = 10.0  # elections take a second or two
 PATIENCE_S = 5.0  # how long to wait for a broker that may be gone

@@ -25,8 +25,9 @@ _CHUNK = 100
 def prepare(client: Blocking, registry_url: str) -> dict[str, int]:
     """Create the topics and register the schemas; the ids of the schemas by topic."""
     from ottla.client.registry import RegistryOptions, SchemaRegistry
+    from ottla.model.topic_settings import CLEANUP_POLICY
 
-    compacted = {"cleanup.policy": "compact"}
+    compacted = {CLEANUP_POLICY.name: "compact"}
     for name in SCHEMAS:
         client.admin.topics.create(name, partitions=PARTITIONS, configs=compacted if name == USERS else {})
     registry = SchemaRegistry(RegistryOptions.of(registry_url))

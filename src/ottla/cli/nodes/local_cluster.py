@@ -22,27 +22,42 @@ from typing import NamedTuple
 from ottla.cli.nodes.addresses import PORT_MAX
 from ottla.cli.nodes.settings_file import read_settings
 from ottla.cli.terminal.plain import CommandError
+from ottla.model.settings.controller import (
+    CONTROLLER_LISTENER_NAMES,
+    CONTROLLER_QUORUM_BOOTSTRAP_SERVERS,
+    CONTROLLER_QUORUM_VOTERS,
+)
+from ottla.model.settings.groups import GROUP_INITIAL_REBALANCE_DELAY_MS, OFFSETS_TOPIC_REPLICATION_FACTOR
+from ottla.model.settings.log import LOG_DIRS
+from ottla.model.settings.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
+from ottla.model.settings.node import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NODE_ID, PROCESS_ROLES
+from ottla.model.settings.replication import MIN_INSYNC_REPLICAS
+from ottla.model.settings.share import (
+    SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR,
+    SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR,
+)
+from ottla.model.settings.transactions import TRANSACTION_STATE_LOG_MIN_ISR, TRANSACTION_STATE_LOG_REPLICATION_FACTOR
 
 FIRST_CONTROLLER_ID = 101
 _CONTROLLER_PORT_OFFSET = 1_000
 _VOTERS = 3
 CONTROLLER_LISTENER = "CONTROLLER"
-_VOTERS_FIXED = "controller.quorum.voters"
-_CONTROLLERS_AT = "controller.quorum.bootstrap.servers"
+_VOTERS_FIXED = CONTROLLER_QUORUM_VOTERS.name
+_CONTROLLERS_AT = CONTROLLER_QUORUM_BOOTSTRAP_SERVERS.name
 _NAME = re.compile(r"node-(\d+)\.properties")
 _OURS = re.compile(r"\.?node-\d+(\.properties|\.removed)?|lost\+found")
 _LISTEN = "--listen HOST:PORT takes an address of this machine; port 0 takes ports that are free"
 _ELSEWHERE = "choose an empty directory with --data DIR, or move away what lies there"
 # Defaults of `ottla up`: a new group on a laptop does not wait three seconds for more members.
-LAPTOP_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+LAPTOP_SETTINGS = {GROUP_INITIAL_REBALANCE_DELAY_MS.name: "0"}
 _REPLICATED = {
-    "default.replication.factor": "3",
-    "min.insync.replicas": "2",
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "share.coordinator.state.topic.replication.factor": "3",
-    "share.coordinator.state.topic.min.isr": "2",
+    DEFAULT_REPLICATION_FACTOR.name: "3",
+    MIN_INSYNC_REPLICAS.name: "2",
+    OFFSETS_TOPIC_REPLICATION_FACTOR.name: "3",
+    TRANSACTION_STATE_LOG_REPLICATION_FACTOR.name: "3",
+    TRANSACTION_STATE_LOG_MIN_ISR.name: "2",
+    SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR.name: "3",
+    SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR.name: "2",
 }
 
 
@@ -59,11 +74,11 @@ class LocalNode(NamedTuple):
 
     @property
     def is_broker(self) -> bool:
-        return "broker" in self.values.get("process.roles", "")
+        return "broker" in self.values.get(PROCESS_ROLES.name, "")
 
     @property
     def is_controller(self) -> bool:
-        return "controller" in self.values.get("process.roles", "")
+        return "controller" in self.values.get(PROCESS_ROLES.name, "")
 
     @property
     def address(self) -> str:
@@ -76,7 +91,7 @@ class LocalNode(NamedTuple):
         return next((at for name, at in self._listeners() if name == CONTROLLER_LISTENER), "")
 
     def _listeners(self) -> list[tuple[str, str]]:
-        pairs = (each.strip().partition("://") for each in self.values.get("listeners", "").split(","))
+        pairs = (each.strip().partition("://") for each in self.values.get(LISTENERS.name, "").split(","))
         return [(name, at) for name, _, at in pairs]
 
 
@@ -173,10 +188,10 @@ def define_broker(
         last = max(each for each in others if each.is_controller).controller_address.rpartition(":")[2]
         (other_port,) = _ports(host.strip("[]"), int(last) + 1, 1, taken=[port])
         controller = f"{host}:{other_port}"
-    own = ("node.id", "process.roles", "listeners", "advertised.listeners", "log.dirs", "broker.rack")
+    own = (NODE_ID.name, PROCESS_ROLES.name, LISTENERS.name, ADVERTISED_LISTENERS.name, LOG_DIRS.name, BROKER_RACK.name)
     shared = {name: value for name, value in others[0].values.items() if name not in own}
     if rack is not None:
-        shared["broker.rack"] = rack
+        shared[BROKER_RACK.name] = rack
     _write(directory, node_id, f"{host}:{port}", controller, shared)
     _point_at_controllers(directory)
     return next(each for each in found_nodes(directory) if each.node_id == node_id)
@@ -246,11 +261,11 @@ def _check_unused(directory: Path, node_id: int) -> None:
 def _shared(brokers: int, controllers_at: Iterable[str]) -> dict[str, str]:
     values = {
         _CONTROLLERS_AT: ",".join(controllers_at),
-        "controller.listener.names": CONTROLLER_LISTENER,
-        "listener.security.protocol.map": f"{CONTROLLER_LISTENER}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        CONTROLLER_LISTENER_NAMES.name: CONTROLLER_LISTENER,
+        LISTENER_SECURITY_PROTOCOL_MAP.name: f"{CONTROLLER_LISTENER}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         **LAPTOP_SETTINGS,
     }
-    return values | (_REPLICATED if brokers >= int(_REPLICATED["default.replication.factor"]) else {})
+    return values | (_REPLICATED if brokers >= int(_REPLICATED[DEFAULT_REPLICATION_FACTOR.name]) else {})
 
 
 def _write(directory: Path, node_id: int, broker: str | None, controller: str | None, shared: dict[str, str]) -> None:
@@ -258,10 +273,10 @@ def _write(directory: Path, node_id: int, broker: str | None, controller: str | 
     listeners = [
         f"{name}://{address}" for name, address in (("PLAINTEXT", broker), (CONTROLLER_LISTENER, controller)) if address
     ]
-    values = {"process.roles": ",".join(roles), "node.id": str(node_id), "listeners": ",".join(listeners)}
+    values = {PROCESS_ROLES.name: ",".join(roles), NODE_ID.name: str(node_id), LISTENERS.name: ",".join(listeners)}
     if broker is not None:
-        values["advertised.listeners"] = f"PLAINTEXT://{broker}"
-    values["log.dirs"] = str(_data_of(directory, node_id))
+        values[ADVERTISED_LISTENERS.name] = f"PLAINTEXT://{broker}"
+    values[LOG_DIRS.name] = str(_data_of(directory, node_id))
     lines = [f"{name}={value}" for name, value in (values | shared).items()]
     _replace(directory / f"node-{node_id}.properties", lines)
 

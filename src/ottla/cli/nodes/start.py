@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cli.nodes.addresses import check_free, host_and_port
 from ottla.cli.terminal.plain import CommandError, print_error, print_warning
+from ottla.model.settings.log import LOG_DIR, LOG_DIRS
+from ottla.model.settings.network import LISTENERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -103,7 +105,7 @@ def parse(arguments: list[str]) -> StartOptions:
     level = found.pop("log_level", "INFO").upper()
     if level not in LOG_LEVELS:
         raise UsageError(f"--log-level is one of {', '.join(LOG_LEVELS)}")
-    if "listen" in found and any(_name(each) == "listeners" for each in settings):
+    if "listen" in found and any(_name(each) == LISTENERS.name for each in settings):
         raise UsageError("--listen and --set listeners=... exclude each other")
     return StartOptions(**found, settings=tuple(settings), log_level=level, until_eof=until_eof)
 
@@ -120,7 +122,7 @@ def _name(setting: str) -> str:
 
 def sets_data(settings: Iterable[str]) -> bool:
     """Whether `--set` sets the data directory, as `--data` does."""
-    return any(_name(each) in ("log.dirs", "log.dir") for each in settings)
+    return any(_name(each) in (LOG_DIRS.name, LOG_DIR.name) for each in settings)
 
 
 def node_values(options: StartOptions) -> dict[str, str]:
@@ -137,9 +139,9 @@ def node_values(options: StartOptions) -> dict[str, str]:
     if options.data is not None:
         if sets_data(options.settings):
             raise UsageError("--data and --set log.dirs=... exclude each other")
-        values["log.dirs"] = options.data
+        values[LOG_DIRS.name] = options.data
     if options.listen is not None:
-        values["listeners"] = listener(options.listen)
+        values[LISTENERS.name] = listener(options.listen)
     for setting in options.settings:
         name, equals, value = setting.partition("=")
         if not equals or not name.strip():

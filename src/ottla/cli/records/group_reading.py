@@ -82,6 +82,7 @@ async def print_share(reading: Reading, acknowledgement: str) -> None:
     from ottla.client.cluster import Cluster
     from ottla.client.share.consumer import ShareConsumer
     from ottla.client.share.options import ShareOptions
+    from ottla.model.group_settings import SHARE_AUTO_OFFSET_RESET
     from ottla.model.resources import Resource, ResourceType
 
     options = ShareOptions(reading.group, acknowledgement_mode="explicit", acquire_mode="record_limit")
@@ -89,7 +90,7 @@ async def print_share(reading: Reading, acknowledgement: str) -> None:
         await cluster.topic(reading.topic)
         if reading.from_beginning:
             resource = Resource(ResourceType.GROUP, reading.group)
-            await Admin(cluster).configs.set(resource, {"share.auto.offset.reset": "earliest"})
+            await Admin(cluster).configs.set(resource, {SHARE_AUTO_OFFSET_RESET.name: "earliest"})
         async with ShareConsumer(cluster, options) as consumer:
             consumer.subscribe([reading.topic])
             await _print_share(reading, consumer, acknowledgement)

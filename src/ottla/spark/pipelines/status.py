@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.offsets import EARLIEST, LATEST
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.topic_settings import CLEANUP_POLICY
 
 TOPIC = "_ottla_pipelines"
 BEAT_MS = 5_000
@@ -97,7 +98,7 @@ class Board:
     def ensure(self) -> None:
         """Create the topic if it is not there."""
         try:
-            self._client.admin.topics.create(TOPIC, 1, configs={"cleanup.policy": "compact"})
+            self._client.admin.topics.create(TOPIC, 1, configs={CLEANUP_POLICY.name: "compact"})
         except ApiError as error:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise

@@ -18,13 +18,18 @@ from ottla.client.producer.producer import Producer
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource, ResourceType
+from ottla.model.topic_settings import CLEANUP_POLICY, MIN_CLEANABLE_DIRTY_RATIO, SEGMENT_BYTES
 from ottla.spark.sink.faults import FaultPoint, reach
 from ottla.spark.sink.protocol import BatchDecision, BatchRefused, from_bytes, to_bytes
 
 TOPIC = "_ottla_spark_sinks"
 _PARTITIONS = 8
 # Old states of a sink are not needed: small segments that are compacted soon keep a read short.
-_SETTINGS = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.1"}
+_SETTINGS = {
+    CLEANUP_POLICY.name: "compact",
+    SEGMENT_BYTES.name: "1048576",
+    MIN_CLEANABLE_DIRTY_RATIO.name: "0.1",
+}
 
 
 async def ensure_topic(cluster: Cluster) -> None:
@@ -78,7 +83,7 @@ async def _check_policy(cluster: Cluster) -> None:
     twice.
     """
     try:
-        (found,) = await Admin(cluster).configs.describe(Resource(ResourceType.TOPIC, TOPIC), ["cleanup.policy"])
+        (found,) = await Admin(cluster).configs.describe(Resource(ResourceType.TOPIC, TOPIC), [CLEANUP_POLICY.name])
     except ApiError:  # without permission to describe the topic it is not checked
         return
     policy = found.value or ""
