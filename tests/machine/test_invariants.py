@@ -56,6 +56,11 @@ def test_a_runner_that_failed_to_apply_decides_nothing_more() -> None:
         runner.submit(Result(["good"]), NOW, ignore)
 
 
+def test_nothing_is_committed_behind_the_end_of_the_journal() -> None:
+    with pytest.raises(AssertionError, match="5 is committed, the journal ends at 4"):
+        Runner(Scripted(), len, next_offset=4, committed_offset=5)
+
+
 def test_an_answer_needs_a_command_that_waits_for_it() -> None:
     runner: Runner[Any, str, Any] = Runner(Scripted(), len, ignore)
     with pytest.raises(AssertionError, match="no command waits"):

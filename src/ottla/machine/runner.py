@@ -59,6 +59,7 @@ class Runner(Generic[CommandT, RecordT, ChangeT]):
         next_offset: int = 0,
         committed_offset: int = 0,
     ) -> None:
+        assert committed_offset <= next_offset, f"{committed_offset} is committed, the journal ends at {next_offset}"
         self.machine = machine
         self.next_offset = next_offset
         self.committed_offset = committed_offset
