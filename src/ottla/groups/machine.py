@@ -1,18 +1,17 @@
 """The group coordinator's machine: commands decide on the state, entries and notes change it (see `machine/kit.py`).
 
-Each kind of group is a package of its own that declares which entries and notes it applies (`APPLY`, `NOTE`) and what
-it does for its groups after loading (`LOADED`); this module only combines them.
+Each kind of group is a package of its own that declares which entries and notes it applies and what it does for its
+groups after loading (`PART`); this module only combines them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, Never, TypeAlias, TypeVar
+from typing import Never, TypeAlias, TypeVar
 
 from ottla.groups.classic import registration as classic
 from ottla.groups.consumer import registration as consumer
-from ottla.groups.group import Group
 from ottla.groups.modern import topics_changed
 from ottla.groups.offsets import registration as offsets
 from ottla.groups.offsets.remove import expiry_timer
@@ -27,14 +26,9 @@ ReplyT = TypeVar("ReplyT")
 # Any command that a handler, a timer or an observer submits to the coordinator, with the type of its reply.
 GroupCommand: TypeAlias = Command[GroupsView, Entry, ReplyT]
 
-# Applies one type of entry (by the class of its key), marker or note to the state.
-Apply = Callable[[GroupsView, Any], None]
-OnLoaded = Callable[[GroupsView, Sequence[Group], int], Result[Entry, None]]
-
-_PARTS: tuple[Any, ...] = (classic, offsets, topics_changed, consumer, share, streams)
-_APPLY: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.APPLY.items()}
-_NOTE: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.NOTE.items()}
-_LOADED: tuple[OnLoaded, ...] = tuple(part.LOADED for part in _PARTS)
+_PARTS = (classic.PART, offsets.PART, topics_changed.PART, consumer.PART, share.PART, streams.PART)
+_APPLY = {kind: apply for part in _PARTS for kind, apply in part.apply.items()}
+_NOTE = {kind: apply for part in _PARTS for kind, apply in part.note.items()}
 
 
 class GroupsMachine(OneByOne):
@@ -46,7 +40,7 @@ class GroupsMachine(OneByOne):
     def decide(self, command: GroupCommand[object] | Loaded, now_ms: int) -> Result[Entry, object]:
         if isinstance(command, Loaded):
             groups = list(islice(self.view.state.groups.values(), command.first, command.last))
-            results = [loaded(self.view, groups, now_ms) for loaded in _LOADED]
+            results = [part.loaded(self.view, groups, now_ms) for part in _PARTS]
             return Result(
                 records=[entry for result in results for entry in result.records],
                 timers=[

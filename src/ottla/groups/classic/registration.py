@@ -9,6 +9,7 @@ from ottla.groups.classic.journal import apply_group
 from ottla.groups.classic.rebalance import keep_session, prepare
 from ottla.groups.classic.turn import Became, Turn
 from ottla.groups.group import Group
+from ottla.groups.part import GroupsPart
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
@@ -37,6 +38,4 @@ def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[En
     return Result(timers=timers, notes=notes)
 
 
-APPLY = {GroupMetadataKey: apply_group}
-NOTE = {Became: _note}
-LOADED = _loaded
+PART = GroupsPart({GroupMetadataKey: apply_group}, {Became: _note}, _loaded)

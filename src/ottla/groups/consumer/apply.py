@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ottla.groups.consumer import entries
 from ottla.groups.consumer.group import ConsumerGroup
@@ -29,16 +28,16 @@ def apply_entry(view: GroupsView, entry: Entry) -> None:
 
 
 def _epoch(group: ConsumerGroup, entry: Entry) -> None:
-    value: Any = entry.value
-    group.epoch = value.epoch
-    group.metadata_hash = value.metadata_hash
+    assert entry.value is not None, "a tombstone ends the group"
+    group.epoch = entry.value.epoch
+    group.metadata_hash = entry.value.metadata_hash
 
 
 def _partition_metadata(group: ConsumerGroup, entry: Entry) -> None:
     group.has_partition_metadata = entry.value is not None
 
 
-def _described(member: ConsumerMember, value: Any) -> ConsumerMember:
+def _described(member: ConsumerMember, value: journal.ConsumerGroupMemberMetadataValue) -> ConsumerMember:
     return replace(
         member,
         instance_id=value.instance_id,
@@ -53,7 +52,9 @@ def _described(member: ConsumerMember, value: Any) -> ConsumerMember:
     )
 
 
-def _reconciled(member: ConsumerMember, value: Any) -> ConsumerMember:
+def _reconciled(
+    member: ConsumerMember, value: journal.ConsumerGroupCurrentMemberAssignmentValue | None
+) -> ConsumerMember:
     if value is None:
         return replace(
             member,

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 from ottla.groups.assign.spec import Partitions
 from ottla.groups.view import GroupTopics
 from ottla.wire import compile
 from ottla.wire.journal.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from ottla.wire.message import Data
 from ottla.wire.types import WireError
 
+DataT = TypeVar("DataT", bound=Data)
+_TopicPartition: TypeAlias = ConsumerProtocolSubscription.TopicPartition | ConsumerProtocolAssignment.TopicPartition
 _VERSION = Struct(">h")
 
 
 def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
     """Decode a subscription; raises WireError."""
-    subscription: ConsumerProtocolSubscription = _read(ConsumerProtocolSubscription, metadata)
-    return subscription
+    return _read(ConsumerProtocolSubscription, metadata)
 
 
 def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
     """Decode an assignment, which is empty if there are no bytes; raises WireError."""
     if not assignment:
         return ConsumerProtocolAssignment(assigned_partitions=[])
-    read: ConsumerProtocolAssignment = _read(ConsumerProtocolAssignment, assignment)
-    return read
+    return _read(ConsumerProtocolAssignment, assignment)
 
 
 def write_assignment(partitions: Partitions, topics: GroupTopics, like: bytes) -> bytes:
@@ -43,7 +44,7 @@ def write_assignment(partitions: Partitions, topics: GroupTopics, like: bytes) -
     return bytes(data)
 
 
-def by_ids(listed: Iterable[Any], topics: GroupTopics) -> Partitions:
+def by_ids(listed: Iterable[_TopicPartition], topics: GroupTopics) -> Partitions:
     """Return partitions, given by topic name, by topic id; deleted topics are left out."""
     found: dict[bytes, frozenset[int]] = {}
     for each in listed:
@@ -62,6 +63,6 @@ def _version(data: bytes) -> int:
     return version
 
 
-def _read(kind: type[Any], data: bytes) -> Any:
+def _read(kind: type[DataT], data: bytes) -> DataT:
     version = min(_version(data), kind.versions[1])
     return compile.decoder(kind, version)(memoryview(data), _VERSION.size)[0]

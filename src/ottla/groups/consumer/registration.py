@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ottla.groups.consumer.apply import KEYS, apply_entry
 from ottla.groups.consumer.classic_members import Rejoining, note_rejoining
@@ -13,6 +12,7 @@ from ottla.groups.consumer.leave import TIMEOUTS, watch_revocation
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.consumer.regexes import RegexesSeen, note_seen
 from ottla.groups.group import Group
+from ottla.groups.part import GroupsPart
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
@@ -32,6 +32,4 @@ def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[En
     return Result(timers=timers)
 
 
-APPLY: dict[type, Any] = dict.fromkeys(KEYS, apply_entry)
-NOTE: dict[type, Any] = {RegexesSeen: note_seen, Rejoining: note_rejoining}
-LOADED = _loaded
+PART = GroupsPart(dict.fromkeys(KEYS, apply_entry), {RegexesSeen: note_seen, Rejoining: note_rejoining}, _loaded)

@@ -6,15 +6,23 @@ Each kind of group has its own appliers, which say how the values of its records
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeVar
 
+from ottla.groups.group import Group
 from ottla.groups.modern.group import MemberT, ModernGroup, TargetT
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 
+GroupT = TypeVar("GroupT", bound=Group)
+ValueT = TypeVar("ValueT")
+
 
 def apply_to_group(
-    view: GroupsView, entry: Entry, kind: type[Any], ends: type, appliers: Mapping[type, Callable[[Any, Entry], None]]
+    view: GroupsView,
+    entry: Entry,
+    kind: type[GroupT],
+    ends: type,
+    appliers: Mapping[type, Callable[[GroupT, Entry], None]],
 ) -> None:
     """Apply an entry to its group. Any entry creates a missing group, because compaction may have removed the entries
     before it. A tombstone with a key of type `ends` ends the group; tombstones of a group that is gone or of another
@@ -29,11 +37,11 @@ def apply_to_group(
         del groups[group_id]
         return
     if group is None:
-        group = groups[group_id] = kind(group_id)
+        group = groups[group_id] = kind(group_id)  # type: ignore[call-arg]  # every kind of group has this constructor
     appliers[type(entry.key)](group, entry)
 
 
-def apply_target_epoch(group: ModernGroup[Any, Any], entry: Entry) -> None:
+def apply_target_epoch(group: ModernGroup[MemberT, TargetT], entry: Entry) -> None:
     """Set the epoch of the targets, and the time when they were computed."""
     if entry.value is not None:
         group.assignment_epoch = entry.value.assignment_epoch
@@ -43,10 +51,10 @@ def apply_target_epoch(group: ModernGroup[Any, Any], entry: Entry) -> None:
 
 
 def apply_member(
-    group: ModernGroup[MemberT, Any],
+    group: ModernGroup[MemberT, TargetT],
     entry: Entry,
     new: Callable[[str], MemberT],
-    described: Callable[[MemberT, Any], MemberT],
+    described: Callable[[MemberT, ValueT], MemberT],
 ) -> None:
     """Set a member's own description: `described` returns the member with that of the value. A tombstone removes the
     member.
@@ -58,7 +66,7 @@ def apply_member(
         group.put_member(described(group.members.get(member_id) or new(member_id), entry.value))
 
 
-def apply_target(group: ModernGroup[Any, TargetT], entry: Entry, read: Callable[[Any], TargetT]) -> None:
+def apply_target(group: ModernGroup[MemberT, TargetT], entry: Entry, read: Callable[[ValueT], TargetT]) -> None:
     """Set or remove the target of a member."""
     if entry.value is None:
         group.targets.pop(entry.key.member_id, None)
@@ -67,10 +75,10 @@ def apply_target(group: ModernGroup[Any, TargetT], entry: Entry, read: Callable[
 
 
 def apply_current(
-    group: ModernGroup[MemberT, Any],
+    group: ModernGroup[MemberT, TargetT],
     entry: Entry,
     new: Callable[[str], MemberT],
-    reconciled: Callable[[MemberT, Any], MemberT],
+    reconciled: Callable[[MemberT, ValueT | None], MemberT],
 ) -> None:
     """Set the state of a member's reconciliation: `reconciled` returns the member with that of the value, or, without a
     value, with none. The tombstone of a member that is gone is ignored.

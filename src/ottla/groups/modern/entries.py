@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from ottla.machine.keyed import Entry
+from ottla.wire.message import Data
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +15,11 @@ class GroupRecords:
     epoch that the targets were computed for.
     """
 
-    member_key: Callable[..., Any]
-    target_key: Callable[..., Any]
-    current_key: Callable[..., Any]
-    target_epoch_key: Callable[..., Any]
-    target_epoch_value: Callable[..., Any]
+    member_key: Callable[..., Data]
+    target_key: Callable[..., Data]
+    current_key: Callable[..., Data]
+    target_epoch_key: Callable[..., Data]
+    target_epoch_value: Callable[..., Data]
 
     def target_epoch(self, group_id: str, epoch: int, assigned_ms: int) -> Entry:
         """Return the record of the targets' epoch, and of the time when they were computed."""

@@ -7,12 +7,12 @@ does the work, so a group without members does none, and many changes in a row l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ottla.groups.group import Group
 from ottla.groups.modern.group import ModernGroup
+from ottla.groups.part import GroupsPart
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
@@ -57,10 +57,4 @@ def _seen(view: GroupsView, note: MetadataSeen) -> None:
         group.metadata_stale = False
 
 
-def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[Entry, None]:
-    return Result()
-
-
-APPLY: dict[type, Any] = {}
-NOTE: dict[type, Any] = {MetadataStale: _stale, MetadataSeen: _seen}
-LOADED = _loaded
+PART = GroupsPart({}, {MetadataStale: _stale, MetadataSeen: _seen})

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ottla.groups.assign.spec import NO_PARTITIONS, Partitions, frozen
 from ottla.groups.group import Group
 from ottla.groups.modern.apply import apply_current, apply_member, apply_target, apply_target_epoch, apply_to_group
 from ottla.groups.modern.group import NO_EPOCH, MemberState
+from ottla.groups.part import GroupsPart
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import session_timer
 from ottla.groups.share.member import SharedTopic, SharedTopics, ShareMember, StatePartitions
@@ -19,6 +19,9 @@ from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.wire.journal import share_group as journal
+
+_Target = journal.ShareGroupTargetAssignmentMemberValue.TopicPartition
+_Assigned = journal.ShareGroupCurrentMemberAssignmentValue.TopicPartitions
 
 
 def _apply(view: GroupsView, entry: Entry) -> None:
@@ -31,7 +34,7 @@ def _apply_group(group: ShareGroup, entry: Entry) -> None:
     group.metadata_hash = entry.value.metadata_hash
 
 
-def _described(member: ShareMember, value: Any) -> ShareMember:
+def _described(member: ShareMember, value: journal.ShareGroupMemberMetadataValue) -> ShareMember:
     return replace(
         member,
         rack_id=value.rack_id,
@@ -41,7 +44,7 @@ def _described(member: ShareMember, value: Any) -> ShareMember:
     )
 
 
-def _reconciled(member: ShareMember, value: Any) -> ShareMember:
+def _reconciled(member: ShareMember, value: journal.ShareGroupCurrentMemberAssignmentValue | None) -> ShareMember:
     if value is None:
         return replace(member, epoch=NO_EPOCH, previous_epoch=NO_EPOCH, assigned=NO_PARTITIONS)
     return replace(
@@ -53,7 +56,7 @@ def _reconciled(member: ShareMember, value: Any) -> ShareMember:
     )
 
 
-def _target(value: Any) -> Partitions:
+def _target(value: journal.ShareGroupTargetAssignmentMemberValue) -> Partitions:
     return _partitions(value.topic_partitions)
 
 
@@ -78,11 +81,11 @@ def _note_asked(view: GroupsView, note: InitializationSent) -> None:
         group.initializing_since.update(dict.fromkeys(note.topic_ids, note.now_ms))
 
 
-def _partitions(topics: Iterable[Any]) -> Partitions:
+def _partitions(topics: Iterable[_Target | _Assigned]) -> Partitions:
     return frozen({each.topic_id: set(each.partitions) for each in topics})
 
 
-def _by_id(topics: Iterable[Any]) -> SharedTopics:
+def _by_id(topics: Iterable[journal.ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]) -> SharedTopics:
     return {each.topic_id: SharedTopic(each.topic_name, frozenset(each.partitions)) for each in topics}
 
 
@@ -105,6 +108,4 @@ _APPLIERS: dict[type, Callable[[ShareGroup, Entry], None]] = {
     journal.ShareGroupCurrentMemberAssignmentKey: partial(apply_current, new=ShareMember, reconciled=_reconciled),
     journal.ShareGroupStatePartitionMetadataKey: _apply_state_partitions,
 }
-APPLY: dict[type, Any] = dict.fromkeys(_APPLIERS, _apply)
-NOTE: dict[type, Any] = {InitializationSent: _note_asked}
-LOADED = _loaded
+PART = GroupsPart(dict.fromkeys(_APPLIERS, _apply), {InitializationSent: _note_asked}, _loaded)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ottla.groups.modern.apply import apply_current, apply_member, apply_target, apply_target_epoch, apply_to_group
 from ottla.groups.modern.group import NO_EPOCH, MemberState
@@ -35,7 +34,7 @@ def _topology(group: StreamsGroup, entry: Entry) -> None:
     group.set_topology(None if entry.value is None else entries.topology_of(entry.value))
 
 
-def _described(member: StreamsMember, value: Any) -> StreamsMember:
+def _described(member: StreamsMember, value: journal.StreamsGroupMemberMetadataValue) -> StreamsMember:
     endpoint = value.user_endpoint
     return replace(
         member,
@@ -51,7 +50,7 @@ def _described(member: StreamsMember, value: Any) -> StreamsMember:
     )
 
 
-def _reconciled(member: StreamsMember, value: Any) -> StreamsMember:
+def _reconciled(member: StreamsMember, value: journal.StreamsGroupCurrentMemberAssignmentValue | None) -> StreamsMember:
     if value is None:
         return replace(
             member,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ottla.groups.modern.entries import GroupRecords
 from ottla.groups.modern.group import MemberState
@@ -12,11 +12,14 @@ from ottla.groups.streams.tasks import Held, OwnedTasks, Tasks, TaskSet
 from ottla.groups.streams.topology import Copartition, InternalTopic, Subtopology, Topology
 from ottla.machine.keyed import Entry
 from ottla.wire.journal import streams_group as journal
+from ottla.wire.messages.groups import streams_group_heartbeat
+from ottla.wire.messages.groups.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 _Current = journal.StreamsGroupCurrentMemberAssignmentValue
 _Target = journal.StreamsGroupTargetAssignmentMemberValue
 _Member = journal.StreamsGroupMemberMetadataValue
 _Group = journal.StreamsGroupMetadataValue
+_TaskIds: TypeAlias = _Current.TaskIds | _Target.TaskIds | StreamsGroupHeartbeatRequest.TaskIds
 _Subtopology = journal.StreamsGroupTopologyValue.Subtopology
 
 RECORDS = GroupRecords(
@@ -138,11 +141,11 @@ def topology_tombstone(group_id: str) -> Entry:
 # --- from records, and from requests, which have the same shapes
 
 
-def topology_of(value: Any) -> Topology:
+def topology_of(value: journal.StreamsGroupTopologyValue | StreamsGroupHeartbeatRequest.Topology) -> Topology:
     return Topology(value.epoch, tuple(_subtopology_of(each) for each in value.subtopologies))
 
 
-def tasks_of(listed: Iterable[Any]) -> Tasks:
+def tasks_of(listed: Iterable[_TaskIds]) -> Tasks:
     found: dict[str, frozenset[int]] = {}
     for each in listed:
         if each.partitions:
@@ -204,12 +207,12 @@ def _topic_value(topic: InternalTopic) -> journal.TopicInfo:
     )
 
 
-def _topic_of(value: Any) -> InternalTopic:
+def _topic_of(value: journal.TopicInfo | streams_group_heartbeat.TopicInfo) -> InternalTopic:
     configs = tuple((each.key, each.value) for each in value.topic_configs)
     return InternalTopic(value.name, value.partitions, value.replication_factor, configs)
 
 
-def _subtopology_of(value: Any) -> Subtopology:
+def _subtopology_of(value: _Subtopology | StreamsGroupHeartbeatRequest.Topology.Subtopology) -> Subtopology:
     return Subtopology(
         value.subtopology_id,
         tuple(value.source_topics),

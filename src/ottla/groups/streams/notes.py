@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
+from ottla.groups.part import Apply
 from ottla.groups.streams.configure import Configured
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.view import GroupsView
 
-NoteT = TypeVar("NoteT")
+
+class GroupNote(Protocol):
+    """A note about one group."""
+
+    @property
+    def group_id(self) -> str: ...
+
+
+NoteT = TypeVar("NoteT", bound=GroupNote)
 
 
 class ConfiguredNow(NamedTuple):
@@ -70,7 +79,7 @@ def _creation_failed(group: StreamsGroup, note: CreationFailed) -> None:
 
 
 def _on_group(change: Callable[[StreamsGroup, NoteT], None]) -> Callable[[GroupsView, NoteT], None]:
-    def note(view: GroupsView, what: Any) -> None:
+    def note(view: GroupsView, what: NoteT) -> None:
         group = view.state.groups.get(what.group_id)
         if isinstance(group, StreamsGroup):
             change(group, what)
@@ -78,7 +87,7 @@ def _on_group(change: Callable[[StreamsGroup, NoteT], None]) -> Callable[[Groups
     return note
 
 
-NOTE: dict[type, Any] = {
+NOTE: dict[type, Apply] = {
     ConfiguredNow: _on_group(_configured),
     Waiting: _on_group(_waiting),
     ShutdownAsked: _on_group(_shutdown),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ottla.groups.group import Group
-from ottla.groups.streams import notes
+from ottla.groups.part import GroupsPart
 from ottla.groups.streams.apply import KEYS, apply_entry
 from ottla.groups.streams.draft import StreamsDraft
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.leave import TIMEOUTS, keep_session
 from ottla.groups.streams.member import StreamsMember
+from ottla.groups.streams.notes import NOTE
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
@@ -30,6 +30,4 @@ def _loaded(view: GroupsView, groups: Sequence[Group], now_ms: int) -> Result[En
     return Result(timers=timers)
 
 
-APPLY: dict[type, Any] = dict.fromkeys(KEYS, apply_entry)
-NOTE: dict[type, Any] = notes.NOTE
-LOADED = _loaded
+PART = GroupsPart(dict.fromkeys(KEYS, apply_entry), NOTE, _loaded)
