@@ -91,8 +91,8 @@ def cut(broker: EmbeddedBroker, topic: str, offset: int) -> None:
     async def run() -> None:
         node.partitions.find(topic, 0).truncate_to(offset)
 
-    assert broker._loop is not None
-    asyncio.run_coroutine_threadsafe(run(), broker._loop).result(60)
+    assert broker._thread.loop is not None
+    asyncio.run_coroutine_threadsafe(run(), broker._thread.loop).result(60)
 
 
 def holds(broker: EmbeddedBroker, registry: Registry, subjects: list[str]) -> None:

@@ -61,14 +61,14 @@ class Inside:
             except Exception as error:
                 outcome.set_exception(error)
 
-        loop = self.broker._loop
+        loop = self.broker._thread.loop
         assert loop is not None
         loop.call_soon_threadsafe(run)
         return outcome.result(30)
 
     def ask(self, command: Any) -> Any:
         """The group coordinator's reply."""
-        loop = self.broker._loop
+        loop = self.broker._thread.loop
         assert loop is not None
 
         async def asked() -> Any:

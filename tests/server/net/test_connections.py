@@ -307,7 +307,7 @@ def test_a_flood_of_requests_leaves_the_others_their_turn(
 ) -> None:
     """All of them come with one read; between them others are served."""
     monkeypatch.setattr(limits, "REQUESTS_PER_TURN_MAX", 10)
-    loop: Any = ottla_broker._loop
+    loop: Any = ottla_broker._thread.loop
     events: list[str] = []
     handle = Connection._handle
     monkeypatch.setattr(Connection, "_handle", lambda *args: events.append("request") or handle(*args))

@@ -90,7 +90,7 @@ def test_what_another_leader_has_read_is_not_changed_by_the_one_before(queue: Qu
     read = part(topic_id=queue.topic_id, partitions=[part.PartitionData(partition=0, leader_epoch=1)])
     answer: Any = queue.connection.call(ReadShareGroupStateRequest(group_id=queue.group, topics=[read]), 0)
     assert answer.results[0].partitions[0].error_code == 0
-    node, loop = queue.broker.node, queue.broker._loop
+    node, loop = queue.broker.node, queue.broker._thread.loop
     assert node is not None and loop is not None
     done = threading.Event()
 

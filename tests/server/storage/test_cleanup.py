@@ -187,7 +187,7 @@ def test_what_takes_the_place_of_what_was_clean_is_dirty(broker: EmbeddedBroker,
     for number in range(60):
         put(connection, b"k%d" % number, b"%d " % number * 100)
     eventually(lambda: (clean_offset(broker) or 0) > 30, "it is clean")
-    node, loop = broker.node, broker._loop
+    node, loop = broker.node, broker._thread.loop
     assert node is not None and loop is not None
     partition = node.partitions.find("t", 0)
     done = threading.Event()

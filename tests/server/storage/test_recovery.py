@@ -230,7 +230,7 @@ def test_a_cut_lowers_the_checkpoint_at_once(broker: EmbeddedBroker, tmp_path: P
         create(connection, "t", internal_segment_bytes=SEGMENT_BYTES)
         fill(connection, 4)
     node, partition = broker.node, partition_of(broker)
-    assert node is not None and broker._loop is not None
+    assert node is not None and broker._thread.loop is not None
     eventually(lambda: checkpointed(tmp_path / "data") > partition.log.active.base_offset, "it is on disk")
     asked: list[bool] = []
 
@@ -239,6 +239,6 @@ def test_a_cut_lowers_the_checkpoint_at_once(broker: EmbeddedBroker, tmp_path: P
         node.storage.cut(partition)
         asked.append(node.storage.upkeep._too_high.is_set())
 
-    broker._loop.call_soon_threadsafe(cut)
+    broker._thread.loop.call_soon_threadsafe(cut)
     eventually(lambda: checkpointed(tmp_path / "data") <= 3, "the checkpoint is lowered")
     assert asked == [True]

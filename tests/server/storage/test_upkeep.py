@@ -44,7 +44,7 @@ def test_a_walk_over_all_partitions_lets_others_in_between(
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "t", 100)
         eventually(lambda: all_opened(broker), "all are opened")
-        loop: Any = broker._loop
+        loop: Any = broker._thread.loop
         events: list[str] = []
         monkeypatch.setattr(Log, "delete_old_segments", lambda *_: events.append("visit") and 0)
         running = [True]

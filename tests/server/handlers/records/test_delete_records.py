@@ -139,7 +139,7 @@ def filled(connection: RawConnection) -> None:
 
 
 def test_it_is_carried_out_although_the_client_has_gone(ottla_broker: EmbeddedBroker, gate: Gate) -> None:
-    node, loop = ottla_broker.node, ottla_broker._loop
+    node, loop = ottla_broker.node, ottla_broker._thread.loop
     assert node is not None and loop is not None
     with RawConnection(ottla_broker.bootstrap) as connection:
         filled(connection)
