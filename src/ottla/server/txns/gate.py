@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial
-from typing import NamedTuple
 
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
@@ -29,8 +28,6 @@ from ottla.model.settings.transactions import (
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
     TRANSACTION_PARTITION_VERIFICATION_ENABLE,
 )
-from ottla.records.batch import BatchHeader
-from ottla.replica.partition import Partition
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.loop.later import Later, settled
 from ottla.server.loop.retrying import pauses_for, retrying
@@ -38,7 +35,7 @@ from ottla.server.loop.runtime import Runtime
 from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.settings.configs import Configs
 from ottla.server.txns.add_partitions_requests import AddPartitionsRequests, Codes, Question
-from ottla.server.txns.verdict import Verdict
+from ottla.server.txns.verdict import TransactionalBatch, Verdict
 from ottla.txns.commands.add_partitions import AddPartitions, VerifyPartitions
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
 from ottla.txns.view import TxnsView
@@ -69,15 +66,6 @@ class Client(Enum):
     @staticmethod
     def of(version: int, first_with_abortable: int) -> Client:
         return Client(min(max(version - first_with_abortable + 1, 0), 2))
-
-
-class TransactionalBatch(NamedTuple):
-    """A batch that wants to join a transaction. `partition` is None if it is not led here: then the append refuses the
-    batch.
-    """
-
-    header: BatchHeader
-    partition: Partition | None
 
 
 class TransactionGate:

@@ -6,6 +6,7 @@ Every produce has one; only those with a transactional id ask the coordinator (`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -14,6 +15,15 @@ from ottla.replica.partition import Partition
 
 # Refusals after which the client sends the same batch again.
 _RETRIABLE = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
+class TransactionalBatch(NamedTuple):
+    """A batch that wants to join a transaction. `partition` is None if it is not led here: then the append refuses the
+    batch.
+    """
+
+    header: BatchHeader
+    partition: Partition | None
 
 
 class Verdict:

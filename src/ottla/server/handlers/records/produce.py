@@ -31,7 +31,7 @@ from ottla.server.api.turns import keep_turn
 from ottla.server.api.unwritten_records import held_until_written
 from ottla.server.api.wide_produce import is_wide, produce_in_portions, without_duplicates
 from ottla.server.loop.later import Answer, Disconnect, Later
-from ottla.server.txns.verdict import WITHOUT_ID, Verdict
+from ottla.server.txns.verdict import WITHOUT_ID, TransactionalBatch, Verdict
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
@@ -81,8 +81,6 @@ def _ask_gate(request: ProduceRequest, topic_data: list[TopicData], context: Con
     """Return which of the transactional batches may be appended."""
     assert request.transactional_id is not None, "without one, transactional batches are refused"
     # Imported here because the code of transactions is not needed before the first one.
-    from ottla.server.txns.gate import TransactionalBatch
-
     batches = []
     for topic in topic_data:
         for data in topic.partition_data:
