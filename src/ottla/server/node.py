@@ -84,8 +84,9 @@ class Node:
             yield Stage("find the cluster to join", self._find_cluster)
         settings = NodeSettings.read(self.values)
         yield Stage("read the settings", undo=self._end_workers)
-        for path in settings.configs.log_dirs():
-            yield Stage(f"lock {path}", undo=ports.lock(path))
+        if ports.lock is not None:
+            for path in settings.configs.log_dirs():
+                yield Stage(f"lock {path}", undo=ports.lock(path))
         directories = open_directories(settings.configs.log_dirs(), ports.disk)
         yield Stage("open the data directories", undo=lambda: _close_disks(directories))
         if joins:

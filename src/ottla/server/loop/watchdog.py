@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType
+from types import CodeType, FrameType
 from typing import NamedTuple, TypeAlias
 
 from ottla.model import limits
@@ -43,49 +43,71 @@ class Sighting(NamedTuple):
 
 def watch(loop: asyncio.AbstractEventLoop, stalls: Stalls, limit_ms: int, request_of: RequestOf) -> Callable[[], None]:
     """Report callbacks of `loop` that run longer than `limit_ms` to `stalls`; return a callable that stops this."""
-    return Watchdog(loop, stalls, limit_ms, request_of).stop
+    stopped = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def begin() -> None:
+        """Start the watchdog's thread. The caller's frame is the code that calls all callbacks of the loop."""
+        if not stopped.is_set():
+            watched = WatchedThread.current(loop, sys._getframe(1).f_code)
+            watchdog = Watchdog(loop, watched, stopped, stalls, limit_ms, request_of)
+            threads.append(threading.Thread(target=watchdog.run, name="ottla-watchdog", daemon=True))
+            threads[0].start()
+
+    def stop() -> None:
+        stopped.set()
+        for thread in threads:
+            thread.join()
+
+    loop.call_soon(begin)
+    return stop
+
+
+class WatchedThread(NamedTuple):
+    """The thread of an event loop."""
+
+    id: int
+    cpu_clock: int
+    caller: CodeType  # the code that calls all callbacks
+    idle: frozenset[CodeType]  # the innermost code while the loop is idle
+
+    @classmethod
+    def current(cls, loop: asyncio.AbstractEventLoop, caller: CodeType) -> WatchedThread:
+        # uvloop waits in the frame that calls callbacks, asyncio in its selector.
+        selector = getattr(loop, "_selector", None)
+        idle = {caller} if selector is None else {caller, type(selector).select.__code__}
+        id = threading.get_ident()
+        return cls(id, time.pthread_getcpuclockid(id), caller, frozenset(idle))
 
 
 class Watchdog:
-    def __init__(self, loop: asyncio.AbstractEventLoop, stalls: Stalls, limit_ms: int, request_of: RequestOf) -> None:
+    """Looks at the thread of an event loop from a thread of its own, until `stopped` is set."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        watched: WatchedThread,
+        stopped: threading.Event,
+        stalls: Stalls,
+        limit_ms: int,
+        request_of: RequestOf,
+    ) -> None:
         self._loop = loop
+        self._watched = watched
+        self._stopped = stopped
         self._stalls = stalls
         self._limit_s = limit_ms / 1000
         self._request_of = request_of
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="ottla-watchdog", daemon=True)
-        loop.call_soon(self._begin)
 
-    def stop(self) -> None:
-        self._stopped.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _begin(self) -> None:
-        """Start the thread. This runs in the loop, so the caller's frame is the code that calls all callbacks of the
-        loop.
-        """
-        if self._stopped.is_set():
-            return
-        self._watched = threading.get_ident()
-        self._cpu_clock = time.pthread_getcpuclockid(self._watched)
-        self._caller = sys._getframe(1).f_code
-        # The innermost code of an idle loop: uvloop waits in the frame that calls callbacks, asyncio in its selector.
-        selector = getattr(self._loop, "_selector", None)
-        self._idle = {self._caller} if selector is None else {self._caller, type(selector).select.__code__}
-        self._thread.start()
-
-    # --- in the watchdog's thread
-
-    def _watch(self) -> None:
+    def run(self) -> None:
         with suppress(RuntimeError):  # the loop was closed
             while not self._stopped.wait(self._limit_s / _LOOKS_PER_LIMIT):
                 if self._is_busy():
                     self._wait_for_the_loop()
 
     def _is_busy(self) -> bool:
-        frame = sys._current_frames().get(self._watched)
-        return frame is not None and frame.f_code not in self._idle
+        frame = sys._current_frames().get(self._watched.id)
+        return frame is not None and frame.f_code not in self._watched.idle
 
     def _wait_for_the_loop(self) -> None:
         """Watch a loop that was found busy until it calls back; report a stall if that took longer than the limit."""
@@ -109,18 +131,18 @@ class Watchdog:
 
     def _cpu_s(self) -> float:
         """Return the CPU time that the loop's thread has used so far."""
-        return time.clock_gettime(self._cpu_clock)
+        return time.clock_gettime(self._watched.cpu_clock)
 
     def _sighting(self) -> Sighting | None:
         """Return what runs in the loop. References to frames are dropped at once because frames keep their variables
         alive.
         """
-        frame = sys._current_frames().get(self._watched)
-        if frame is None or frame.f_code in self._idle:
+        frame = sys._current_frames().get(self._watched.id)
+        if frame is None or frame.f_code in self._watched.idle:
             return None
         callback, place, request = frame, "", None
         for _ in range(_FRAMES_MAX):
-            if frame is None or frame.f_code is self._caller:
+            if frame is None or frame.f_code is self._watched.caller:
                 break
             place = place or _place(frame)
             request = request or self._request_of(frame)

@@ -33,8 +33,9 @@ class Ports(NamedTuple):
     now_ms: Callable[[], int]
     rng: random.Random
     executor: Executor | None
-    # locks a data directory; returns a callable that unlocks it
-    lock: Callable[[str], Callable[[], None]] = lambda _: lambda: None
+    lock: Callable[[str], Callable[[], None]] | None = (
+        None  # locks a data directory; returns a callable that unlocks it
+    )
     watch: Watch | None = None  # starts the watchdog of the event loop
     threads: Callable[[int], Executor] | None = None  # makes an executor with a given number of threads
     # advances within a turn of the event loop, unlike the loop's; the default is constant
