@@ -146,3 +146,11 @@ def test_a_schema_is_not_made_from_what_it_cannot_say() -> None:
     for of, why in ((NTZ, "at: Protobuf has no type for TIMESTAMP_NTZ; cast it"), (pa.date32(), "no type for DATE")):
         with pytest.raises(ValueError, match=why):
             derive_protobuf(pa.struct([("at", of)]), "M")
+
+
+def test_a_slice_with_a_column_of_nulls_is_written_as_the_whole() -> None:
+    """Defect: pyarrow's cast made such a slice unreadable."""
+    source = SchemaSource('syntax = "proto3"; message M { int32 a = 1; int32 b = 2; }', SchemaType.PROTOBUF)
+    made = encoder(source)
+    rows = pa.StructArray.from_arrays([pa.nulls(3), pa.array([1, 2, 3], pa.int32())], ["a", "b"])
+    assert made.encode(rows[1:]).to_pylist() == made.encode(rows).to_pylist()[1:]

@@ -57,6 +57,8 @@ def _rows(columns: pa.Array) -> list[Any]:
     """Return the rows with times as microseconds and dates as days: exact, and cheaper than Python's own types. Raises
     ValueError.
     """
+    if columns.offset:
+        columns = pa.concat_arrays([columns])  # pyarrow 26 casts a slice of a struct with a null column wrongly
     plain = columns.cast(_number_type(columns.type))
     try:
         rows: list[Any] = plain.to_pylist()
