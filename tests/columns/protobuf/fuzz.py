@@ -24,6 +24,7 @@ P = descriptor_pb2.FieldDescriptorProto
 KNOWN_FILES = (timestamp_pb2, duration_pb2, wrappers_pb2)
 WRAPPERS = ("Bool", "Int32", "UInt32", "Int64", "UInt64", "String", "Bytes", "Float", "Double")
 KNOWN = ("Timestamp", "Duration", *(f"{name}Value" for name in WRAPPERS))
+WRAPPER_NAMES = {f"google.protobuf.{name}Value" for name in WRAPPERS}
 VARINTS = (
     P.TYPE_INT64, P.TYPE_UINT64, P.TYPE_INT32, P.TYPE_BOOL, P.TYPE_UINT32, P.TYPE_ENUM, P.TYPE_SINT32, P.TYPE_SINT64,
 )  # fmt: skip
@@ -338,17 +339,17 @@ def _one(field: FieldDescriptor, value: Any) -> Any:
         if abs(value.seconds) > SECONDS_MAX or not -(2**63) <= micros < 2**63:
             raise Unreadable("the time does not fit its type")
         return micros
-    if name.startswith("google.protobuf."):
+    if name in WRAPPER_NAMES:
         return _one(field.message_type.fields_by_number[1], value.value)
     return shown(value)
 
 
 def columns_shown(columns: pa.Array, message: Descriptor) -> list[Any]:
     """Rows of columns in the same form."""
-    return [None if row is None else _row(message, row) for row in _as_numbers(columns).to_pylist()]
+    return [None if row is None else _row(message, row) for row in as_numbers(columns).to_pylist()]
 
 
-def _as_numbers(columns: pa.Array) -> pa.Array:
+def as_numbers(columns: pa.Array) -> pa.Array:
     return columns.cast(_plain(columns.type))
 
 
@@ -356,6 +357,8 @@ def _plain(of: pa.DataType) -> pa.DataType:
     """Times as numbers: Python has none for most of them."""
     if pa.types.is_timestamp(of) or pa.types.is_duration(of):
         return pa.int64()
+    if pa.types.is_date32(of):
+        return pa.int32()
     if pa.types.is_struct(of):
         return pa.struct([field.with_type(_plain(field.type)) for field in of])
     if pa.types.is_map(of):

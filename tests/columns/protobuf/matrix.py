@@ -1,7 +1,8 @@
 """Column types by Protobuf types: what Spark's own `to_protobuf` and `from_protobuf` answer, recorded.
 
 The package spark-protobuf cannot be had for the Scala of our Spark where the tests' packages come from, so a test
-cannot ask it. Its answers were recorded where it could be had, and are kept beside this file:
+cannot ask it (what stands below it, Google's library for Java, is asked by test_java.py). Its answers were recorded
+where it could be had, and are kept beside this file:
 
     python -m tests.columns.protobuf.matrix JAR...      # spark-protobuf and what it needs; writes spark.json
 """
