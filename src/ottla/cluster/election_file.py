@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 from zlib import crc32
 
 from ottla.cluster.state import JournalError
@@ -39,7 +38,7 @@ def read_election(directory: Directory) -> ElectionState:
 def write_election(directory: Directory, election: ElectionState, voters: Sequence[int], kraft_version: int) -> None:
     """Write the file; it is durable when this returns."""
     voted = election.voted or ReplicaKey(-1)
-    state: dict[str, Any] = {"leaderId": election.leader_id, "leaderEpoch": election.epoch, "votedId": voted.id}
+    state: dict[str, object] = {"leaderId": election.leader_id, "leaderEpoch": election.epoch, "votedId": voted.id}
     if kraft_version > 0:
         state |= {"votedDirectoryId": uuid_text(voted.directory), "data_version": 1}
     else:
@@ -48,5 +47,5 @@ def write_election(directory: Directory, election: ElectionState, voters: Sequen
     replace_file(directory, QUORUM_STATE, _text(state | {_CHECKSUM: crc32(_text(state))}))
 
 
-def _text(state: dict[str, Any]) -> bytes:
+def _text(state: dict[str, object]) -> bytes:
     return json.dumps(state, separators=(",", ":")).encode()

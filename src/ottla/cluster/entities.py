@@ -5,8 +5,7 @@ All are immutable except `Topic`, whose list of partitions changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ottla.cluster.features import FeatureRange
 from ottla.model.ids import BrokerEpoch, LeaderEpoch, PartitionEpoch
@@ -23,8 +22,11 @@ UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"
 # Ids below this one are reserved and never belong to a directory.
 FIRST_DIRECTORY = bytes(15) + bytes([100])
 
+T = TypeVar("T")
 
-_Share: TypeAlias = Callable[[list[Any]], tuple[Any, ...]]
+
+class MakeTuple(Protocol):
+    def __call__(self, values: list[T], /) -> tuple[T, ...]: ...
 
 
 class PartitionState(NamedTuple):
@@ -48,9 +50,7 @@ class PartitionState(NamedTuple):
         """Whether the partition is being reassigned."""
         return bool(self.adding or self.removing)
 
-    def changed(
-        self, record: journal.PartitionChangeRecord, share: Callable[[list[Any]], Any] = tuple
-    ) -> PartitionState:
+    def changed(self, record: journal.PartitionChangeRecord, share: MakeTuple = tuple) -> PartitionState:
         """Return the state after a change; `share` makes tuples of lists."""
         elects = record.leader != UNCHANGED_LEADER
         return PartitionState(

@@ -26,7 +26,7 @@ _TYPES: dict[int, type[Data]] = {
 class MetadataEntry(NamedTuple):
     """A record that `decide` wants to append."""
 
-    record: Any
+    record: Any  # one of the types of the journal
     version: int = 0
     value: bytes | None = None  # the result of `encode`, if it is known already
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from ottla.cluster import features
 from ottla.cluster.entities import NO_LEADER, Broker, PartitionState, Topic
@@ -54,6 +54,20 @@ class Wish(NamedTuple):
 
 
 _AS_IT_IS = Wish()
+
+
+class ChangedFields(TypedDict, total=False):
+    """The fields of a PartitionChangeRecord that a decision sets."""
+
+    leader: int
+    isr: list[int]
+    replicas: list[int]
+    removing_replicas: list[int]
+    adding_replicas: list[int]
+    directories: list[bytes]
+    leader_recovery_state: int
+    eligible_leader_replicas: list[int]
+    last_known_elr: list[int]
 
 
 class _TopicRules(NamedTuple):
@@ -96,7 +110,7 @@ class Elections:
         gone = self._gone
         topics = self._view.state.topic_by_id
         # Most of very many partitions differ only in index and epochs, which do not influence the decision.
-        decided: dict[tuple[Any, ...], dict[str, Any]] = {}
+        decided: dict[tuple[object, ...], ChangedFields] = {}
         for topic_id, index in partitions:
             topic = topics[topic_id]
             partition = topic.partitions[index]
@@ -119,12 +133,12 @@ class Elections:
         fields = self._decide(partition, wish, rules.min_isr, election or rules.election)
         return self._entry(topic.id, partition.index, fields) if fields else None
 
-    def _entry(self, topic_id: bytes, index: int, fields: dict[str, Any]) -> MetadataEntry:
+    def _entry(self, topic_id: bytes, index: int, fields: ChangedFields) -> MetadataEntry:
         return MetadataEntry(
             journal.PartitionChangeRecord(partition_id=index, topic_id=topic_id, **fields), self._version
         )
 
-    def _decide(self, partition: PartitionState, wish: Wish, min_isr: int, election: ElectionType) -> dict[str, Any]:
+    def _decide(self, partition: PartitionState, wish: Wish, min_isr: int, election: ElectionType) -> ChangedFields:
         """Return the fields of the PartitionChangeRecord."""
         draft = _Draft(partition, wish)
         draft.finish_move()
@@ -189,7 +203,7 @@ class Elections:
         return self._brokers[id].default_directory
 
 
-def _check(old: PartitionState, fields: dict[str, Any]) -> None:
+def _check(old: PartitionState, fields: ChangedFields) -> None:
     """Assert that a change lets only replicas lead, be in sync or be eligible to lead, and that none is both in sync
     and eligible. Where the journal of another implementation has such a state already, it may stay.
     """
@@ -241,10 +255,10 @@ class _Draft:
         held = {*self.partition.elr, *self.partition.isr}
         self.elr = tuple(id for id in sorted(held) if id not in self.isr and id != lossy and id in self.replicas)
 
-    def fields(self, elected: _Elected, *, elr_enabled: bool) -> dict[str, Any]:
+    def fields(self, elected: _Elected, *, elr_enabled: bool) -> ChangedFields:
         """Return the changed fields of a PartitionChangeRecord."""
         old = self.partition
-        fields: dict[str, Any] = {}
+        fields: ChangedFields = {}
         if elected.leader != old.leader:
             fields["leader"] = elected.leader
             if elected.leader in self.elr:
@@ -265,17 +279,17 @@ class _Draft:
             fields["leader_recovery_state"] = self.recovering
         if elr_enabled:
             self._last_known_leader(fields)
-        for name, was, now in (
-            ("eligible_leader_replicas", old.elr, self.elr),
-            ("replicas", old.replicas, self.replicas),
-            ("removing_replicas", old.removing, self.removing),
-            ("adding_replicas", old.adding, self.adding),
-        ):
-            if was != now:
-                fields[name] = list(now)
+        if self.elr != old.elr:
+            fields["eligible_leader_replicas"] = list(self.elr)
+        if self.replicas != old.replicas:
+            fields["replicas"] = list(self.replicas)
+        if self.removing != old.removing:
+            fields["removing_replicas"] = list(self.removing)
+        if self.adding != old.adding:
+            fields["adding_replicas"] = list(self.adding)
         return fields
 
-    def _last_known_leader(self, fields: dict[str, Any]) -> None:
+    def _last_known_leader(self, fields: ChangedFields) -> None:
         """Remember the last leader when the partition loses its leader; forget it once there is a leader again."""
         old = self.partition
         leader = fields.get("leader", old.leader)

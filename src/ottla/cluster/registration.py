@@ -6,7 +6,7 @@ Four messages have the same lists, each with its own classes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 from ottla.cluster.entities import ListenerEndpoint
 from ottla.cluster.features import FeatureRange
@@ -14,11 +14,36 @@ from ottla.cluster.features import FeatureRange
 T = TypeVar("T")
 
 
-def endpoints_of(listed: Iterable[Any]) -> tuple[ListenerEndpoint, ...]:
+class ListedEndpoint(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def security_protocol(self) -> int: ...
+
+
+class ListedFeature(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def min_supported_version(self) -> int: ...
+
+    @property
+    def max_supported_version(self) -> int: ...
+
+
+def endpoints_of(listed: Iterable[ListedEndpoint]) -> tuple[ListenerEndpoint, ...]:
     return tuple(ListenerEndpoint(end.name, end.host, end.port, end.security_protocol) for end in listed)
 
 
-def features_of(listed: Iterable[Any]) -> tuple[tuple[str, FeatureRange], ...]:
+def features_of(listed: Iterable[ListedFeature]) -> tuple[tuple[str, FeatureRange], ...]:
     return tuple((item.name, FeatureRange(item.min_supported_version, item.max_supported_version)) for item in listed)
 
 

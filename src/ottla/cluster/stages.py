@@ -9,18 +9,18 @@ several groups.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from ottla.cluster.entities import Change, PartitionState
 from ottla.cluster.state import ClusterState
 from ottla.model.limits import METADATA_RECORDS_PER_SLICE
 from ottla.wire.journal import cluster_metadata as journal
+from ottla.wire.message import Data
 
 # Records that belong to the topic of the record before them.
 _OF_THE_TOPIC_BEFORE = (journal.PartitionRecord, journal.ConfigRecord)
 
 
-def in_stages(state: ClusterState, records: Iterable[Any]) -> Iterator[list[Change]]:
+def in_stages(state: ClusterState, records: Iterable[Data]) -> Iterator[list[Change]]:
     """Apply the records; after each slice yield its changes, an empty list if the slice only prepared partitions."""
     effective = state.effective(records)
     at = 0
@@ -38,7 +38,7 @@ def in_stages(state: ClusterState, records: Iterable[Any]) -> Iterator[list[Chan
         at = end
 
 
-def _end_of_stage(records: Sequence[Any], at: int) -> int:
+def _end_of_stage(records: Sequence[Data], at: int) -> int:
     end = min(at + METADATA_RECORDS_PER_SLICE, len(records))
     while end < len(records) and isinstance(records[end], _OF_THE_TOPIC_BEFORE):
         end += 1

@@ -12,7 +12,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ottla.cluster.entities import (
     Broker,
@@ -36,7 +36,9 @@ from ottla.model.limits import SHARED_TUPLES_MAX
 from ottla.model.names import collision_key
 from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
+from ottla.wire.message import Data
 
+T = TypeVar("T")
 _NOTHING: tuple[Change, ...] = ()
 
 
@@ -64,10 +66,10 @@ class ClusterState:
         self.tokens: dict[str, journal.DelegationTokenRecord] = {}
         self.partition_count = 0
         self.index = Index()
-        self._shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._shared: dict[tuple[object, ...], tuple[object, ...]] = {}
         # partitions whose records came before those of a lower index
         self._early: dict[bytes, dict[int, PartitionState]] = {}
-        self._transaction: list[Any] | None = None
+        self._transaction: list[Data] | None = None
         self._appliers: dict[type, Callable[[Any], Sequence[Change]]] = {
             journal.TopicRecord: self._topic,
             journal.RemoveTopicRecord: self._remove_topic,
@@ -132,19 +134,19 @@ class ClusterState:
         """Return the settings of a resource; empty if there are none."""
         return self.configs.get(Resource(type, name), {})
 
-    def apply(self, record: Any) -> Sequence[Change]:
+    def apply(self, record: Data) -> Sequence[Change]:
         """Apply one journal record and return what it changed."""
         return tuple(self.apply_all((record,)))
 
-    def apply_all(self, records: Iterable[Any]) -> list[Change]:
+    def apply_all(self, records: Iterable[Data]) -> list[Change]:
         """`apply` for many records; consecutive new partitions of a topic are reported as one change."""
         return self.apply_effective(self.effective(records))
 
-    def effective(self, records: Iterable[Any]) -> list[Any]:
+    def effective(self, records: Iterable[Data]) -> list[Data]:
         """Return the records that take effect now: those of a transaction do when it ends. Pass each record exactly
         once.
         """
-        found: list[Any] = []
+        found: list[Data] = []
         for record in records:
             kind = type(record)
             if kind is journal.BeginTransactionRecord:
@@ -162,7 +164,9 @@ class ClusterState:
                 self._transaction.append(record)
         return found
 
-    def apply_effective(self, records: Sequence[Any], made: Mapping[int, PartitionState] | None = None) -> list[Change]:
+    def apply_effective(
+        self, records: Sequence[Data], made: Mapping[int, PartitionState] | None = None
+    ) -> list[Change]:
         """Apply records that take effect. `made` are states of new partitions that were made before, by the position of
         their record in `records`.
         """
@@ -171,13 +175,13 @@ class ClusterState:
         while at < len(records):
             record = records[at]
             if type(record) is journal.PartitionRecord:
-                end = _end_of_run(records, at)
+                run = _run(records, at)
                 states = [
-                    (made.get(place) if made is not None else None) or self.new_partition(records[place])
-                    for place in range(at, end)
+                    (made.get(place) if made is not None else None) or self.new_partition(each)
+                    for place, each in enumerate(run, at)
                 ]
                 changes.extend(self._partitions(record.topic_id, states))
-                at = end
+                at += len(run)
                 continue
             applier = self._appliers.get(type(record))
             if applier is None:
@@ -267,14 +271,14 @@ class ClusterState:
             share(record.last_known_elr) if record.last_known_elr else (),
         )
 
-    def _share(self, values: Sequence[Any]) -> tuple[Any, ...]:
+    def _share(self, values: Sequence[T]) -> tuple[T, ...]:
         """Return one tuple object for all equal values: very many partitions have the same few replicas and
         directories.
         """
         found = tuple(values)
         known = self._shared.get(found)
         if known is not None:
-            return known
+            return known  # type: ignore[return-value]  # equal values are of one type
         if len(self._shared) < SHARED_TUPLES_MAX:
             self._shared[found] = found
         return found
@@ -440,14 +444,16 @@ class ClusterState:
         return _NOTHING
 
 
-def _ignore(_: Any) -> Sequence[Change]:
+def _ignore(_: object) -> Sequence[Change]:
     return _NOTHING
 
 
-def _end_of_run(records: Sequence[Any], at: int) -> int:
-    """Return the end of the run of new partitions of one topic that begins at `at`."""
-    topic_id = records[at].topic_id
-    for end in range(at + 1, len(records)):
-        if type(records[end]) is not journal.PartitionRecord or records[end].topic_id != topic_id:
-            return end
-    return len(records)
+def _run(records: Sequence[Data], at: int) -> list[journal.PartitionRecord]:
+    """Return the new partitions of one topic whose records follow each other from `at` on."""
+    run: list[journal.PartitionRecord] = []
+    for place in range(at, len(records)):
+        record = records[place]
+        if type(record) is not journal.PartitionRecord or (run and record.topic_id != run[0].topic_id):
+            break
+        run.append(record)
+    return run
