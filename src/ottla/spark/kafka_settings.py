@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ottla.spark.options import KAFKA_PREFIX, OptionError, nearest, whole
+from ottla.spark.option_values import OptionError, whole
+from ottla.spark.options import KAFKA_PREFIX, nearest
 
 if TYPE_CHECKING:
     from ottla.client.options import ClientOptions

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from ottla.spark.options import OptionError
+from ottla.spark.option_values import OptionError
+from ottla.spark.options import FILTER_PUSHDOWN
 from ottla.spark.plain import told_plainly
 from ottla.spark.read.settings import ReadSettings, parse_read
 from ottla.spark.read.shape import RowShape, shape_of
@@ -43,7 +44,7 @@ class OttlaSource(DataSource):
         from ottla.spark.read.reader import FilteringReader, OttlaReader
 
         settings = parse_read(self.options, streaming=False)
-        kind = FilteringReader if settings.options["filterPushdown"] else OttlaReader
+        kind = FilteringReader if settings.options[FILTER_PUSHDOWN] else OttlaReader
         return kind(settings, _checked(settings, schema))
 
     @told_plainly

@@ -18,7 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from ottla.spark.options import OptionError
+from ottla.spark.option_values import OptionError
 from ottla.spark.plain import told_plainly
 from ottla.spark.runtime.worker_memory import settle
 from ottla.spark.sink import driver

@@ -7,7 +7,8 @@ import pytest
 
 from ottla.model.ids import TopicPartition
 from ottla.spark.kafka_settings import parse_kafka_settings
-from ottla.spark.options import TABLE, OptionError, Use, parse_options
+from ottla.spark.option_values import OptionError
+from ottla.spark.options import MAX_TRIGGER_DELAY, TABLE, Use, parse_options
 from ottla.spark.read.loss import DataLoss, Reason
 from ottla.spark.read.offsets import ByTime, Everywhere, Specific, document_of, offsets_of
 from ottla.spark.read.settings import RAW_COLUMNS, ReadSettings, parse_read
@@ -146,7 +147,7 @@ def test_kafka_settings_become_ours() -> None:
 
 def test_times_and_columns() -> None:
     stream = parse_read({**SERVERS, "subscribe": "t", "maxTriggerDelay": "5m"}, streaming=True)
-    assert stream.options["maxTriggerDelay"] == 300_000
+    assert stream.options[MAX_TRIGGER_DELAY] == 300_000
     assert batch(columns="Value, offset,value").columns == ("value", "offset")
     assert batch(includeHeaders="true").columns == (*RAW_COLUMNS, "headers")
     assert batch(columns="headers").columns == ("headers",)
@@ -155,7 +156,7 @@ def test_times_and_columns() -> None:
 def test_every_option_is_documented_once() -> None:
     lowered = [option.name.lower() for option in TABLE]
     assert len(set(lowered)) == len(lowered) and all(option.doc.endswith((".", "...")) for option in TABLE)
-    assert set(parse_options({}, Use.READ)) == {option.name for option in TABLE if option.use & Use.READ}
+    assert set(parse_options({}, Use.READ).values) == {option.name for option in TABLE if option.use & Use.READ}
 
 
 def test_a_loss_says_why_and_travels() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model.ids import TopicPartition
-from ottla.spark.options import OptionError
+from ottla.spark.option_values import OptionError
 from ottla.spark.read.loss import Reason
 from ottla.spark.read.marks import ReachedOffsets, document_of_mark, mark_of
 from ottla.spark.read.offsets import ByTime, Everywhere, Specific

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StructField, StructType
 
-from ottla.spark.options import OptionError
+from ottla.spark.option_values import OptionError
 from ottla.spark.sink.settings import write_settings
 from ottla.spark.sink.transactions import driver_id, sink_name, task_id, task_prefix
 from ottla.spark.source import OttlaSource

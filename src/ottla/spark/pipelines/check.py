@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.registry import RegistryError, RegistryUnreachable
-from ottla.spark.options import OptionError
+from ottla.spark.option_values import OptionError
 from ottla.spark.pipelines.build import Built
 from ottla.spark.pipelines.causes import cause_of
 from ottla.spark.pipelines.definition import PipelineError

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.model.ids import TopicPartition
-from ottla.spark.options import OptionError
+from ottla.spark.option_values import OptionError
 
 LATEST_OFFSET = -1
 EARLIEST_OFFSET = -2

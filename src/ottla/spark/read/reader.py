@@ -13,6 +13,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, TopicPartition
+from ottla.spark.options import (
+    MAX_BYTES_PER_PARTITION,
+    MAX_RECORDS_PER_PARTITION,
+    MIN_PARTITIONS,
+    STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY,
+)
 from ottla.spark.plain import told_plainly
 from ottla.spark.read.filters import ReadBounds, narrow
 from ottla.spark.read.lookup import Lookup
@@ -65,7 +71,7 @@ class OttlaReader(DataSourceReader):
 
     def _ranges(self, snapshot: Snapshot) -> list[TaskRange]:
         settings = self.settings
-        strategy = settings.options["startingOffsetsByTimestampStrategy"]
+        strategy = settings.options[STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY]
         starts = resolved(settings.starting, snapshot, nothing_so_late=strategy)
         ends = self._ends(snapshot)
         since = self.bounds.since_ms
@@ -119,12 +125,12 @@ class FilteringReader(OttlaReader):
 def tasks(settings: ReadSettings, lookup: Callable[[], Lookup], ranges: list[TaskRange]) -> list[TaskRange]:
     """The ranges, split as the options say."""
     options = settings.options
-    max_bytes = options["maxBytesPerPartition"]
+    max_bytes = options[MAX_BYTES_PER_PARTITION]
     per_offset = {} if max_bytes is None else lookup().bytes_per_offset(each.partition for each in ranges if each.size)
     return split(
         ranges,
-        min_partitions=options["minPartitions"],
-        max_records=options["maxRecordsPerPartition"],
+        min_partitions=options[MIN_PARTITIONS],
+        max_records=options[MAX_RECORDS_PER_PARTITION],
         max_bytes=max_bytes,
         bytes_per_offset=per_offset,
     )

@@ -9,12 +9,34 @@ Rules:
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.spark.kafka_settings import KafkaSettings, parse_kafka_settings
-from ottla.spark.options import OptionError, Use, names, parse_options
+from ottla.spark.option_values import OptionError, names
+from ottla.spark.options import (
+    ASSIGN,
+    COLUMNS,
+    DLQ_TOPIC,
+    ENDING_OFFSETS,
+    ENDING_OFFSETS_BY_TIMESTAMP,
+    ENDING_TIMESTAMP,
+    FAIL_ON_DATA_LOSS,
+    GROUP_ID_PREFIX,
+    INCLUDE_HEADERS,
+    MAX_OFFSETS_PER_TRIGGER,
+    MIN_OFFSETS_PER_TRIGGER,
+    ON_BAD,
+    STARTING_OFFSETS,
+    STARTING_OFFSETS_BY_TIMESTAMP,
+    STARTING_TIMESTAMP,
+    SUBSCRIBE,
+    SUBSCRIBE_PATTERN,
+    Options,
+    Use,
+    parse_options,
+)
 from ottla.spark.read.offsets import (
     EARLIEST_OFFSET,
     LATEST_OFFSET,
@@ -34,7 +56,7 @@ HEADERS_COLUMN = "headers"
 # A task reads one partition, with one large fetch at a time, which is under way while Spark takes the rows of the one
 # before.
 FETCH_BYTES = 8 * limits.MIB
-_STRATEGIES = ("subscribe", "subscribePattern", "assign")
+_STRATEGIES = (SUBSCRIBE, SUBSCRIBE_PATTERN, ASSIGN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +76,13 @@ class ReadSettings:
     chosen: Chosen
     starting: Limit
     ending: Limit
-    options: Mapping[str, Any]
+    options: Options
     raw: Mapping[str, str]
     columns: tuple[str, ...]
 
     @property
     def fail_on_data_loss(self) -> bool:
-        return bool(self.options["failOnDataLoss"])
+        return self.options[FAIL_ON_DATA_LOSS]
 
     @property
     def read_committed(self) -> bool:
@@ -88,7 +110,7 @@ class ReadSettings:
         told = self.kafka.get("group.id")
         if told:
             return told
-        prefix = self.options["groupIdPrefix"]
+        prefix = self.options[GROUP_ID_PREFIX]
         if query_id is None:
             return f"{prefix or 'spark-batch'}"
         return f"{prefix or 'spark'}-{query_id}"
@@ -102,16 +124,16 @@ def parse_read(raw: Mapping[str, str], *, streaming: bool | None) -> ReadSetting
     kafka = parse_kafka_settings(raw)
     starting = parse_limit(
         "starting",
-        options["startingOffsets"],
-        options["startingOffsetsByTimestamp"],
-        options["startingTimestamp"],
+        options[STARTING_OFFSETS],
+        options[STARTING_OFFSETS_BY_TIMESTAMP],
+        options[STARTING_TIMESTAMP],
         LATEST_OFFSET if streaming else EARLIEST_OFFSET,
     )
     ending = parse_limit(
         "ending",
-        options["endingOffsets"],
-        options["endingOffsetsByTimestamp"],
-        options["endingTimestamp"],
+        options[ENDING_OFFSETS],
+        options[ENDING_OFFSETS_BY_TIMESTAMP],
+        options[ENDING_TIMESTAMP],
         LATEST_OFFSET,
     )
     if streaming:
@@ -123,16 +145,18 @@ def parse_read(raw: Mapping[str, str], *, streaming: bool | None) -> ReadSetting
     return ReadSettings(kafka, chosen, starting, ending, options, dict(raw), _columns(options))
 
 
-def _chosen(options: Mapping[str, Any]) -> Chosen:
-    given = [name for name in _STRATEGIES if options[name] is not None]
+def _chosen(options: Options) -> Chosen:
+    given = {option: value for option in _STRATEGIES if (value := options[option]) is not None}
+    known = ", ".join(option.name for option in _STRATEGIES)
     if not given:
-        raise OptionError(f"one of the options {', '.join(_STRATEGIES)} must be specified: what is to be read?")
+        raise OptionError(f"one of the options {known} must be specified: what is to be read?")
     if len(given) > 1:
-        raise OptionError(f"only one of the options {', '.join(_STRATEGIES)} can be specified, not {', '.join(given)}")
-    value = options[given[0]]
-    if given[0] == "assign":
+        several = ", ".join(option.name for option in given)
+        raise OptionError(f"only one of the options {known} can be specified, not {several}")
+    ((option, value),) = given.items()
+    if option is ASSIGN:
         return Chosen(partitions=parse_partitions(value))
-    if given[0] == "subscribe":
+    if option is SUBSCRIBE:
         topics = tuple(dict.fromkeys(names(value)))
         if not topics:
             raise OptionError(f"no topics to subscribe to: option 'subscribe' is {value!r}")
@@ -146,9 +170,9 @@ def _chosen(options: Mapping[str, Any]) -> Chosen:
     return Chosen(pattern=value.strip())
 
 
-def _columns(options: Mapping[str, Any]) -> tuple[str, ...]:
-    known = (*RAW_COLUMNS, HEADERS_COLUMN) if options["includeHeaders"] else RAW_COLUMNS
-    chosen: tuple[str, ...] = options["columns"]
+def _columns(options: Options) -> tuple[str, ...]:
+    known = (*RAW_COLUMNS, HEADERS_COLUMN) if options[INCLUDE_HEADERS] else RAW_COLUMNS
+    chosen = options[COLUMNS]
     if not chosen:
         return known
     by_lower = {name.lower(): name for name in (*RAW_COLUMNS, HEADERS_COLUMN)}
@@ -158,13 +182,13 @@ def _columns(options: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(by_lower[name.lower()] for name in chosen))
 
 
-def _check_letters(options: Mapping[str, Any], chosen: Chosen) -> None:
+def _check_letters(options: Options, chosen: Chosen) -> None:
     """Refuse a dead-letter topic that is read by the same query: its letters would be found bad again, without end."""
-    letters = options["dlq.topic"]
+    letters = options[DLQ_TOPIC]
     if not letters:
         return
-    if options["on.bad"] != "dlq":
-        raise OptionError(f"option dlq.topic has no effect with on.bad={options['on.bad']}: set on.bad=dlq")
+    if options[ON_BAD] != "dlq":
+        raise OptionError(f"option dlq.topic has no effect with on.bad={options[ON_BAD]}: set on.bad=dlq")
     if letters in chosen.topics or any(each.topic == letters for each in chosen.partitions):
         raise OptionError(f"option dlq.topic: topic {letters!r} is read itself; dead letters need a topic of their own")
     if chosen.pattern is not None and re.search(chosen.pattern, letters):
@@ -174,12 +198,12 @@ def _check_letters(options: Mapping[str, Any], chosen: Chosen) -> None:
         )
 
 
-def _check_stream(options: Mapping[str, Any]) -> None:
-    if options["endingOffsets"] is not None:
+def _check_stream(options: Options) -> None:
+    if options[ENDING_OFFSETS] is not None:
         raise OptionError("ending offset not valid in streaming queries")
-    if options["endingOffsetsByTimestamp"] is not None or options["endingTimestamp"] is not None:
+    if options[ENDING_OFFSETS_BY_TIMESTAMP] is not None or options[ENDING_TIMESTAMP] is not None:
         raise OptionError("ending timestamp not valid in streaming queries")
-    least, most = options["minOffsetsPerTrigger"], options["maxOffsetsPerTrigger"]
+    least, most = options[MIN_OFFSETS_PER_TRIGGER], options[MAX_OFFSETS_PER_TRIGGER]
     if least is not None and most is not None and least > most:
         raise OptionError(f"minOffsetsPerTrigger ({least}) is higher than maxOffsetsPerTrigger ({most})")
 

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ottla.spark.options import KEY_FORMAT, VALUE_FORMAT
 from ottla.spark.read.settings import ReadSettings
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class RowShape(NamedTuple):
 def shape_of(settings: ReadSettings) -> RowShape:
     """The shape for these settings; asks the registry if the options have typed columns."""
     raw = StructType([StructField(name, _TYPES[name], name in NULLABLE) for name in settings.columns])
-    formats = (settings.options["key.format"], settings.options["value.format"])
+    formats = (settings.options[KEY_FORMAT], settings.options[VALUE_FORMAT])
     if formats == ("raw", "raw"):
         return RowShape(raw)
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema

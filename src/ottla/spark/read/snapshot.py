@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, TopicPartition
-from ottla.spark.options import OptionError
+from ottla.spark.option_values import OptionError
 from ottla.spark.read.loss import DataLoss, Reason
 from ottla.spark.read.marks import ReachedOffsets
 from ottla.spark.read.offsets import EARLIEST_OFFSET, LATEST_OFFSET, ByTime, Everywhere, Limit, Offsets, Specific

@@ -17,6 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from ottla.spark.options import (
+    FETCH_OFFSET_NUM_RETRIES,
+    FETCH_OFFSET_RETRY_INTERVAL_MS,
+    MAX_OFFSETS_PER_TRIGGER,
+    MAX_TRIGGER_DELAY,
+    MIN_OFFSETS_PER_TRIGGER,
+    STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY,
+)
 from ottla.spark.plain import told_plainly
 from ottla.spark.read.lookup import Lookup
 from ottla.spark.read.loss import report
@@ -65,7 +73,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._seen
 
     def getDefaultReadLimit(self) -> Any:
-        most, least = self.settings.options["maxOffsetsPerTrigger"], self.settings.options["minOffsetsPerTrigger"]
+        most, least = self.settings.options[MAX_OFFSETS_PER_TRIGGER], self.settings.options[MIN_OFFSETS_PER_TRIGGER]
         if most is not None:
             return ReadMaxRows(most)
         return ReadMinRows(least) if least is not None else ReadAllAvailable()
@@ -87,7 +95,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reached = mark_of(start)
         snapshot = self._target or self._look(reached)
         self._note(snapshot)
-        most, ends = self.settings.options["maxOffsetsPerTrigger"], snapshot.ends
+        most, ends = self.settings.options[MAX_OFFSETS_PER_TRIGGER], snapshot.ends
         if ReadAllAvailable is None or not isinstance(limit, ReadAllAvailable):
             begun = begins(reached, snapshot)
             if self._is_too_early(begun, ends):
@@ -102,11 +110,11 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _is_too_early(self, begun: Offsets, latest: Offsets) -> bool:
         """Whether the batch waits for more records."""
-        least = self.settings.options["minOffsetsPerTrigger"]
+        least = self.settings.options[MIN_OFFSETS_PER_TRIGGER]
         if least is None or self._is_available_now:
             return False
         waited_ms = (time.monotonic() - self._triggered_at_s) * 1000
-        if waited_ms < self.settings.options["maxTriggerDelay"] and count_new(begun, latest) < least:
+        if waited_ms < self.settings.options[MAX_TRIGGER_DELAY] and count_new(begun, latest) < least:
             return True
         self._triggered_at_s = time.monotonic()
         return False
@@ -146,15 +154,15 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The mark at which the query begins according to the options, and the snapshot that it was made from."""
         limit = self.settings.starting
         snapshot = self._connected().snapshot(limits={"starting": limit})
-        strategy = self.settings.options["startingOffsetsByTimestampStrategy"]
+        strategy = self.settings.options[STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY]
         return snapshot.mark(resolved(limit, snapshot, nothing_so_late=strategy)), snapshot
 
     def _look(self, reached: ReachedOffsets) -> Snapshot:
         """A snapshot; it is taken again while records seem to be lost, as often as the options allow."""
         options = self.settings.options
-        for attempt in range(max(options["fetchOffset.numRetries"], 1)):
+        for attempt in range(max(options[FETCH_OFFSET_NUM_RETRIES], 1)):
             if attempt:
-                time.sleep(options["fetchOffset.retryIntervalMs"] / 1000)
+                time.sleep(options[FETCH_OFFSET_RETRY_INTERVAL_MS] / 1000)
             snapshot = self._connected().snapshot(reached, missing_ok=True)
             if not doubts(reached, snapshot):
                 break
@@ -173,4 +181,4 @@ def _is_moving(settings: ReadSettings) -> bool:
         return limit.offset == LATEST_OFFSET
     if isinstance(limit, Specific):
         return LATEST_OFFSET in limit.offsets.values()
-    return bool(settings.options["startingOffsetsByTimestampStrategy"] == "latest")
+    return settings.options[STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY] == "latest"

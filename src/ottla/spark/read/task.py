@@ -25,6 +25,12 @@ from ottla.client.consumer.fetching import ConsumerFetcher, FetchCursor, Fetched
 from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, TopicRecreated, UnsupportedApi
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, LeaderEpoch
+from ottla.spark.options import (
+    FETCH_OFFSET_NUM_RETRIES,
+    FETCH_OFFSET_RETRY_INTERVAL_MS,
+    KAFKA_CONSUMER_POLL_TIMEOUT_MS,
+    ROWS_PER_BATCH,
+)
 from ottla.spark.read.loss import DataLoss, Reason, report
 from ottla.spark.read.plan import TaskRange
 from ottla.spark.read.settings import ReadSettings
@@ -53,7 +59,7 @@ def read_range(
     from ottla.spark.read.rows import Rows  # imports numba, which only executors need
 
     topic, partition = part.partition
-    rows = Rows(topic, partition, columns or settings.columns, settings.options["rowsPerBatch"])
+    rows = Rows(topic, partition, columns or settings.columns, settings.options[ROWS_PER_BATCH])
     loop = asyncio.new_event_loop()
     try:
         answers = _Reading(settings, part, client_id).answers()
@@ -201,7 +207,7 @@ class _Reading:
             return
         waited_ms = (now_s - self._empty_since_s) * 1000
         readable_to = fetched.last_stable_offset if self._settings.read_committed else fetched.high_watermark
-        patience_ms = self._settings.options["kafkaConsumer.pollTimeoutMs"]
+        patience_ms = self._settings.options[KAFKA_CONSUMER_POLL_TIMEOUT_MS]
         partition = self._part.partition
         what = f"offsets {self._cursor.position} to {self._part.end - 1} of {partition} do not come"
         if readable_to >= self._part.end:
@@ -223,10 +229,10 @@ class _Reading:
         """
         topic, index = self._part.partition
         options = self._settings.options
-        for attempt in range(max(options["fetchOffset.numRetries"], 1)):
+        for attempt in range(max(options[FETCH_OFFSET_NUM_RETRIES], 1)):
             if attempt:
                 cluster.metadata.mark_stale(topic)
-                await asyncio.sleep(options["fetchOffset.retryIntervalMs"] / 1000)
+                await asyncio.sleep(options[FETCH_OFFSET_RETRY_INTERVAL_MS] / 1000)
             try:
                 info = await cluster.topic(topic)
             except ApiError as error:

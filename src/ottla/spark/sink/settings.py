@@ -11,7 +11,17 @@ from ottla.client.producer.options import ProducerOptions
 from ottla.model import limits
 from ottla.records.compress import Codec
 from ottla.spark.kafka_settings import KafkaSettings, parse_kafka_settings
-from ottla.spark.options import OptionError, Use, parse_options, whole
+from ottla.spark.option_values import OptionError, whole
+from ottla.spark.options import (
+    BATCH_ID,
+    CHECKPOINT_LOCATION,
+    DELIVERY,
+    SINK_GIVE_UP,
+    SINK_ID,
+    TOPIC,
+    Use,
+    parse_options,
+)
 from ottla.spark.sink.checkpoint import one_spelling
 
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
@@ -90,8 +100,8 @@ def write_settings(given: Mapping[str, str], *, streaming: bool) -> WriteSetting
     ):
         if kafka.get(name) is not None:
             raise OptionError(f"Kafka option '{name}' is not supported: {why}")
-    exactly_once = (options["delivery"] or ("exactly_once" if streaming else "at_least_once")) == "exactly_once"
-    sink_id, checkpoint = options["sink.id"], options["checkpointLocation"]
+    exactly_once = (options[DELIVERY] or ("exactly_once" if streaming else "at_least_once")) == "exactly_once"
+    sink_id, checkpoint = options[SINK_ID], options[CHECKPOINT_LOCATION]
     if exactly_once and streaming and sink_id is None:
         sink_id = one_spelling(checkpoint) if checkpoint else None
         if sink_id is None:
@@ -99,22 +109,22 @@ def write_settings(given: Mapping[str, str], *, streaming: bool) -> WriteSetting
                 "delivery=exactly_once needs a name for the sink that stays the same when the query is restarted: set "
                 "the option 'checkpointLocation' on the query itself, or 'sink.id' (or choose delivery=at_least_once)"
             )
-    if options["batch.id"] is not None and (streaming or not exactly_once or sink_id is None):
+    if options[BATCH_ID] is not None and (streaming or not exactly_once or sink_id is None):
         raise OptionError(
             "option batch.id: it numbers batch writes, so that each is done once; that needs delivery=exactly_once and "
             "a sink.id (streams have numbers of their own)"
         )
     settings = WriteSettings(
         kafka=kafka,
-        topic=options["topic"],
+        topic=options[TOPIC],
         exactly_once=exactly_once,
         sink_id=sink_id,
         batch_bytes=min(
             kafka.number("batch.size", limits.SPARK_BATCH_BYTES),
             kafka.number("max.request.size", ProducerOptions().max_request_bytes),
         ),
-        batch_id=options["batch.id"],
-        give_up=options["sink.give.up"],
+        batch_id=options[BATCH_ID],
+        give_up=options[SINK_GIVE_UP],
         checkpoint=checkpoint,
     )
     settings.producer("checked" if exactly_once else None)  # find mistakes before a task begins

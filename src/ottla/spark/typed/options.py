@@ -8,9 +8,14 @@ from typing import NamedTuple
 
 from ottla.client.registry import RegisteredVersion, RegistryOptions, SchemaRegistry
 from ottla.schemas.schema import SchemaType
+from ottla.spark.options import (
+    SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO,
+    SCHEMA_REGISTRY_BEARER_AUTH_TOKEN,
+    SCHEMA_REGISTRY_URL,
+)
 
 TYPES = {"avro": SchemaType.AVRO, "json": SchemaType.JSON, "protobuf": SchemaType.PROTOBUF}
-REGISTRY_URL = "schema.registry.url"
+REGISTRY_URL = SCHEMA_REGISTRY_URL.name
 
 
 class SideSettings(NamedTuple):
@@ -62,6 +67,6 @@ def registry_of(given: Mapping[str, str]) -> SchemaRegistry | None:
     urls = given.get(REGISTRY_URL)
     if not urls:
         return None
-    auth = given.get("schema.registry.basic.auth.user.info", "")
-    token = given.get("schema.registry.bearer.auth.token", "")
+    auth = given.get(SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO.name, "")
+    token = given.get(SCHEMA_REGISTRY_BEARER_AUTH_TOKEN.name, "")
     return SchemaRegistry(RegistryOptions.of(urls, auth=auth, token=token))
