@@ -5,7 +5,7 @@ Each names the leader, its epoch and its endpoint: that is how other replicas fi
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
@@ -109,7 +109,13 @@ def update_raft_voter(node: RaftState, error: ErrorCode) -> UpdateRaftVoterRespo
     return UpdateRaftVoterResponse(error_code=error, current_leader=leader)
 
 
-def _leader(node: RaftState) -> list[dict[str, Any]]:
+class _LeaderNode(TypedDict):
+    node_id: int
+    host: str
+    port: int
+
+
+def _leader(node: RaftState) -> list[_LeaderNode]:
     endpoint = node.leader_endpoint()
     if endpoint is None:
         return []

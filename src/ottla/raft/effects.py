@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ottla.model.ids import LeaderEpoch
 from ottla.raft.journal import OffsetAndEpoch
@@ -24,7 +24,7 @@ class Send(NamedTuple):
 
 
 class Reply(NamedTuple):
-    token: Any
+    token: object
     response: Response
 
 

@@ -11,8 +11,6 @@ Rules:
 
 from __future__ import annotations
 
-from typing import Any
-
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.version import VERSION
@@ -252,5 +250,5 @@ def update_answered(
         heard_of(node, NamedLeader(told.leader_id, told.leader_epoch, endpoint), response.error_code)
 
 
-def join_answered(node: RaftState, leader_id: int, request: Any, response: Any) -> None:
+def join_answered(node: RaftState, leader_id: int, request: object, response: object) -> None:
     """Ignore the answer: the voter set in the log shows whether the change was made."""

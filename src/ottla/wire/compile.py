@@ -77,7 +77,13 @@ def step_encoder(cls: type[M], version: int) -> Callable[[M, bytearray, Splices]
     return made
 
 
-def _bounded(known: dict[Any, Any], write: Callable[..., Any], cls: type[Struct], version: int, bound: Bound) -> Any:
+def _bounded(
+    known: dict[object, Any],
+    write: Callable[[type[Struct], int, Bound], tuple[str, dict[str, object]]],
+    cls: type[Struct],
+    version: int,
+    bound: Bound,
+) -> Any:
     made = known.get((version, bound))
     if made is None:
         _check_version(cls, version)

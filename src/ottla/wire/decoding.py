@@ -11,7 +11,6 @@ demand much memory or time.
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from ottla.model.limits import (
     ARRAY_ELEMENTS_MAX,
@@ -48,7 +47,7 @@ from ottla.wire.varint import (
 )
 
 
-def decode_source(cls: type[Struct], version: int, bound: Bound = Bound.NONE) -> tuple[str, dict[str, Any]]:
+def decode_source(cls: type[Struct], version: int, bound: Bound = Bound.NONE) -> tuple[str, dict[str, object]]:
     """Return the source of `decode` and the names that it needs."""
     writer = _Decoder(cls, version, bound)
     what = f"v{version} {cls.__name__}"

@@ -8,7 +8,6 @@ written, and their position is noted in `splices`.
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from ottla.model.limits import ELEMENTS_PER_STEP, STRING_BYTES_MAX
 from ottla.wire.message import Field, Struct
@@ -17,7 +16,7 @@ from ottla.wire.types import Fixed, Sized, Versions
 from ottla.wire.varint import bad_length, bad_uuid, spliced_bytes, uvarint_bytes
 
 
-def encode_source(cls: type[Struct], version: int, bound: Bound = Bound.NONE) -> tuple[str, dict[str, Any]]:
+def encode_source(cls: type[Struct], version: int, bound: Bound = Bound.NONE) -> tuple[str, dict[str, object]]:
     """Return the source of `encode` and the names that it needs."""
     writer = _Encoder(cls, version, bound)
     what = f"v{version} {cls.__name__}"

@@ -97,10 +97,10 @@ class MessageType(type):
 
     _facts: _Facts
     _annotations: dict[str, str]
-    _marks: dict[str, Any]
+    _marks: dict[str, object]
     _fields: tuple[Field, ...] | None
-    _decoders: dict[Any, Any]
-    _encoders: dict[Any, Any]
+    _decoders: dict[object, Any]  # by version, or version and bound
+    _encoders: dict[object, Any]
 
     def __new__(
         mcls,
@@ -124,7 +124,7 @@ class MessageType(type):
         namespace["_encoders"] = {}
         return super().__new__(mcls, name, bases, namespace)
 
-    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **facts: Any) -> None:
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, object], **facts: object) -> None:
         super().__init__(name, bases, namespace)
 
     @property
@@ -167,7 +167,7 @@ class MessageType(type):
 class Struct(metaclass=MessageType):
     """A group of fields inside a message."""
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, **values: object) -> None:
         # The first construction of a class generates its real constructor.
         cls = type(self)
         constructor = _constructor(cls)
@@ -229,7 +229,7 @@ def _field(cls: type[Struct], name: str, annotation: str) -> Field:
 
 def _constructor(cls: type[Struct]) -> Callable[..., None]:
     """Write `__init__`: plain keyword parameters and slot stores, as quick as one written by hand."""
-    scope: dict[str, Any] = {"FRESH": REQUIRED}
+    scope: dict[str, object] = {"FRESH": REQUIRED}
     parameters, lines = [], []
     # Required parameters first, as Python demands; callers pass keywords.
     for field in sorted(fields(cls), key=lambda field: field.default is not REQUIRED):
@@ -251,7 +251,7 @@ def _constructor(cls: type[Struct]) -> Callable[..., None]:
     )
 
 
-def build(source: str, filename: str, scope: dict[str, Any], name: str) -> Any:
+def build(source: str, filename: str, scope: dict[str, object], name: str) -> Any:
     """Compile generated source and return the function `name`; tracebacks, pdb and `inspect` will show its lines."""
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     exec(compile(source, filename, "exec"), scope)
@@ -262,7 +262,7 @@ def _slots(cls: type[Struct]) -> tuple[str, ...]:
     return cast("tuple[str, ...]", vars(cls)["__slots__"])
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, bytes | bytearray | memoryview) and len(value) > 32:
         return f"<{len(value)} bytes>"
     return repr(value)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from functools import cache
-from typing import Any
 
 from ottla.wire.message import Field, Struct, fields
 from ottla.wire.types import Fixed, Sized, WireError
@@ -39,7 +38,7 @@ class Source:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.scope: dict[str, Any] = {}
+        self.scope: dict[str, object] = {}
         self._depth = 1
         self._names = 0
 
@@ -57,11 +56,11 @@ class Source:
         self._names += 1
         return f"{stem}{self._names}"
 
-    def use(self, name: str, value: Any) -> str:
+    def use(self, name: str, value: object) -> str:
         self.scope[name] = value
         return name
 
-    def function(self, head: Iterable[str], what: str, errors: str, cause: str) -> tuple[str, dict[str, Any]]:
+    def function(self, head: Iterable[str], what: str, errors: str, cause: str) -> tuple[str, dict[str, object]]:
         """Return the source of a function with these lines as its body, and the names that it needs. Errors of the
         types `errors` become a WireError about `what`, raised from `cause`.
         """

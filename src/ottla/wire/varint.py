@@ -91,7 +91,7 @@ def bad_tag(where: str, read_bytes: int, size_bytes: int) -> NoReturn:
     raise WireError(f"{where}: the tagged field claims {size_bytes} bytes but holds {read_bytes}")
 
 
-def bad_uuid(where: str, value: Any) -> NoReturn:
+def bad_uuid(where: str, value: bytes) -> NoReturn:
     raise WireError(f"{where}: a uuid has 16 bytes, not {len(value)}")
 
 

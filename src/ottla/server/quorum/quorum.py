@@ -79,7 +79,7 @@ class Quorum:
         self._to_lead: effects.Lead | None = None  # to be reported when everything is delivered
         self._do: dict[type, Callable[[Any], object]] = {
             effects.Send: self._sending.send,
-            effects.Reply: lambda effect: effect.token.set(effect.response),
+            effects.Reply: _reply,
             effects.Flush: lambda _: self._flushing.request(),
             effects.Committed: lambda effect: self._deliver(effect.high_watermark),
             effects.LoadSnapshot: lambda effect: self._begin_anew(effect.snapshot),
@@ -440,3 +440,8 @@ class Quorum:
                 "until all voters are up and empty, too (missing: %s). If they are lost, see docs/quorum.md",
                 unheard,
             )
+
+
+def _reply(effect: effects.Reply) -> None:
+    assert isinstance(effect.token, Later), "requests are received with one"
+    effect.token.set(effect.response)
