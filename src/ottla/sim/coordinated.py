@@ -15,7 +15,7 @@ from ottla.sim.check import Guarantee
 from ottla.sim.copying import CopyPlan, CopyWorkload, draw_copying
 from ottla.sim.grouping import GROUP_SETTINGS, GroupPlan, GroupWorkload, draw_group
 from ottla.sim.run import Simulation
-from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Scenario, SimFault, scenario
+from ottla.sim.scenario import DISK_FAULTS, Durability, Scenario, SimFault, scenario, survivable_faults
 from ottla.sim.shares.sharing import SHARE_SETTINGS, SharePlan, ShareWorkload, draw_sharing
 from ottla.sim.transactional import TRANSACTION_SETTINGS
 
@@ -45,12 +45,7 @@ def draw_workloads(seed: int) -> WorkloadPlans:
 def coordinated(seed: int) -> Scenario:
     """Return a scenario in which acknowledged data must survive."""
     base = scenario(seed)
-    durable = base.durability is not Durability.PAGE_CACHE
-    faults: dict[SimFault, float] = {
-        fault: weight
-        for fault, weight in base.faults.items()
-        if fault is not SimFault.BIT_ROT and (durable or fault not in POWER_FAULTS)
-    }
+    faults = survivable_faults(base)
     rng = random.Random(f"clients {seed}")
     if rng.random() < 0.4:
         faults[SimFault.CLIENT_PAUSE] = rng.uniform(0.5, 2.0)

@@ -158,6 +158,18 @@ def scenario(seed: int) -> Scenario:
     )
 
 
+def survivable_faults(made: Scenario) -> dict[SimFault, float]:
+    """Return the faults of a scenario that acknowledged data must survive: no bits flip, and power is lost only if
+    everything is synced before it is acknowledged.
+    """
+    durable = made.durability is not Durability.PAGE_CACHE
+    return {
+        fault: weight
+        for fault, weight in made.faults.items()
+        if fault is not SimFault.BIT_ROT and (durable or fault not in POWER_FAULTS)
+    }
+
+
 def _writer(rng: random.Random, number: int) -> WriterPlan:
     acks = rng.choice((-1, -1, -1, 1, 0))
     return WriterPlan(

@@ -17,7 +17,7 @@ from ottla.sim.check import Guarantee
 from ottla.sim.faults import Chaos
 from ottla.sim.ledger import CommittedReader, Found, Ledger, TransactionName, read_all_committed
 from ottla.sim.run import WORK_SECONDS_MAX, Simulation
-from ottla.sim.scenario import POWER_FAULTS, Durability, Scenario, SimFault, scenario
+from ottla.sim.scenario import Durability, Scenario, SimFault, scenario, survivable_faults
 from ottla.sim.transactional import TRANSACTION_SETTINGS, Changed, take_over, transactional_producer
 from ottla.sim.workload import Surroundings, create_topic
 
@@ -73,12 +73,7 @@ class TransactingClient:
 def transacting(seed: int) -> Scenario:
     """Return a scenario in which acknowledged data must survive."""
     base = scenario(seed)
-    durable = base.durability is not Durability.PAGE_CACHE
-    faults: dict[SimFault, float] = {
-        fault: weight
-        for fault, weight in base.faults.items()
-        if fault is not SimFault.BIT_ROT and (durable or fault not in POWER_FAULTS)
-    }
+    faults = survivable_faults(base)
     return replace(
         base, guarantee=Guarantee.SAFE, faults=faults or {SimFault.KILL: 1.0}, writers=(), erasers=0, topic_configs={}
     )
