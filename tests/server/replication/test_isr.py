@@ -114,7 +114,7 @@ def test_a_follower_joins_when_a_snapshot_tells_that_its_broker_is_back() -> Non
         pair.leader.produce()
         assert partition.in_sync is not None
         follower = partition.in_sync.followers[FOLLOWER]
-        await eventually(lambda: follower.end == partition.log.next_offset, "the follower has everything")
+        await eventually(lambda: follower.log_end == partition.log.next_offset, "the follower has everything")
         replication = pair.leader.replicate()
         replication.start(pair.state)
         assert leading.isr() == (LEADER,)

@@ -158,7 +158,7 @@ def test_members_of_the_isr_that_lack_something(monkeypatch: pytest.MonkeyPatch)
         return harsh(seed, SimFault.POWER_LOSS, SimFault.KILL, records=150, chaos_seconds=8.0)
 
     def anybody(self: InSync, follower: Follower, least: int, around: Any) -> bool:
-        return follower.end >= 0 and follower.broker_id not in self.isr
+        return follower.log_end >= 0 and follower.broker_id not in self.isr
 
     monkeypatch.setattr(InSync, "_can_join", anybody)
     assert "which is in sync, has only" in found(weak)
@@ -204,7 +204,7 @@ def test_followers_that_acknowledge_before_their_sync(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(SimHost, "WORKER_DELAY_SECONDS", (0.1, 0.4))
     assert not ClusterSimulation(dark(0)).run().violations
-    monkeypatch.setattr(Partition, "tells", property(lambda self: self.log.next_offset))
+    monkeypatch.setattr(Partition, "fetch_offset", property(lambda self: self.log.next_offset))
     monkeypatch.setattr(Partition, "own_end", property(lambda self: self.log.next_offset))
     assert "was committed" in found(dark)
 
