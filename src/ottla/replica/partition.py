@@ -5,7 +5,7 @@ Rules:
 - The controller's terms decide the role (`lead`, `follow`). Only the leader takes producers' records; it notes how far
   its followers are (`isr`) and moves the high watermark as they fetch. If it is the only replica (`alone`) the high
   watermark follows the log end at once. If records must be synced before they count (`durable`), the leader's own end
-  is the synced one, and a follower fetches only from a synced end (`tells`).
+  is the synced one, and a follower fetches only from a synced end (`fetch_offset`).
 - A follower appends the leader's bytes unchanged, takes over the leader's watermarks, and truncates its log where it
   diverges from the leader's. Its high watermark goes back only with such a truncation.
 - `last_stable_offset` <= `high_watermark` <= `log.next_offset`, always. Consumers read below the high watermark, with
