@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _HERE = Path(__file__).parent
 _LIMITS = _HERE.parent / "model" / "limits"
-_SHARED = [_HERE / f"{name}.py" for name in ("intake", "loops", "payloads", "push", "shape")]
+_SHARED = [_HERE / f"{name}.py" for name in ("input_columns", "loops", "payloads", "push", "shape")]
 _SHARED += [_LIMITS / "schemas.py", _LIMITS / "units.py", _HERE.parent / "schemas" / "json" / "shapes.py"]
 
 try:

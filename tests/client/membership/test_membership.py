@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.client.membership import blobs
-from ottla.client.membership.reconcile import JOIN_EPOCH, Beat, ClientMemberState, Held, Subscribed, held_of
+from ottla.client.membership.reconcile import JOIN_EPOCH, ClientMemberState, Held, MemberReport, Subscribed, held_of
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 
@@ -71,7 +71,7 @@ class Server:
         self.may_hold: list[set[int]] = [set() for _ in range(members)]
         self.epoch = 1
 
-    def heartbeat(self, member: int, beat: Beat) -> tuple[int, Held | None]:
+    def heartbeat(self, member: int, beat: MemberReport) -> tuple[int, Held | None]:
         if beat.held is not None:  # only what a member says itself frees what it was to let go of
             self.may_hold[member] = {*beat.held.get(TOPIC, ())}
         before = self.sent[member]
@@ -95,7 +95,7 @@ def test_a_partition_never_has_two_readers(data: st.DataObject) -> None:
 
     def beat(number: int, answered: bool) -> None:
         member = members[number]
-        said = member.next_beat()
+        said = member.next_report()
         epoch, target = server.heartbeat(number, said)
         if answered:
             member.answered(said, epoch, target)
@@ -125,17 +125,17 @@ def test_a_partition_never_has_two_readers(data: st.DataObject) -> None:
             check()
             beat(number, True)
     assert [{*member.held.get(TOPIC, ())} for member in members] == server.target
-    assert not any(member.must_speak or member.must_reconcile for member in members)
+    assert not any(member.must_report or member.must_reconcile for member in members)
 
 
 def test_a_target_is_void_once_the_server_may_have_heard_otherwise() -> None:
     """A full heartbeat says that nothing is held; a target that is taken afterwards may be another's by then."""
     member = ClientMemberState()
-    member.answered(member.next_beat(), 2, held_of([(TOPIC, 0)]))
+    member.answered(member.next_report(), 2, held_of([(TOPIC, 0)]))
     assert member.must_reconcile
     member.unanswered()
     assert not member.must_reconcile
-    full = member.next_beat()
+    full = member.next_report()
     assert full.full and full.held == {}
     member.answered(full, 3, held_of([(TOPIC, 0)]))
     assert member.must_reconcile
@@ -144,36 +144,36 @@ def test_a_target_is_void_once_the_server_may_have_heard_otherwise() -> None:
 def test_a_heartbeat_says_only_what_is_new() -> None:
     member = ClientMemberState()
     member.subscribed = Subscribed(("t",))
-    first = member.next_beat()
-    assert first == Beat(JOIN_EPOCH, full=True, subscribed=Subscribed(("t",)), held={})
+    first = member.next_report()
+    assert first == MemberReport(JOIN_EPOCH, full=True, subscribed=Subscribed(("t",)), held={})
     target = held_of([(TOPIC, 1), (TOPIC, 0)])
     member.answered(first, 4, target)
-    assert member.next_beat() == Beat(4, full=False, subscribed=None, held=None)
+    assert member.next_report() == MemberReport(4, full=False, subscribed=None, held=None)
     assert member.must_reconcile
-    assert not member.must_speak, "nothing is acknowledged before it is done"
+    assert not member.must_report, "nothing is acknowledged before it is done"
     member.took(target)
-    assert member.must_speak
-    ack = member.next_beat()
-    assert ack == Beat(4, full=False, subscribed=None, held={TOPIC: (0, 1)})
+    assert member.must_report
+    ack = member.next_report()
+    assert ack == MemberReport(4, full=False, subscribed=None, held={TOPIC: (0, 1)})
     member.unanswered()
-    assert member.next_beat() == Beat(4, full=True, subscribed=Subscribed(("t",)), held={TOPIC: (0, 1)})
+    assert member.next_report() == MemberReport(4, full=True, subscribed=Subscribed(("t",)), held={TOPIC: (0, 1)})
     member.answered(ack, 5, None)
     member.subscribed = Subscribed((), "t.*")
-    assert member.must_speak
-    assert member.next_beat().subscribed == Subscribed((), "t.*")
+    assert member.must_report
+    assert member.next_report().subscribed == Subscribed((), "t.*")
 
 
 def test_a_fenced_member_starts_anew() -> None:
     member = ClientMemberState()
     target = held_of([(TOPIC, 0)])
-    member.answered(member.next_beat(), 3, target)
+    member.answered(member.next_report(), 3, target)
     member.took(target)
-    late = member.next_beat()
+    late = member.next_report()
     member.fence()
-    assert (member.held, member.target, member.must_speak, member.must_reconcile) == ({}, {}, False, False)
+    assert (member.held, member.target, member.must_report, member.must_reconcile) == ({}, {}, False, False)
     member.answered(late, 4, target)
     assert not member.is_joined, "an answer from before the fence counts for nothing"
     member.rejoin()
-    assert member.must_speak
-    assert member.next_beat().epoch == JOIN_EPOCH
-    assert member.next_beat().full
+    assert member.must_report
+    assert member.next_report().epoch == JOIN_EPOCH
+    assert member.next_report().full

@@ -184,7 +184,7 @@ def test_order_of_many_tasks_that_wait_for_room(how: str) -> None:
         await asyncio.gather(*tasks)
         await producer.flush()
         assert logs.values() == wanted
-        assert not producer._turns
+        assert not producer._topic_queues
 
     with_producer(test, batch_size_bytes=300, buffer_bytes=1_000)
 
@@ -198,7 +198,7 @@ def test_those_who_wait_in_line_wait_no_longer_than_they_said() -> None:
         cancelled.cancel()
         outcomes = await asyncio.gather(*waiting, return_exceptions=True)
         assert all(isinstance(outcome, BufferFull) for outcome in outcomes)
-        assert not producer._turns
+        assert not producer._topic_queues
         await producer.flush()
         await producer.post("t", b"there is room again")
 

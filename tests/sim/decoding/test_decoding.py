@@ -43,7 +43,7 @@ def test_a_seed_tells_the_same_story_twice() -> None:
 
 def test_a_record_whose_decoding_failed_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was: a consumer that is closed because of an exception committed what it had handed out last."""
-    monkeypatch.setattr(Consumer, "_stop_handing", lambda self: self._handing.stop())
+    monkeypatch.setattr(Consumer, "_stop_handing", lambda self: self._in_hand.stop())
     assert finds("is committed, but nobody decoded")
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.cli.cluster.plan import plan_for
-from ottla.cli.cluster.seats import KRAFT_VERSION, hand_over, let_vote, plan_handover, until_it_follows
 from ottla.cli.cluster.view import ClusterView
+from ottla.cli.cluster.voter_handover import KRAFT_VERSION, hand_over, let_vote, plan_handover, until_it_follows
 from ottla.cli.nodes.local_cluster import CONTROLLER_LISTENER, LocalNode, define_broker, found_nodes, is_fixed, retire
 from ottla.cli.options import client_options
 from ottla.cli.terminal.output import done, err, note

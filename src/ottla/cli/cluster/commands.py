@@ -272,7 +272,7 @@ def remove_broker(
     A broker of a local cluster is stopped by the `ottla up` that runs it.
     """
     from ottla.cli.cluster import brokers as cluster_brokers
-    from ottla.cli.cluster.seats import hand_over, plan_handover
+    from ottla.cli.cluster.voter_handover import hand_over, plan_handover
     from ottla.cli.terminal.output import note
 
     async def plan(_: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:

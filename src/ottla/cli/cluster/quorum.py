@@ -77,7 +77,7 @@ def add_voter(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Make a controller that observes the quorum a voter (dynamic quorums only)."""
-    from ottla.cli.cluster.seats import let_vote
+    from ottla.cli.cluster.voter_handover import let_vote
     from ottla.client.admin.voters import VoterEndpoint
 
     endpoints = (VoterEndpoint(listener, *parse_reachable(listen, "--listen")),) if listen is not None else ()
@@ -86,7 +86,7 @@ def add_voter(
 
 def remove_voter(node_id: NodeId, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """Remove a controller from the voters (dynamic quorums only); it may be stopped then."""
-    from ottla.cli.cluster.seats import give_up
+    from ottla.cli.cluster.voter_handover import give_up
 
     run(bootstrap, lambda admin: give_up(admin, node_id))
 

@@ -37,10 +37,10 @@ from ottla.client.consumer.each import NO_GROUP, Each
 from ottla.client.consumer.fetched import ConsumedRecord, RawBatch
 from ottla.client.consumer.group_metadata import GroupMetadata
 from ottla.client.consumer.group_offsets import GroupOffsets, OffsetAndMetadata
-from ottla.client.consumer.handed_out import Handing
 from ottla.client.consumer.offsets import EARLIEST, LATEST, OffsetAndTime, Time
 from ottla.client.consumer.options import ConsumerOptions, RebalanceListener
 from ottla.client.consumer.ownership import Ownership
+from ottla.client.consumer.records_in_hand import RecordsInHand
 from ottla.client.consumer.supply import Supply
 from ottla.client.coordinator import Coordinator, CoordinatorKind
 from ottla.client.errors import ClientError, CommitFailed
@@ -82,7 +82,7 @@ class Consumer(Closing):
         self.each = Each(self.cluster, self._committer, places, read_committed=self.options.read_committed)
         self._advancing: asyncio.Task[None] | None = None
         self._is_waiting = False  # a task is in `_ready`
-        self._handing = Handing()
+        self._in_hand = RecordsInHand()
         self._closed = False
 
     async def close(self) -> None:
@@ -155,7 +155,7 @@ class Consumer(Closing):
         """Read exactly these partitions, without being a member of a group."""
         if self._membership is not None:
             raise ValueError("a consumer subscribes or has partitions assigned, not both")
-        self._handing.stop()
+        self._in_hand.stop()
         wanted = dict.fromkeys(checked_partitions(partitions))
         places = self._ownership.places
         for partition in [each for each in places if each not in wanted]:
@@ -191,7 +191,7 @@ class Consumer(Closing):
             return {}
         places = [place for place in self._ownership.places.values() if place.is_open]
         records_max = self.options.max_poll_records if max_records is None else max_records
-        handed = self._handing.hand_out(places, records_max)
+        handed = self._in_hand.hand_out(places, records_max)
         self._handed_out(handed.found, handed.failed)
         if not handed.found:
             await self._raise_failure()
@@ -201,7 +201,7 @@ class Consumer(Closing):
         """Note that the caller is back: it has handled the records it got. Raise failures that it has not been told
         of.
         """
-        self._handing.come_back()
+        self._in_hand.come_back()
         await self._raise_failure()
 
     async def _raise_failure(self) -> None:
@@ -235,7 +235,7 @@ class Consumer(Closing):
 
     def next_at_hand(self) -> ConsumedRecord | None:
         """Return the next record of the iteration if there is one without waiting, else None."""
-        return self._handing.next_record()
+        return self._in_hand.next_record()
 
     async def _next_handing(self) -> None:
         await self._come_back()
@@ -250,7 +250,7 @@ class Consumer(Closing):
         for place in self._ownership.places.values():
             if place.has_records and place.is_open:
                 try:
-                    self._handing.begin(place, self.options.max_poll_records)
+                    self._in_hand.begin(place, self.options.max_poll_records)
                 except Exception as error:
                     failed[place.partition] = error
                 else:
@@ -261,16 +261,16 @@ class Consumer(Closing):
 
     def _stop_handing(self) -> None:
         if sys.exception() is None:
-            self._handing.stop()
+            self._in_hand.stop()
         else:
-            self._handing.take_back()
+            self._in_hand.take_back()
 
     def not_handled(self) -> None:
         """Declare that the records handed out last could not be handled: they are handed out again, by this consumer
         or the next owner of the partition, and no automatic commit goes beyond them. Offsets stored by `commit`
         meanwhile stay.
         """
-        self._handing.take_back()
+        self._in_hand.take_back()
         self._wake()
 
     async def arrow(
@@ -309,7 +309,7 @@ class Consumer(Closing):
 
     def _hand_out_batches(self, batches: list[RawBatch], failed: Mapping[TopicPartition, Exception]) -> None:
         places = self._ownership.places
-        self._handing.hold(places.values())
+        self._in_hand.hold(places.values())
         for raw in batches:
             places[raw.partition].hand_out_batch()
         for partition, error in failed.items():
@@ -382,7 +382,7 @@ class Consumer(Closing):
         """Continue from this offset."""
         checked_offset(partition, offset)
         place = self._ownership.place(partition)
-        self._handing.stop()
+        self._in_hand.stop()
         place.move(offset)
         self._wake()
 
@@ -396,7 +396,7 @@ class Consumer(Closing):
 
     def _seek_to(self, time: Time, partitions: Sequence[TopicPartition]) -> None:
         places = self._ownership.all_of(partitions or self.assignment)
-        self._handing.stop()
+        self._in_hand.stop()
         for place in places:
             place.move(time)
         self._wake()
@@ -404,7 +404,7 @@ class Consumer(Closing):
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out no records of these partitions until `resume`; they stay assigned."""
         places = self._ownership.all_of(partitions)
-        self._handing.stop()
+        self._in_hand.stop()
         for place in places:
             place.paused = True
 

@@ -19,7 +19,7 @@ from ottla.client.errors import NoOffset
 from ottla.model.ids import NO_ID
 
 
-class Locating:
+class StartingOffsets:
     """Finds the first position of assigned partitions that have neither a position nor a time."""
 
     def __init__(

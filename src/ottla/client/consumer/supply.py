@@ -20,7 +20,7 @@ from ottla.client.consumer.assigned_partitions import AssignedPartition
 from ottla.client.consumer.fetching import ConsumerFetcher, FetchCursor
 from ottla.client.consumer.group_offsets import GroupOffsets
 from ottla.client.consumer.options import ConsumerOptions
-from ottla.client.consumer.starting_offsets import Locating
+from ottla.client.consumer.starting_offsets import StartingOffsets
 from ottla.client.errors import LogTruncated, OffsetOutOfRange
 from ottla.client.outcomes import named
 from ottla.model.ids import TopicPartition
@@ -46,11 +46,11 @@ class Supply:
         self._fetcher = ConsumerFetcher(
             cluster, options.read_options(), patient=True, wake=wake, rack_id=options.client_rack or ""
         )
-        self._locating = Locating(cluster, group, options.reset, self.fail, wake)
+        self._starting_offsets = StartingOffsets(cluster, group, options.reset, self.fail, wake)
         self.has_news = False  # there are failures that were not raised to the caller
 
     async def close(self) -> None:
-        await self._locating.close()
+        await self._starting_offsets.close()
         await self._fetcher.close()
 
     def take_in(self) -> None:
@@ -82,7 +82,7 @@ class Supply:
             elif not place.cursor.busy:
                 wanted.append(place.cursor)
         if lost:
-            self._locating.start(lost)
+            self._starting_offsets.start(lost)
             wanted += [place.cursor for place in lost if place.cursor is not None and not place.paused]
         if wanted:
             # A long poll for the others would keep the busy partitions waiting behind it.

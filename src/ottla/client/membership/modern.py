@@ -4,7 +4,7 @@
 
 Rules:
 - One task sends heartbeats, one at a time: at the interval that the coordinator names, or at once when there is
-  something to report (`must_speak`).
+  something to report (`must_report`).
 - Partitions are revoked and taken in `advance`; the heartbeat after it is the acknowledgement.
 - After `max_poll_interval_ms` without a poll the member leaves, and joins again with the next poll.
 """
@@ -22,9 +22,9 @@ from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
 from ottla.client.membership.reconcile import (
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
-    Beat,
     ClientMemberState,
     Held,
+    MemberReport,
     Subscribed,
     held_of,
 )
@@ -107,7 +107,7 @@ class ModernMembership:
             self._beating = asyncio.create_task(self._beat())
         if self._state.must_reconcile:
             await self._reconcile()
-        if self._state.must_speak:
+        if self._state.must_report:
             self._speak.set()
 
     def forfeit(self, member: GroupMetadata) -> None:
@@ -184,7 +184,7 @@ class ModernMembership:
             await self._say_goodbye()
             self._state.left()
             return
-        beat, answer = await self._send()
+        report, answer = await self._send()
         code = error_code(answer.error_code)
         if code in _FENCED:
             self._state.fence()
@@ -193,52 +193,52 @@ class ModernMembership:
         check(code, answer.error_message)
         self._member_id = answer.member_id or self._member_id
         self._interval_ms = answer.heartbeat_interval_ms or self._interval_ms
-        self._state.answered(beat, answer.member_epoch, _target_of(answer))
+        self._state.answered(report, answer.member_epoch, _target_of(answer))
         if self._state.must_reconcile:
             self._wake(None)
-        elif self._state.must_speak:
+        elif self._state.must_report:
             self._speak.set()
 
-    async def _send(self) -> tuple[Beat, ConsumerGroupHeartbeatResponse]:
+    async def _send(self) -> tuple[MemberReport, ConsumerGroupHeartbeatResponse]:
         """Send a heartbeat; return what it said (in the last attempt) and the answer."""
-        beat = self._state.next_beat()
-        subscribed = beat.subscribed
+        report = self._state.next_report()
+        subscribed = report.subscribed
         if subscribed is not None and subscribed.regex is not None:
             version = (await self._coordinator.connection()).version_of(ConsumerGroupHeartbeatRequest)
             if version < _REGEX_SINCE:
                 raise UnsupportedApi("the broker does not evaluate patterns: subscribe to names")
 
         def again() -> ConsumerGroupHeartbeatRequest:
-            nonlocal beat
+            nonlocal report
             self._state.unanswered()
-            beat = self._state.next_beat()
-            return self._heartbeat(beat)
+            report = self._state.next_report()
+            return self._heartbeat(report)
 
         answer = await self._coordinator.call(
-            self._heartbeat(beat),
+            self._heartbeat(report),
             error_of=lambda answer: answer.error_code,
             again=again,
         )
-        return beat, answer
+        return report, answer
 
-    def _heartbeat(self, beat: Beat) -> ConsumerGroupHeartbeatRequest:
+    def _heartbeat(self, report: MemberReport) -> ConsumerGroupHeartbeatRequest:
         options = self._options
-        subscribed = beat.subscribed
+        subscribed = report.subscribed
         assert options.group_id is not None
         entry = ConsumerGroupHeartbeatRequest.TopicPartitions
         return ConsumerGroupHeartbeatRequest(
             group_id=options.group_id,
             member_id=self._member_id,
-            member_epoch=beat.epoch,
+            member_epoch=report.epoch,
             instance_id=options.group_instance_id,
-            rack_id=options.client_rack if beat.full else None,
-            rebalance_timeout_ms=options.max_poll_interval_ms if beat.full else -1,
+            rack_id=options.client_rack if report.full else None,
+            rebalance_timeout_ms=options.max_poll_interval_ms if report.full else -1,
             subscribed_topic_names=None if subscribed is None else list(subscribed.names),
             subscribed_topic_regex=None if subscribed is None else subscribed.regex or "",
-            server_assignor=options.group_remote_assignor if beat.full else None,
+            server_assignor=options.group_remote_assignor if report.full else None,
             topic_partitions=None
-            if beat.held is None
-            else [entry(topic_id=topic_id, partitions=list(indexes)) for topic_id, indexes in beat.held.items()],
+            if report.held is None
+            else [entry(topic_id=topic_id, partitions=list(indexes)) for topic_id, indexes in report.held.items()],
         )
 
     async def _say_goodbye(self) -> None:

@@ -32,7 +32,7 @@ class Subscribed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class MemberReport:
     """The contents of one heartbeat; None in a field: as before."""
 
     epoch: int
@@ -63,7 +63,7 @@ class ClientMemberState:
         return self.is_joined and self.target != self.held
 
     @property
-    def must_speak(self) -> bool:
+    def must_report(self) -> bool:
         """Whether the next heartbeat should be sent at once."""
         if self.fenced or self.epoch < JOIN_EPOCH:
             return False
@@ -75,29 +75,29 @@ class ClientMemberState:
     def _must_acknowledge(self) -> bool:
         return not self.must_reconcile and (self._owes_answer or self._said_held != self.held)
 
-    def next_beat(self) -> Beat:
+    def next_report(self) -> MemberReport:
         """Return the contents of the next heartbeat."""
         full = not self.is_joined or self._said_subscribed is None or self._said_held is None
-        return Beat(
+        return MemberReport(
             epoch=self.epoch,
             full=full,
             subscribed=self.subscribed if full or self._said_subscribed != self.subscribed else None,
             held=self.held if full or self._said_held != self.held or self._must_acknowledge else None,
         )
 
-    def answered(self, beat: Beat, epoch: int, target: Held | None) -> None:
-        """Take over the answer to the heartbeat `beat`."""
-        if self.fenced or beat.epoch != self.epoch:
+    def answered(self, report: MemberReport, epoch: int, target: Held | None) -> None:
+        """Take over the answer to the heartbeat `report`."""
+        if self.fenced or report.epoch != self.epoch:
             return
-        if beat.subscribed is not None:
-            self._said_subscribed = beat.subscribed
-        if beat.held is not None:
-            self._said_held = beat.held
+        if report.subscribed is not None:
+            self._said_subscribed = report.subscribed
+        if report.held is not None:
+            self._said_held = report.held
             self._owes_answer = False
         self.epoch = epoch
         if target is not None:
             self.target = target
-            self._owes_answer = target != beat.held
+            self._owes_answer = target != report.held
 
     def unanswered(self) -> None:
         """Note that the coordinator may or may not have received the heartbeat: the next one carries everything again.

@@ -66,20 +66,20 @@ async def find_open(cluster: Cluster, transactional_id: str) -> OpenTransaction 
     return OpenTransaction(transactional_id, found.producer_id, found.producer_epoch, implicit)
 
 
-class Untold(ClientError):
+class OutcomeUnknown(ClientError):
     """The outcome of a transaction cannot be found out any more: its record is gone."""
 
 
 async def is_committed(cluster: Cluster, partition: TopicPartition, offset: int) -> bool:
     """Return whether a record of an ended transaction is visible. Waits until that is decided, which other
     transactions in the same partition may delay. Raises OffsetOutOfRange if retention has removed the record,
-    Untold if compaction has, or if the broker never returned its offset.
+    OutcomeUnknown if compaction has, or if the broker never returned its offset.
     """
     if await _is_there(cluster, partition, offset, read_committed=True):
         return True
     if await _is_there(cluster, partition, offset, read_committed=False):
         return False
-    raise Untold(f"there is no record at offset {offset} of {partition} any more")
+    raise OutcomeUnknown(f"there is no record at offset {offset} of {partition} any more")
 
 
 async def _is_there(cluster: Cluster, partition: TopicPartition, offset: int, *, read_committed: bool) -> bool:

@@ -33,8 +33,8 @@ from ottla.client.producer.hot_keys import SALT_HEADER, Salter
 from ottla.client.producer.options import ProducerOptions
 from ottla.client.producer.partitioner import StickyPartitions, partition_of_key
 from ottla.client.producer.sender import Sender
+from ottla.client.producer.topic_queues import TopicQueues
 from ottla.client.producer.transaction import OpenTransaction, ProducerTransactions, Transaction
-from ottla.client.producer.turns import Turns
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import ProducerIdentity, TopicPartition
@@ -69,7 +69,7 @@ class Producer:
         self._max_request_bytes = self.options.max_request_bytes
         self._buffer_bytes = self.options.buffer_bytes
         self._is_plain = self._salter is None and self.options.partitioner is None
-        self._turns = Turns()
+        self._topic_queues = TopicQueues()
         self._failures = 0  # the sender's count of failures when the salter last saw it
         self._now_ms = self._cluster.options.now_ms
         self._transactions: ProducerTransactions | None = None
@@ -201,7 +201,7 @@ class Producer:
         try:
             pairs: Headers = tuple((name, content) for name, content in headers) if headers else ()
             if (
-                topic in self._turns
+                topic in self._topic_queues
                 or (full := self._append(topic, value, key, pairs, partition, timestamp, future)) is None
             ):
                 full = await self._append_in_turn(topic, value, key, pairs, partition, timestamp, future)
@@ -227,7 +227,7 @@ class Producer:
         try:
             pairs: Headers = tuple((name, content) for name, content in headers) if headers else ()
             if (
-                topic in self._turns
+                topic in self._topic_queues
                 or (full := self._append(topic, value, key, pairs, partition, timestamp, None)) is None
             ):
                 full = await self._append_in_turn(topic, value, key, pairs, partition, timestamp, None)
@@ -245,7 +245,7 @@ class Producer:
         if self._sender.failure is not None:
             self._raise_failure()
         size_bytes = len(records.data) + HEADER_BYTES
-        async with self._patience(*partition), self._turns.of(partition.topic):
+        async with self._patience(*partition), self._topic_queues.of(partition.topic):
             while True:
                 self._check_sendable(size_bytes)
                 await self._know(*partition)
@@ -338,7 +338,7 @@ class Producer:
         mistake = None if topic in self._topics else mistake_in(topic, value, key, headers, partition, timestamp)
         if mistake is not None:
             raise mistake  # before the metadata request, which may create the topic
-        async with self._patience(topic, partition), self._turns.of(topic):
+        async with self._patience(topic, partition), self._topic_queues.of(topic):
             while (full := self._append(topic, value, key, headers, partition, timestamp, future)) is None:
                 await self._make_way(topic, value, key, headers, partition)
             return full

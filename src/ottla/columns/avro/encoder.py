@@ -1,4 +1,4 @@
-"""Columns → Avro payloads: combines schema, program, intake and loop."""
+"""Columns → Avro payloads: combines schema, program, input columns and loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.columns.avro.write_ops import NO_ROOM, REASONS, WriteProgram
 from ottla.columns.avro.write_program import Take, compile_write
 from ottla.columns.avro.write_run import write
 from ottla.columns.avro.write_types import AvroMismatch
-from ottla.columns.intake import Intake
+from ottla.columns.input_columns import InputColumns
 from ottla.columns.loops import frozen_bytes
 from ottla.model.limits import INT32_MAX
 from ottla.schemas.schema import SchemaSource
@@ -35,9 +35,9 @@ class AvroEncoder:
     def encode(self, columns: pa.Array, prefix: bytes = b"") -> pa.Array:
         """See `columns.codec`."""
         program, take = self._program(columns.type)
-        intake = Intake()
-        take(columns, intake)
-        given = intake.made()
+        inputs = InputColumns()
+        take(columns, inputs)
+        given = inputs.made()
         ends = np.zeros(len(columns) + 1, np.int32)
         stack = np.zeros(2 * program.depth + 2, np.int64)
         before = frozen_bytes(prefix)

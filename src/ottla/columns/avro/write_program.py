@@ -20,13 +20,13 @@ from ottla.columns.avro.nodes import AvroNode, AvroNodeField
 from ottla.columns.avro.types import is_members, is_nullable, merged_kind, without_null
 from ottla.columns.avro.write_ops import WriteCode, WriteProgram
 from ottla.columns.avro.write_types import AvroMismatch, refused, way
-from ottla.columns.intake import Intake
+from ottla.columns.input_columns import InputColumns
 from ottla.columns.loops import frozen_bytes
 from ottla.columns.names import is_variant
 from ottla.columns.shape import WIDTH_BYTES, kind_of
 from ottla.wire.varint import zigzag_bytes
 
-Take = Callable[[pa.Array, Intake], None]
+Take = Callable[[pa.Array, InputColumns], None]
 
 
 def compile_write(node: AvroNode, of: pa.DataType) -> tuple[WriteProgram, Take]:
@@ -143,7 +143,7 @@ class _Compiler:
         if node.kind == "null":
             if not pa.types.is_null(of):
                 raise refused(of, node, path)
-            return lambda array, intake: intake.struct(array)
+            return lambda array, inputs: inputs.struct(array)
         return self._leaf(node, of, column, path)
 
     def _record(self, node: AvroNode, of: pa.DataType, path: str, depth: int) -> Take:
@@ -179,10 +179,10 @@ class _Compiler:
         self._code[at][ops.A] = len(self._code)
         plain = pa.list_(of.value_field)
 
-        def take(array: pa.Array, intake: Intake) -> None:
+        def take(array: pa.Array, inputs: InputColumns) -> None:
             array = array if array.type == plain else array.cast(plain)
-            begin, count = intake.list(array)
-            item(array.values.slice(begin, count), intake)
+            begin, count = inputs.list(array)
+            item(array.values.slice(begin, count), inputs)
 
         return take
 
@@ -196,10 +196,10 @@ class _Compiler:
         self._emit(ops.NEXT, -1, path, at + 1)
         self._code[at][ops.A] = len(self._code)
 
-        def take(array: pa.Array, intake: Intake) -> None:
-            begin, count = intake.list(array)
-            key(array.keys.slice(begin, count), intake)
-            item(array.items.slice(begin, count), intake)
+        def take(array: pa.Array, inputs: InputColumns) -> None:
+            begin, count = inputs.list(array)
+            key(array.keys.slice(begin, count), inputs)
+            item(array.items.slice(begin, count), inputs)
 
         return take
 
@@ -215,12 +215,12 @@ class _Compiler:
         width = WIDTH_BYTES[kind_of(target)]
         is_text = pa.types.is_string(target) or pa.types.is_binary(target)
 
-        def take(array: pa.Array, intake: Intake) -> None:
+        def take(array: pa.Array, inputs: InputColumns) -> None:
             try:
                 array = array if array.type == target else array.cast(target)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise AvroMismatch(f"{path or 'the value'}: {error}") from error
-            intake.text(array) if is_text else intake.fixed(array, width)
+            inputs.text(array) if is_text else inputs.fixed(array, width)
 
         return take
 
@@ -244,9 +244,9 @@ def _matched(node: AvroNode, of: pa.DataType, path: str) -> dict[str, pa.Field]:
 
 
 def _struct_take(names: list[str], takes: list[Take]) -> Take:
-    def take(array: pa.Array, intake: Intake) -> None:
-        intake.struct(array)
+    def take(array: pa.Array, inputs: InputColumns) -> None:
+        inputs.struct(array)
         for name, each in zip(names, takes, strict=True):
-            each(array.field(name), intake)
+            each(array.field(name), inputs)
 
     return take

@@ -40,7 +40,7 @@ from ottla.columns.avro.write_ops import (
     WriteCode,
 )
 from ottla.columns.avro.write_ops import COLUMN as COL
-from ottla.columns.intake import BASE, DATA, VALID, In
+from ottla.columns.input_columns import BASE, DATA, VALID, InputBuffers
 from ottla.columns.loops import Bytes, Ints, Longs, compiled, inlined
 
 _VARINT_BYTES = 10
@@ -120,7 +120,9 @@ def put_symbol(
 
 
 @inlined
-def put_leaf(op: Any, a: Any, b: Any, code: WriteCode, given: In, column: Any, entry: Any, to: Bytes, at: Any) -> Any:
+def put_leaf(
+    op: Any, a: Any, b: Any, code: WriteCode, given: InputBuffers, column: Any, entry: Any, to: Bytes, at: Any
+) -> Any:
     """Write one entry without structure; there is room for a number."""
     place = given.table[column, BASE] + entry
     if op == INT:
@@ -148,14 +150,14 @@ def put_leaf(op: Any, a: Any, b: Any, code: WriteCode, given: In, column: Any, e
 
 
 @inlined
-def is_null(given: In, column: Any, entry: Any) -> Any:
+def is_null(given: InputBuffers, column: Any, entry: Any) -> Any:
     """Whether an entry is null."""
     valid = given.table[column, VALID]
     return valid >= 0 and given.a8[valid + entry] == 0
 
 
 @inlined
-def one(code: WriteCode, given: In, row: Any, to: Bytes, at: Any, stack: Longs) -> tuple[Any, Any]:
+def one(code: WriteCode, given: InputBuffers, row: Any, to: Bytes, at: Any, stack: Longs) -> tuple[Any, Any]:
     """Write one row; return the position after it (or why it cannot be written), and the last instruction.
 
     The stack has two numbers for each open list: the entry that contains it, and where its items end.
@@ -212,7 +214,7 @@ def one(code: WriteCode, given: In, row: Any, to: Bytes, at: Any, stack: Longs) 
 
 @compiled
 def write(
-    code: WriteCode, given: In, prefix: Bytes, to: Bytes, ends: Ints, stack: Longs, row: int
+    code: WriteCode, given: InputBuffers, prefix: Bytes, to: Bytes, ends: Ints, stack: Longs, row: int
 ) -> tuple[Any, Any, Any]:
     """Write all rows from `row` on; return (the row that failed or the row count, the reason, the instruction)."""
     at = np.int64(ends[row])

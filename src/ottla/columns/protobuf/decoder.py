@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ottla.columns.arena import Arena
 from ottla.columns.codec import DecodedColumns, UnsupportedSchema
 from ottla.columns.payloads import Payloads
-from ottla.columns.protobuf.ops import JUDGE, MISSING, PASSING, REASONS, MessagePlan, ProtobufScratch
+from ottla.columns.protobuf.ops import ASK_LIBRARY, MISSING, PASSING, REASONS, MessagePlan, ProtobufScratch
 from ottla.columns.protobuf.plan import make_plan
 from ottla.columns.protobuf.run import run
 from ottla.columns.protobuf.types import message_type, outline_of
@@ -46,15 +46,15 @@ class ProtobufDecoder:
         """See `columns.codec`."""
         given = Payloads.of(values, begins)
         decoded, outcomes = self._decode(given, plain=False)
-        is_judged = outcomes == JUDGE
+        asks_library = outcomes == ASK_LIBRARY
         if self._plan.maps:
-            is_judged |= np.isin(outcomes, PASSING)
-        reasons = {int(row): REASONS[int(outcomes[row])] for row in np.flatnonzero((outcomes != 0) & ~is_judged)}
-        judged = np.flatnonzero(is_judged)
-        if not len(judged):
+            asks_library |= np.isin(outcomes, PASSING)
+        reasons = {int(row): REASONS[int(outcomes[row])] for row in np.flatnonzero((outcomes != 0) & ~asks_library)}
+        asked = np.flatnonzero(asks_library)
+        if not len(asked):
             return DecodedColumns(decoded, reasons)
         again: list[bytes | None] = []
-        for row in judged.tolist():
+        for row in asked.tolist():
             try:
                 again.append(self._written_anew(given.data[given.begins[row] : given.ends[row]].tobytes()))
             except (DecodeError, ValueError) as error:
@@ -62,9 +62,9 @@ class ProtobufDecoder:
                 reasons[row] = str(error)
         second, outcomes = self._decode(Payloads.of(pa.array(again, pa.binary())), plain=True)
         for place in np.flatnonzero(outcomes).tolist():
-            reasons[int(judged[place])] = REASONS[int(outcomes[place])]
+            reasons[int(asked[place])] = REASONS[int(outcomes[place])]
         order = np.arange(len(values))
-        order[judged] = len(values) + np.arange(len(judged))
+        order[asked] = len(values) + np.arange(len(asked))
         return DecodedColumns(pa.concat_arrays([decoded, second]).take(pa.array(order)), reasons)
 
     def _written_anew(self, payload: bytes) -> bytes:

@@ -15,24 +15,26 @@ from ottla.columns.loops import Bytes, Longs
 INT32, INT64, UINT32, UINT64, SINT32, SINT64, BOOL, ENUM = range(8)
 DOUBLE, FIXED64, SFIXED64 = range(8, 11)
 FLOAT, FIXED32, SFIXED32 = range(11, 14)
-STRING, BYTES, MESSAGE, MOMENT, SPAN, HOLLOW = range(14, 20)
+STRING, BYTES, MESSAGE, MOMENT, SPAN, VALUELESS = range(14, 20)
 
 VARINT, EIGHT, SIZED, GROUP, GROUP_END, FOUR = range(6)
 
-# Fields of a field. COLUMN: -1 for HOLLOW ones: messages in which there is no value, and extensions. LIST: the column
-# of the list (-1: not repeated). WRAPPED: the value is field 1 of a message. A and B: the rows of an enum's symbols; A
-# of a hollow field: 1 if it may be bad even if it is empty. CLOSED: numbers without a name in the enum are not values
-# of it. BELOW: the row of a message. ONEOF: its number within the message, or -1. MAP: it is a map. PACKS: its values
-# may be packed. ODD: it is closed, hollow, or in a oneof.
-NUMBER, KIND, COLUMN, LIST, WIRE, ABSENT, WRAPPED, BELOW, A, B, CLOSED, ONEOF, MAP, PACKS, ODD = range(15)
+# Fields of a field. COLUMN: -1 for VALUELESS ones: messages in which there is no value, and extensions. LIST: the
+# column of the list (-1: not repeated). WRAPPED: the value is field 1 of a message. A and B: the rows of an enum's
+# symbols; A of a valueless field: 1 if it may be bad even if it is empty. CLOSED: numbers without a name in the enum
+# are not values of it. BELOW: the row of a message. ONEOF: its number within the message, or -1. MAP: it is a map.
+# PACKS: its values may be packed. NEEDS_CHECK: it is closed, valueless, or in a oneof.
+NUMBER, KIND, COLUMN, LIST, WIRE, ABSENT, WRAPPED, BELOW, A, B, CLOSED, ONEOF, MAP, PACKS, NEEDS_CHECK = range(15)
 FIELD_COLUMNS = 15
 # ENTRY: the message is an entry of a map.
 FIRST, COUNT, ENTRY = range(3)
 MESSAGE_COLUMNS = 3
 NULL, REQUIRED = -1, -2
 
-# Negative positions are reasons for which a value is bad. JUDGE is none: the library decodes the value.
-SHORT, LONG_VARINT, NOT_UTF8, BAD_TAG, TOO_LARGE, MISSING, NO_ROOM, JUDGE, BAD_GROUP, TOO_MANY = range(-1, -11, -1)
+# Negative positions are reasons for which a value is bad. ASK_LIBRARY is none: the library decodes the value.
+SHORT, LONG_VARINT, NOT_UTF8, BAD_TAG, TOO_LARGE, MISSING, NO_ROOM, ASK_LIBRARY, BAD_GROUP, TOO_MANY = range(
+    -1, -11, -1
+)
 REASONS = {
     SHORT: "the value ends too early",
     LONG_VARINT: "a number has too many bytes",

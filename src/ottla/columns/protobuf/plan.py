@@ -78,20 +78,20 @@ class _Planner:
         self.depth = max(self.depth, depth + 1)
         number = len(self.messages)
         left = iter(columns)
-        paired = [(field, None if self._outline.is_hollow(field) else next(left)) for field in message.fields]
+        paired = [(field, None if self._outline.is_valueless(field) else next(left)) for field in message.fields]
         paired += [(field, None) for field in message.file.pool.FindAllExtensions(message) if _can_be_bad(field)]
         self.messages.append([self._rows, len(paired), int(message.GetOptions().map_entry)])
         self._rows += len(paired)
         self.fields.append([])
         for field, column in sorted(paired, key=lambda pair: pair[0].number):
-            row = self._hollow(field) if column is None else self._field(field, column, depth, message)
-            row[ops.ODD] = int(row[ops.CLOSED] == 1 or row[ops.KIND] == ops.HOLLOW or row[ops.ONEOF] >= 0)
+            row = self._valueless(field) if column is None else self._field(field, column, depth, message)
+            row[ops.NEEDS_CHECK] = int(row[ops.CLOSED] == 1 or row[ops.KIND] == ops.VALUELESS or row[ops.ONEOF] >= 0)
             self.fields[number].append(row)
         return number
 
-    def _hollow(self, field: FieldDescriptor) -> list[int]:
+    def _valueless(self, field: FieldDescriptor) -> list[int]:
         """Add a field without a column: its value is only checked."""
-        row = self._row(field, ops.HOLLOW)
+        row = self._row(field, ops.VALUELESS)
         row[ops.COLUMN], row[ops.LIST] = -1, -1
         row[ops.A] = int(field.is_extension or field.message_type.full_name in self._outline.requiring)
         row[ops.ABSENT] = ops.REQUIRED if field.is_required else ops.NULL

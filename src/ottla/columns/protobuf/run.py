@@ -4,9 +4,9 @@ A message is read in two passes: the first finds the place of each field (the la
 oneof replaces the others), the second reads field by field, so that every column gets its entries in order. Nested
 messages are a stack of frames.
 
-Rare cases are left to the library (JUDGE), which serialises the value again in its plain form: messages that occur
-twice and are merged, repeated keys of a map, entries of maps with more than key and value, messages without columns
-that are not empty.
+Rare cases are left to the library (ASK_LIBRARY), which serialises the value again in its plain form: messages that
+occur twice and are merged, repeated keys of a map, entries of maps with more than key and value, messages without
+columns that are not empty.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ottla.columns.payloads import Payloads
 from ottla.columns.protobuf.keys import maybe_twice
 from ottla.columns.protobuf.ops import (
     ABSENT,
+    ASK_LIBRARY,
     BELOW,
     CLOSED,
     COLUMN,
@@ -27,16 +28,14 @@ from ottla.columns.protobuf.ops import (
     ENTRY,
     FIRST,
     GROUP,
-    HOLLOW,
-    JUDGE,
     KIND,
     LIST,
     MAP,
     MESSAGE,
     MISSING,
+    NEEDS_CHECK,
     NO_ROOM,
     NUMBER,
-    ODD,
     ONEOF,
     PACKS,
     REQUIRED,
@@ -44,6 +43,7 @@ from ottla.columns.protobuf.ops import (
     SIZED,
     STRING,
     TOO_MANY,
+    VALUELESS,
     VARINT,
     WIRE,
     WRAPPED,
@@ -101,16 +101,18 @@ def settle(
     base: Any,
     plain: Any,
 ) -> Any:
-    """Handle an occurrence of an ODD field; return 1 if it counts, 0 if it is skipped like an unknown one, or JUDGE."""
+    """Handle an occurrence of a field that NEEDS_CHECK; return 1 if it counts, 0 if it is skipped like an unknown one,
+    or ASK_LIBRARY.
+    """
     fields, first = tables.fields, tables.messages[message, FIRST]
     row = first + field
     if fields[row, CLOSED] == 1 and wire == VARINT and not is_named(tables, row, data, at, end):
         return np.int64(0)
-    is_judged = fields[row, KIND] == HOLLOW and not plain
-    if is_judged and (fields[row, A] == 1 or wire == GROUP or at == end or data[at] != 0):
-        return np.int64(JUDGE)
+    asks_library = fields[row, KIND] == VALUELESS and not plain
+    if asks_library and (fields[row, A] == 1 or wire == GROUP or at == end or data[at] != 0):
+        return np.int64(ASK_LIBRARY)
     if fields[row, ONEOF] >= 0 and leave_oneof(tables, first, tables.messages[message, COUNT], row, places, base):
-        return np.int64(JUDGE)
+        return np.int64(ASK_LIBRARY)
     return np.int64(1)
 
 
@@ -149,7 +151,7 @@ def locate(
             row, wire = first + field, tag & 7
             if wire == fields[row, WIRE] or (wire == SIZED and fields[row, PACKS] == 1):
                 counts = np.int64(1)
-                if fields[row, ODD] == 1:
+                if fields[row, NEEDS_CHECK] == 1:
                     counts = settle(tables, message, field, data, at, end, wire, places, base, plain)
         if counts == 1:
             if fields[row, LIST] >= 0:
@@ -158,11 +160,11 @@ def locate(
                 guess = field
             else:
                 if places[base + field] >= 0 and is_heavy(tables, row):
-                    return JUDGE
+                    return ASK_LIBRARY
                 places[base + field] = at
                 guess = field + 1
         elif counts < 0 or is_entry:
-            return JUDGE
+            return ASK_LIBRARY
         at = pass_field(data, at, end, tag, scratch.groups, depth)
         if at < 0:
             return at
@@ -175,7 +177,7 @@ def is_heavy(tables: Tables, row: Any) -> Any:
     checked.
     """
     kind = tables.fields[row, KIND]
-    return kind == STRING or (kind >= MESSAGE and kind != HOLLOW) or tables.fields[row, WRAPPED] == 1
+    return kind == STRING or (kind >= MESSAGE and kind != VALUELESS) or tables.fields[row, WRAPPED] == 1
 
 
 @compiled
@@ -267,7 +269,7 @@ def single(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any, g
 
 @inlined
 def end_list(tables: Tables, row: Any, out: Out, scratch: ProtobufScratch, plain: Any) -> Any:
-    """Set the end of a list after all of its items; return JUDGE if it is a map with a repeated key."""
+    """Set the end of a list after all of its items; return ASK_LIBRARY if it is a map with a repeated key."""
     items = tables.fields[row, LIST]
     place = out.table[items, BASE] + out.table[items, ENTRIES]
     after = out.table[items + 1, ENTRIES]
@@ -275,7 +277,7 @@ def end_list(tables: Tables, row: Any, out: Out, scratch: ProtobufScratch, plain
     first = np.int64(out.a32[place - 1])
     is_checked = tables.fields[row, MAP] == 1 and not plain
     if is_checked and after - first > 1 and maybe_twice(out, items + 2, first, after, scratch.seen):
-        return np.int64(JUDGE)
+        return np.int64(ASK_LIBRARY)
     return np.int64(0)
 
 

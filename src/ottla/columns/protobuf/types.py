@@ -53,22 +53,22 @@ def is_map(field: FieldDescriptor) -> bool:
 class Outline(NamedTuple):
     """Facts about the messages nested in a message that are needed before it gets columns, by their full names.
 
-    `hollow`: there is no value in them, so they have no column. `requiring`: they have required fields, or messages
+    `valueless`: there is no value in them, so they have no column. `requiring`: they have required fields, or messages
     that do.
     """
 
-    hollow: frozenset[str]
+    valueless: frozenset[str]
     requiring: frozenset[str]
 
-    def is_hollow(self, field: FieldDescriptor) -> bool:
+    def is_valueless(self, field: FieldDescriptor) -> bool:
         """Return whether a field is a message, or a map of messages, in which there is no value."""
-        return field.message_type is not None and field.message_type.full_name in self.hollow
+        return field.message_type is not None and field.message_type.full_name in self.valueless
 
 
 def outline_of(message: Descriptor) -> Outline:
     """Return the outline of a message. Raises UnsupportedSchema if it is recursive or too deeply nested."""
     depths: dict[str, int] = {}
-    hollow: set[str] = set()
+    valueless: set[str] = set()
     requiring: set[str] = set()
 
     def depth_of(inner: Descriptor, around: tuple[str, ...]) -> int:
@@ -80,8 +80,8 @@ def outline_of(message: Descriptor) -> Outline:
             below = [each.message_type for each in inner.fields if each.message_type is not None]
             depths[name] = max((1 + depth_of(each, (*around, name)) for each in below), default=0)
             valued = [inner.fields_by_number[2]] if inner.GetOptions().map_entry else inner.fields
-            if all(each.message_type is not None and each.message_type.full_name in hollow for each in valued):
-                hollow.add(name)
+            if all(each.message_type is not None and each.message_type.full_name in valueless for each in valued):
+                valueless.add(name)
             if any(each.is_required for each in inner.fields) or any(each.full_name in requiring for each in below):
                 requiring.add(name)
         if len(around) + depths.get(name, 0) > PROTOBUF_PAYLOAD_DEPTH_MAX:
@@ -89,7 +89,7 @@ def outline_of(message: Descriptor) -> Outline:
         return depths[name]
 
     depth_of(message, ())
-    return Outline(frozenset(hollow), frozenset(requiring))
+    return Outline(frozenset(valueless), frozenset(requiring))
 
 
 def message_type(message: Descriptor, outline: Outline) -> pa.DataType:
@@ -103,7 +103,7 @@ class _Types:
         self._count = 0
 
     def struct(self, message: Descriptor) -> pa.DataType:
-        return pa.struct([self._field(field) for field in message.fields if not self._outline.is_hollow(field)])
+        return pa.struct([self._field(field) for field in message.fields if not self._outline.is_valueless(field)])
 
     def _field(self, field: FieldDescriptor) -> pa.Field:
         self._count += 1

@@ -8,13 +8,13 @@ import numpy as np
 
 from ottla.columns.loops import Bytes, Longs, compiled, inlined
 from ottla.columns.protobuf.ops import (
+    ASK_LIBRARY,
     BAD_GROUP,
     BAD_TAG,
     EIGHT,
     FOUR,
     GROUP,
     GROUP_END,
-    JUDGE,
     LONG_VARINT,
     SHORT,
     SIZED,
@@ -103,7 +103,7 @@ def pass_group(data: Bytes, at: Any, end: Any, number: Any, groups: Longs, depth
         tag_at = at
         tag, at = read_short(data, at, end)
         if at >= 0 and tag < 8:
-            at = JUDGE  # some versions of the library skip a field 0 in an unknown group, some do not
+            at = ASK_LIBRARY  # some versions of the library skip a field 0 in an unknown group, some do not
         elif at >= 0 and tag > _TAG_MAX:
             at = BAD_TAG
         if at < 0:
@@ -148,7 +148,7 @@ def find(data: Bytes, at: Any, end: Any, number: Any, wire: Any, groups: Longs, 
             return found, np.int64(at)
         if tag >> 3 == number and tag & 7 == wire:
             if found >= 0 and wire == SIZED:
-                return found, np.int64(JUDGE)  # the first one may not be valid text
+                return found, np.int64(ASK_LIBRARY)  # the first one may not be valid text
             found = np.int64(at)
         at = pass_field(data, at, end, tag, groups, depth)
         if at < 0:

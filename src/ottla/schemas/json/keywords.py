@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from ottla.schemas.jackson import Json
 from ottla.schemas.json.dialects import Dialect
-from ottla.schemas.json.nodes import Always, Amount, ArrayNode, JsonNode, Never, Number, ObjectNode, TextNode
+from ottla.schemas.json.nodes import Always, Amount, ArrayNode, JsonNode, Never, NumberNode, ObjectNode, TextNode
 from ottla.schemas.schema import InvalidSchema
 
 
@@ -89,8 +89,10 @@ def text(part: KeywordPart, _: Dialect) -> TextNode:
     )
 
 
-def number(part: KeywordPart, dialect: Dialect) -> Number:
-    made = Number(minimum=part.amount("minimum"), maximum=part.amount("maximum"), multiple_of=part.amount("multipleOf"))
+def number(part: KeywordPart, dialect: Dialect) -> NumberNode:
+    made = NumberNode(
+        minimum=part.amount("minimum"), maximum=part.amount("maximum"), multiple_of=part.amount("multipleOf")
+    )
     if made.multiple_of == 0:
         raise InvalidSchema(f"multipleOf should not be 0 at {part.where}")
     if dialect.exclusive_is_flag:

@@ -17,6 +17,7 @@ from ottla.schemas.json.fingerprint import fingerprint
 from ottla.schemas.json.nodes import (
     Always,
     Anything,
+    BooleanNode,
     Combined,
     Conditional,
     Constant,
@@ -24,10 +25,9 @@ from ottla.schemas.json.nodes import (
     JsonNode,
     Never,
     Not,
-    Nothing,
-    Number,
+    NullNode,
+    NumberNode,
     ReferenceNode,
-    Truth,
 )
 from ottla.schemas.schema import InvalidSchema
 
@@ -131,14 +131,14 @@ class _Loader:
 
     def _of_type(self, name: str, part: keywords.KeywordPart, used: set[str]) -> JsonNode:
         if name == "boolean":
-            return Truth()
+            return BooleanNode()
         if name == "null":
-            return Nothing()
+            return NullNode()
         for names, known, build in self._kinds():
             if name in names:
                 used.update(known)
                 node = build(part, self._dialect)
-                if isinstance(node, Number):
+                if isinstance(node, NumberNode):
                     node.integer = name == "integer"
                 return node
         raise InvalidSchema(f"unknown type: [{name}] at {part.where}")

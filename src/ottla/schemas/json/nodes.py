@@ -51,12 +51,12 @@ class ReferenceNode(JsonNode):
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Truth(JsonNode):
+class BooleanNode(JsonNode):
     """A schema of booleans."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Nothing(JsonNode):
+class NullNode(JsonNode):
     """A schema of the value null."""
 
 
@@ -68,7 +68,7 @@ class TextNode(JsonNode):
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Number(JsonNode):
+class NumberNode(JsonNode):
     integer: bool = False
     minimum: Amount | None = None
     maximum: Amount | None = None

@@ -22,7 +22,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.client.options import wall_clock_ms
 from ottla.client.outcomes import Outcomes
-from ottla.client.producer.handover import REFUSED, Untold
+from ottla.client.producer.handover import REFUSED, OutcomeUnknown
 from ottla.client.producer.options import ProducerOptions
 from ottla.client.producer.producer import Producer
 from ottla.client.producer.transaction import OpenTransaction
@@ -133,7 +133,7 @@ def _lost(decision: BatchDecision | None, ends: Outcomes[Part, bool]) -> list[Pa
     tasks, error = sorted(part.task for part in ends.failed), next(iter(ends.failed.values()))
     count, total = len(tasks), len(ends.failed) + len(ends.found)
     text = f"batch {decision.batch} is decided, but {count} of its {total} transactions, of tasks {tasks}, "
-    if any(isinstance(each, Untold) for each in ends.failed.values()):
+    if any(isinstance(each, OutcomeUnknown) for each in ends.failed.values()):
         raise BatchRefused(f"{text}ended, and nobody can tell any more whether they were committed: {error}") from error
     raise UnfinishedBatch(
         f"{text}could not be committed yet: {error}. Nothing is lost: run the query again, which commits them"

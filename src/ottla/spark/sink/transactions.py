@@ -110,7 +110,7 @@ async def _commit(cluster: Cluster, part: Part) -> bool:
     try:
         return await handover.is_committed(cluster, TopicPartition(place.topic, place.partition), place.offset)
     except OffsetOutOfRange as error:
-        raise handover.Untold(str(error)) from error
+        raise handover.OutcomeUnknown(str(error)) from error
 
 
 async def abort(cluster: Cluster, parts: Sequence[Part]) -> Outcomes[Part, bool]:

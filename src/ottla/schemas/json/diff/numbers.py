@@ -6,10 +6,10 @@ from fractions import Fraction
 
 from ottla.schemas.json.diff import bounds
 from ottla.schemas.json.diff.context import DiffContext
-from ottla.schemas.json.nodes import Amount, Number
+from ottla.schemas.json.nodes import Amount, NumberNode
 
 
-def compare(context: DiffContext, original: Number, update: Number) -> None:
+def compare(context: DiffContext, original: NumberNode, update: NumberNode) -> None:
     bounds.compare(context, "maximum", "MAXIMUM", original.maximum, update.maximum)
     bounds.compare(context, "minimum", "MINIMUM", original.minimum, update.minimum)
     bounds.compare(

@@ -15,7 +15,7 @@ from ottla.schemas.json.nodes import (
     JsonNode,
     Never,
     Not,
-    Number,
+    NumberNode,
     ObjectNode,
     ReferenceNode,
     TextNode,
@@ -72,7 +72,7 @@ def _compare(context: DiffContext, original: JsonNode, update: JsonNode) -> Step
     _compare_remarks(context, original, update)
     if isinstance(original, TextNode) and isinstance(update, TextNode):
         strings.compare(context, original, update)
-    elif isinstance(original, Number) and isinstance(update, Number):
+    elif isinstance(original, NumberNode) and isinstance(update, NumberNode):
         numbers.compare(context, original, update)
     elif isinstance(original, Constant) and isinstance(update, Constant):
         values.compare_constants(context, original, update)

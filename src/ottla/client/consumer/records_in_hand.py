@@ -20,7 +20,7 @@ from ottla.client.outcomes import Outcomes
 from ottla.model.ids import TopicPartition
 
 
-class HandedOut(NamedTuple):
+class PositionBefore(NamedTuple):
     """The state of an assigned partition before records of it were handed out."""
 
     place: AssignedPartition
@@ -29,7 +29,7 @@ class HandedOut(NamedTuple):
     cursor: FetchCursor | None
 
     @classmethod
-    def of(cls, place: AssignedPartition) -> HandedOut | None:
+    def of(cls, place: AssignedPartition) -> PositionBefore | None:
         if place.position is None:
             return None
         return cls(place, place.position, place.leader_epoch, place.cursor)
@@ -48,15 +48,15 @@ class HandedOut(NamedTuple):
             place.move(self.position, self.leader_epoch, place.topic_id)
 
 
-class Handing:
+class RecordsInHand:
     """The records in hand, and those that the iteration has taken of one partition to hand them out one by one."""
 
     def __init__(self) -> None:
-        self._in_hand: list[HandedOut] = []
+        self._in_hand: list[PositionBefore] = []
         self._records: list[ConsumedRecord] = []
         self._handed = 0
         self._place: AssignedPartition | None = None
-        self._before: HandedOut | None = None
+        self._before: PositionBefore | None = None
         self._next_offset = 0
 
     def hand_out(
@@ -89,11 +89,13 @@ class Handing:
 
     def hold(self, places: Iterable[AssignedPartition]) -> None:
         """Remember the positions of these partitions, whose records are about to be handed out."""
-        self._in_hand = [held for place in places if place.has_records and (held := HandedOut.of(place)) is not None]
+        self._in_hand = [
+            held for place in places if place.has_records and (held := PositionBefore.of(place)) is not None
+        ]
 
     def begin(self, place: AssignedPartition, records_max: int) -> None:
         """Take records of a partition, for `next_record`."""
-        self._before = HandedOut.of(place)
+        self._before = PositionBefore.of(place)
         self._records, self._next_offset = place.take(records_max)
         self._place, self._handed = place, 0
 

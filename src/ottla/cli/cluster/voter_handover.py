@@ -1,4 +1,4 @@
-"""Seats in the metadata quorum: a voter that leaves the cluster hands its seat to another controller first.
+"""Changes of the voters of the metadata quorum: one that leaves the cluster is replaced by another controller first.
 
 Rules:
 - If possible the number of voters stays odd: the successor becomes a voter before the leaving node stops being one, so

@@ -19,7 +19,7 @@ VALID, BASE, DATA = range(3)
 _ALIGNMENT_BYTES = 16
 
 
-class In(NamedTuple):
+class InputBuffers(NamedTuple):
     """The input of compiled loops: the table, and the buffers seen as bytes and as numbers."""
 
     table: Longs
@@ -30,7 +30,7 @@ class In(NamedTuple):
     f64: Doubles
 
 
-class Intake:
+class InputColumns:
     """Collects the buffers of columns."""
 
     def __init__(self) -> None:
@@ -66,14 +66,14 @@ class Intake:
         self._rows.append((self._validity(array), self._add(offsets - np.int32(begin)) // 4, 0))
         return begin, int(offsets[-1]) - begin
 
-    def made(self) -> In:
+    def made(self) -> InputBuffers:
         """Return all added columns in the form that compiled loops read."""
         a8 = np.empty(-(-self._size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES, np.uint8)
         for begin, data in self._parts:
             part = data.view(np.uint8)
             a8[begin : begin + len(part)] = part
         table = np.array(self._rows, np.int64).reshape(-1, 3)
-        return In(table, a8, a8.view(np.int32), a8.view(np.int64), a8.view(np.float32), a8.view(np.float64))
+        return InputBuffers(table, a8, a8.view(np.int32), a8.view(np.int64), a8.view(np.float32), a8.view(np.float64))
 
     def _validity(self, array: pa.Array) -> int:
         if not array.null_count:
