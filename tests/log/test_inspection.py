@@ -36,9 +36,15 @@ class Scripted:
         return None if self.decide is None else Decided(self.decide)
 
 
+ELSEWHERE = SimpleNamespace(cuts=0, high_watermark=0, counts_later=False)
+
+
 class Decided:
     def __init__(self, decide: Callable[[int], Decision]) -> None:
         self.decide = decide
+
+    def decide_again(self, offset: int) -> tuple[Placed, ...]:
+        return (Placed(ELSEWHERE, 0, offset + 10),)
 
 
 def contracted() -> Log:
@@ -60,7 +66,7 @@ def test_a_batch_with_nothing_against_it_is_written_as_it_is() -> None:
 def test_findings_decide_what_is_written_and_where_the_rest_is() -> None:
     log = contracted()
     append(log, batch(2), Scripted(None))
-    elsewhere = Placed(SimpleNamespace(cuts=0, high_watermark=0, waits_for_disk=False), 0, 1)
+    elsewhere = Placed(ELSEWHERE, 0, 1)
     offsets: list[int] = []
 
     def decide(offset: int) -> Decision:
@@ -72,14 +78,16 @@ def test_findings_decide_what_is_written_and_where_the_rest_is() -> None:
     assert [(each.offset, each.key) for each in read_records(log, 2)] == [(2, b"other"), (3, b"other")]
 
 
-def test_a_duplicate_is_not_decided_on() -> None:
+def test_a_duplicate_is_decided_on_only_for_its_records_elsewhere() -> None:
     log = contracted()
+    append(log, batch(1), Scripted(None))
     append(log, batch(1, producer=7, epoch=0, sequence=0), Scripted(None))
 
     def decide(offset: int) -> Decision:
         raise AssertionError("it is in the log already")
 
-    assert append(log, batch(1, producer=7, epoch=0, sequence=0), Scripted(decide)).duplicate
+    again = append(log, batch(1, producer=7, epoch=0, sequence=0), Scripted(decide))
+    assert again.duplicate and again.placed == (Placed(ELSEWHERE, 0, 11),)
 
 
 @pytest.mark.parametrize("code", [ErrorCode.INVALID_RECORD, ErrorCode.NOT_ENOUGH_REPLICAS])

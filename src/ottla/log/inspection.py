@@ -25,8 +25,8 @@ class Destination(Hashable, Protocol):
     def high_watermark(self) -> int: ...
 
     @property
-    def waits_for_disk(self) -> bool:
-        """Whether the partition's records count only when they are written or synced."""
+    def counts_later(self) -> bool:
+        """Whether records count only some time after they were put there: when they are written, synced or sent."""
 
 
 class Placed(NamedTuple):

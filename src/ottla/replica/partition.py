@@ -239,7 +239,7 @@ class Partition(Readable):
         return min(log.recovery_point, log.next_offset) if self.durable else log.written_offset
 
     @property
-    def waits_for_disk(self) -> bool:
+    def counts_later(self) -> bool:
         """Whether appended records count only after they were written or synced later."""
         return self.durable or bool(self.log.unwritten)
 

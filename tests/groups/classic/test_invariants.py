@@ -9,8 +9,10 @@ from typing import Any, cast
 import pytest
 
 from ottla.groups.classic.group import NEXT, ClassicGroup, ClassicMember, ClassicState, MemberProtocol
+from ottla.groups.classic.journal import group_of
 from ottla.groups.classic.turn import Turn
 from ottla.groups.view import GroupsView
+from ottla.wire.journal.consumer_offsets import GroupMetadataValue
 
 ANNA = ClassicMember("anna", None, "c", "/h", 10_000, 60_000, (MemberProtocol("range", b""),))
 STABLE = ClassicGroup(
@@ -51,3 +53,15 @@ def test_the_leader_is_a_member_unless_the_journal_says_otherwise() -> None:
         result(replace(STABLE, leader="bert"))
     odd = replace(STABLE, leader="bert")
     assert not result(odd, odd).notes
+
+
+def test_a_leader_that_the_journal_names_but_does_not_hold_is_replaced() -> None:
+    member = GroupMetadataValue.MemberMetadata(
+        member_id="anna", client_id="c", client_host="/h", session_timeout=10_000, subscription=b"", assignment=b""
+    )
+    value = GroupMetadataValue(
+        protocol_type="consumer", generation=3, protocol="range", leader="gone", members=[member]
+    )
+    assert group_of("g", value, 3).leader == "anna"
+    value.members = []
+    assert group_of("g", value, 3).leader is None

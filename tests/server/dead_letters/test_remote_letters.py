@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from ottla.log.inspection import Placed
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.api.acknowledging import Pending, wait_for_placed
 from ottla.server.dead_letters.remote_letters import RemoteBatch, RemoteLetters, RemotePartition
 from ottla.server.loop.later import Later
+from ottla.wire.messages.records.produce import ProduceResponse
 
 TO = RemotePartition(2, bytes(16), "letters", 0)
 
@@ -66,3 +69,18 @@ def test_batches_of_a_partition_go_one_after_the_other_and_each_is_settled(code:
         assert (stored, lost) == ([not code, False], [bool(code), False])
 
     asyncio.run(talk())
+
+
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_a_producer_waits_for_letters_that_are_on_their_way(acks: int) -> None:
+    """Also one with acks=1: until another node has stored the letter, only memory has it."""
+    pending: list[Pending] = []
+    answer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse(index=0, error_code=0, base_offset=7)
+    wait_for_placed((Placed(RemoteBatch(bytearray(b"x")), 0, 1),), acks, pending, answer)
+    assert len(pending) == 1
+
+
+def test_an_answer_without_the_partition_stores_nothing() -> None:
+    batch = RemoteBatch(bytearray(b"x"))
+    batch.settle(ProduceResponse(responses=[]))
+    assert (batch.cuts, batch.high_watermark) == (1, 0)

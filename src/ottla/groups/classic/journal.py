@@ -46,13 +46,15 @@ def entry_of(group: ClassicGroup) -> Entry:
 
 def group_of(group_id: str, value: GroupMetadataValue, version: int) -> ClassicGroup:
     members = {each.member_id: _member_of(each, value.protocol or _PROTOCOL_OF_OLD, version) for each in value.members}
+    # A leader that is no member could neither be replaced nor removed.
+    leader = value.leader if value.leader in members else next(iter(members), None)
     group = ClassicGroup(
         group_id,
         state=ClassicState.STABLE if members else ClassicState.EMPTY,
         generation=value.generation,
         protocol_type=value.protocol_type,
         protocol=value.protocol,
-        leader=value.leader,
+        leader=leader,
         members=MappingProxyType(members),
         state_since_ms=value.current_state_timestamp,
     )

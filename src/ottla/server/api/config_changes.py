@@ -123,8 +123,6 @@ def alter(
     if elsewhere and not context.member.controller.active:
         return hold_while(context, _ask(context, form.request_for(rest, validate_only), rest, complete))
     reply = context.member.controller.submit(form.command(rest, validate_only))
-    if reply.done:
-        return complete(_outcomes(reply.taken(), rest))
     if not elsewhere:
         return reply.map(lambda value: complete(_outcomes(value, rest)))
     return hold_while(context, _unless_lost(reply, context, form.request_for(rest, validate_only), rest, complete))

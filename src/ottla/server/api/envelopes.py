@@ -55,7 +55,7 @@ async def forward(
         request_principal=_ANONYMOUS,
         client_host_address=_packed(context.connection.remote_address[0]),
     )
-    # A context of its own: that of the connection may already serve other requests.
+    # A context of its own: this request may be carried out here after the connection is gone.
     own = context.beside(context.connection)
     own.client_id, own.request_version = context.client_id, version
     name = route.endpoint.name

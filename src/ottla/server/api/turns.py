@@ -1,8 +1,8 @@
 """Requests that keep their turn: they cannot be carried out at once, but have to be before later requests are handled.
 
 The connection is held meanwhile (`Context.hold`), so the request stays in the receive buffer: nothing is copied, its
-memory counts as request memory, and no later request overtakes it. It is carried out even if its connection is closed
-by then; Kafka does the same, and with acks=0 clients rely on it.
+memory counts as request memory, and no later request overtakes it. A request that waits for its turn (`keep_turn`) is
+carried out even if its connection is closed by then; Kafka does the same, and with acks=0 clients rely on it.
 """
 
 from __future__ import annotations

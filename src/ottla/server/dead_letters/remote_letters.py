@@ -19,21 +19,22 @@ class RemoteBatch:
     this batch as its only record.
     """
 
-    __slots__ = ("cuts", "high_watermark", "records", "waits_for_disk")
+    __slots__ = ("cuts", "high_watermark", "records")
+
+    counts_later = True  # so that a producer with acks=1 waits for it, too: until it is stored, only memory has it
 
     def __init__(self, records: bytearray) -> None:
         self.records: bytearray | None = records  # None once the batch is stored or refused
         self.cuts = 0
-        self.waits_for_disk = False
         self.high_watermark = 0
 
     def settle(self, answer: ProduceResponse | ApiError) -> None:
         codes = [ErrorCode.NETWORK_EXCEPTION] if isinstance(answer, ApiError) else _codes(answer)
         self.records = None
-        if any(codes):
-            self.cuts += 1
-        else:
+        if codes == [ErrorCode.NONE]:
             self.high_watermark = 1
+        else:
+            self.cuts += 1
 
 
 class RemotePartition(NamedTuple):
@@ -55,7 +56,7 @@ class RemoteLetters:
     def put(self, to: RemotePartition, batches: list[bytearray]) -> list[Placed]:
         """Send the batches soon. Raises ApiError if too many batches wait for the same partition already."""
         if self._outbox.waiting(to) >= limits.DEAD_LETTER_BATCHES_WAITING_MAX:
-            # Producers need not wait for their letters, so a limit must protect this node's memory.
+            # Producers with acks=0 do not wait for their letters, so a limit must protect this node's memory.
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The leader of {to.topic}-{to.index} does not keep up.")
         return [self._put(to, RemoteBatch(batch)) for batch in batches]
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from ottla.server.loop.later import Later
+from ottla.server.loop.later import FAILED, Later
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -45,6 +45,9 @@ def repeating(ask: Callable[[], Later[T]], wait_after: Callable[[T], Later[U | N
         ask().then(answered)
 
     def answered(answer: T) -> None:
+        if answer is FAILED:
+            outcome.fail()
+            return
         wait = wait_after(answer)
         if wait is None:
             outcome.set(answer)

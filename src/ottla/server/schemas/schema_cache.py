@@ -28,6 +28,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.cluster.entities import NO_LEADER
+from ottla.log.files.disk import StorageError
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch
@@ -142,11 +143,15 @@ class SchemaCache:
         if self._taking is None:
             try:
                 read = partition.fetch(self._next, limits.SCHEMAS_SLICE_BYTES, isolation=READ_COMMITTED)
+                if read.records is None:
+                    return
+                data = memoryview(read.records.read())
             except ApiError:
                 return  # this node is no longer the leader, or its disk fails: the next call handles it
-            if read.records is None:
+            except StorageError as error:
+                self._partitions.storage_failed(partition, error)
                 return
-            self._taking = self._take(memoryview(read.records.read()), read.aborted)
+            self._taking = self._take(data, read.aborted)
         self._take_some()
         if self._next < partition.last_stable_offset and not self._reading_on:
             self._reading_on = True

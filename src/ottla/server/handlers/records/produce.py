@@ -80,7 +80,6 @@ def _admit(request: ProduceRequest, context: Context, version: int) -> Answer[Pr
 def _ask_gate(request: ProduceRequest, topic_data: list[TopicData], context: Context, version: int) -> Later[Verdict]:
     """Return which of the transactional batches may be appended."""
     assert request.transactional_id is not None, "without one, transactional batches are refused"
-    # Imported here because the code of transactions is not needed before the first one.
     batches = []
     for topic in topic_data:
         for data in topic.partition_data:
