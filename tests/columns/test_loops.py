@@ -31,6 +31,20 @@ def test_a_loop_is_compiled_anew_when_one_that_it_calls_changes(tmp_path: Path) 
     assert list((tmp_path / "__pycache__").glob("top.*.nbi"))
 
 
+def test_a_loop_is_compiled_anew_when_a_type_that_it_takes_was_renamed(tmp_path: Path) -> None:
+    """numba keeps the types of arguments by their names."""
+    leaf = "from ottla.columns.loops import compiled\n@compiled\ndef leaf(x):\n    return x.number\n"
+    (tmp_path / "leaf.py").write_text(leaf)
+    for name in ("Before", "After"):
+        kind = f"from typing import NamedTuple\nclass {name}(NamedTuple):\n    number: int\n"
+        (tmp_path / "kinds.py").write_text(kind)
+        (tmp_path / "top.py").write_text(
+            f"from kinds import {name}\nfrom leaf import leaf\ndef top(x): return leaf({name}(x))\n"
+        )
+        assert answer(tmp_path) == 1
+    assert list((tmp_path / "__pycache__").glob("leaf.*.nbi"))
+
+
 def test_where_nothing_can_be_kept_loops_are_compiled_each_time(tmp_path: Path) -> None:
     (tmp_path / "top.py").write_text(TOP)
     (tmp_path / "leaf.py").write_text(LEAF.format(number=1))

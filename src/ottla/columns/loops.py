@@ -42,6 +42,9 @@ try:
     def _kept(function: F, options: dict[str, Any]) -> F:
         """Compile a function; its cache file is stamped with all modules that it may depend on. Without a writable
         cache directory, nothing is cached.
+
+        The stamp is part of the version in the file, which numba compares before it unpickles the rest: that may name
+        classes that have been renamed since.
         """
         try:
             made = _njit(**options)(function)
@@ -49,7 +52,7 @@ try:
             made = _njit(**{**options, "cache": False})(function)
         file = getattr(made._cache, "_cache_file", None)
         if file is not None:
-            file._source_stamp = (file._source_stamp, _mark(Path(function.__code__.co_filename).parent))
+            file._version = (file._version, _mark(Path(function.__code__.co_filename).parent))
         kept: F = made
         return kept
 
