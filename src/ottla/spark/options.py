@@ -52,7 +52,7 @@ class Option(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SourceOptions:
     """The values of all options of one direction; can be pickled."""
 
     values: Mapping[str, Any]  # by name, as in the declaration
@@ -192,7 +192,7 @@ PATH = _option("path", text, None, "Spark's own; it has no meaning here.", Use.W
 _BY_NAME = {option.name.lower(): option for option in TABLE}
 
 
-def parse_options(given: Mapping[str, str], use: Use) -> Options:
+def parse_options(given: Mapping[str, str], use: Use) -> SourceOptions:
     """All options of one direction, with defaults for those that were not given. `kafka.*` options are left out. Raises
     OptionError on unknown options and bad values.
     """
@@ -210,7 +210,7 @@ def parse_options(given: Mapping[str, str], use: Use) -> Options:
             found[option.name] = option.parse(value)
         except OptionError as error:
             raise OptionError(f"option {option.name}: {error}") from None
-    return Options(found)
+    return SourceOptions(found)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -33,7 +33,7 @@ from ottla.spark.options import (
     STARTING_TIMESTAMP,
     SUBSCRIBE,
     SUBSCRIBE_PATTERN,
-    Options,
+    SourceOptions,
     Use,
     parse_options,
 )
@@ -76,7 +76,7 @@ class ReadSettings:
     chosen: Chosen
     starting: Limit
     ending: Limit
-    options: Options
+    options: SourceOptions
     raw: Mapping[str, str]
     columns: tuple[str, ...]
 
@@ -145,7 +145,7 @@ def parse_read(raw: Mapping[str, str], *, streaming: bool | None) -> ReadSetting
     return ReadSettings(kafka, chosen, starting, ending, options, dict(raw), _columns(options))
 
 
-def _chosen(options: Options) -> Chosen:
+def _chosen(options: SourceOptions) -> Chosen:
     given = {option: value for option in _STRATEGIES if (value := options[option]) is not None}
     known = ", ".join(option.name for option in _STRATEGIES)
     if not given:
@@ -170,7 +170,7 @@ def _chosen(options: Options) -> Chosen:
     return Chosen(pattern=value.strip())
 
 
-def _columns(options: Options) -> tuple[str, ...]:
+def _columns(options: SourceOptions) -> tuple[str, ...]:
     known = (*RAW_COLUMNS, HEADERS_COLUMN) if options[INCLUDE_HEADERS] else RAW_COLUMNS
     chosen = options[COLUMNS]
     if not chosen:
@@ -182,7 +182,7 @@ def _columns(options: Options) -> tuple[str, ...]:
     return tuple(dict.fromkeys(by_lower[name.lower()] for name in chosen))
 
 
-def _check_letters(options: Options, chosen: Chosen) -> None:
+def _check_letters(options: SourceOptions, chosen: Chosen) -> None:
     """Refuse a dead-letter topic that is read by the same query: its letters would be found bad again, without end."""
     letters = options[DLQ_TOPIC]
     if not letters:
@@ -198,7 +198,7 @@ def _check_letters(options: Options, chosen: Chosen) -> None:
         )
 
 
-def _check_stream(options: Options) -> None:
+def _check_stream(options: SourceOptions) -> None:
     if options[ENDING_OFFSETS] is not None:
         raise OptionError("ending offset not valid in streaming queries")
     if options[ENDING_OFFSETS_BY_TIMESTAMP] is not None or options[ENDING_TIMESTAMP] is not None:
