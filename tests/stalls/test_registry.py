@@ -28,7 +28,7 @@ class Measured:
     def __init__(self, registry: Registry, recording: Recording) -> None:
         self.url = registry.url
         self.recording = recording
-        self.loop = registry._loop
+        self.loop = registry._thread.loop
 
     def ask(self, method: str, path: str, body: Any = None) -> Answer:
         return ask(self.url, method, path, body, timeout_s=120)
