@@ -13,8 +13,11 @@ from tests.server.nodes import active, ask, create, run, running, settings, unti
 from ottla.client.connection import Address, Connection
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import ResourceType
+from ottla.server.loop.later import settled
 from ottla.server.node import Node
+from ottla.server.quorum.active_controller import ActiveController
 from ottla.server.quorum.controller_link import ControllerLink
+from ottla.server.quorum.not_controller import NotController
 from ottla.wire.messages.cluster.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest
 from ottla.wire.messages.topics.alter_configs import AlterConfigsRequest
@@ -86,6 +89,25 @@ def test_requests_that_are_forwarded_count_as_memory_and_keep_their_order(
                 assert [each.error_code for each in answer.responses] == [ErrorCode.INVALID_REQUEST]
             assert len(reached) == len(large)
             client.close()
+
+    run(test)
+
+
+def test_settings_change_also_while_the_controller_steps_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a moment it takes itself for the active one, and its quorum does not: the client hears nothing of that."""
+    lost = [NotController()]
+    submit = ActiveController.submit
+
+    def unsure(self: ActiveController, command: Any) -> Any:
+        return settled(lost.pop()) if lost else submit(self, command)
+
+    async def test() -> None:
+        async with running(settings(tmp_path, 1)) as nodes:
+            assert (await create(nodes[1], "t", 1, 1)).error_code == 0
+            monkeypatch.setattr(ActiveController, "submit", unsure)
+            change = _changed(ResourceType.TOPIC, "t", "retention.ms", "77")
+            answer = await ask(nodes[1], IncrementalAlterConfigsRequest(resources=[change], validate_only=False))
+            assert [each.error_code for each in answer.responses] == [ErrorCode.NONE] and not lost
 
     run(test)
 

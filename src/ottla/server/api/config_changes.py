@@ -125,7 +125,13 @@ def alter(
     reply = context.member.controller.submit(form.command(rest, validate_only))
     if not elsewhere:
         return reply.map(lambda value: complete(_outcomes(value, rest)))
-    return hold_while(context, _unless_lost(reply, context, form.request_for(rest, validate_only), rest, complete))
+    request_for_rest = form.request_for(rest, validate_only)
+    if not reply.done:
+        return hold_while(context, _unless_lost(reply, context, request_for_rest, rest, complete))
+    value = reply.taken()
+    if isinstance(value, NotController):  # this node has just lost that role
+        return hold_while(context, _ask(context, request_for_rest, rest, complete))
+    return complete(_outcomes(value, rest))
 
 
 def _alter_levels(item: Asked, times: int, validate_only: bool, context: Context) -> Altered:
