@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
+from tests.client.memory_groups import MemoryGroup
 from tests.client.memory_log import Partition
 
 from ottla.client.cluster import Cluster
@@ -37,6 +38,7 @@ NODES = (1, 2)
 PORT = 9_000
 # What may become of a request: an error code for some of its partitions (or for all of it), or one of these.
 HANG_UP, SAY_NOTHING, LEAVE_OUT = "hang up", "say nothing", "leave out"
+LOSE_ANSWER = "lose the answer"  # the request has its effect
 GARBLE, POISON = "garble", "poison"  # see `damaged`
 HOLD_BACK = "hold back"  # no records of the partition, as if the client were throttled
 What = ErrorCode | str
@@ -54,6 +56,7 @@ class MemoryBrokers:
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
         self.committed: dict[TopicPartition, int] = {}
+        self.group: MemoryGroup | None = None  # for members; consumers that have partitions assigned need none
         self.fault: Callable[[Request], tuple[What, Callable[[TopicPartition], bool]] | None] = lambda request: None
         self.stored: Callable[[TopicPartition, int], None] = lambda partition, offset: None
         self._made = 0
@@ -89,13 +92,26 @@ class MemoryBrokers:
             OffsetFetchRequest: self._offset_fetch,
             OffsetCommitRequest: self._offset_commit,
             OffsetForLeaderEpochRequest: self._epoch_ends,
-        }[type(request)]
+        }.get(type(request), self._ask_group)
 
         def told(partition: TopicPartition) -> What | None:
             return what if what is not None and concerns(partition) else None
 
         found = handle(node_id, request, told, version)
-        return await found if asyncio.iscoroutine(found) else found
+        answer = await found if asyncio.iscoroutine(found) else found
+        if what == LOSE_ANSWER:
+            raise ConnectionLost("the broker hung up")
+        return answer
+
+    async def _ask_group(self, node_id: int, request: Request[Response], told: Any, version: int) -> Any:
+        assert self.group is not None
+        what = told(TopicPartition("", 0))
+        places = {
+            TopicPartition(name, index): (topic.id, index)
+            for name, topic in self.topics.items()
+            for index in range(len(topic.partitions))
+        }
+        return await self.group.answer(request, what if isinstance(what, ErrorCode) else ErrorCode.NONE, places)
 
     def _metadata(self, node_id: int, request: MetadataRequest, told: Any, version: int) -> MetadataResponse:
         kind = MetadataResponse.Topic
@@ -280,6 +296,8 @@ class MemoryBrokers:
                 what = told(partition)
                 code = ErrorCode.UNKNOWN_TOPIC_ID if log is None else ErrorCode.NONE
                 code = what if isinstance(what, ErrorCode) and not code else code
+                if self.group is not None and not code:
+                    code = self.group.may_commit(request.member_id, request.generation_id_or_member_epoch)
                 if not code:
                     self.stored(partition, each.committed_offset)
                     self.committed[partition] = each.committed_offset
@@ -331,9 +349,13 @@ class _Connection:
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._brokers.answer(self.address.port - PORT, message, version)
-        except (TimeoutError, asyncio.CancelledError):
+        except TimeoutError:
             self.is_open = False
             raise ConnectionLost("no answer came") from None
+        except asyncio.CancelledError:
+            if self.is_open:
+                raise  # the caller does not wait any more
+            raise ConnectionLost("it was closed") from None
         except ConnectionLost:
             self.is_open = False
             raise

@@ -17,6 +17,7 @@ from tests.client.memory_cluster import (
     GARBLE,
     HANG_UP,
     LEAVE_OUT,
+    LOSE_ANSWER,
     NODES,
     POISON,
     SAY_NOTHING,
@@ -49,8 +50,8 @@ OPTIONS = ConsumerOptions(
 )
 E = ErrorCode
 _UNREADABLE = (E.CORRUPT_MESSAGE, E.INVALID_RECORD)
-# Any request may be lost; and these are what its answer may say of a partition.
-ANY: list[What] = [HANG_UP, SAY_NOTHING]
+# Any request, or its answer, may be lost; and these are what its answer may say of a partition.
+ANY: list[What] = [HANG_UP, SAY_NOTHING, LOSE_ANSWER]
 FAULTS: dict[type[Request], list[What]] = {
     MetadataRequest: [E.LEADER_NOT_AVAILABLE, E.UNKNOWN_TOPIC_OR_PARTITION, E.TOPIC_AUTHORIZATION_FAILED],
     FindCoordinatorRequest: [E.COORDINATOR_NOT_AVAILABLE, E.GROUP_AUTHORIZATION_FAILED],
