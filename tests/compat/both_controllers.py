@@ -117,7 +117,12 @@ class Both:
         assert route is not None
         asked, _ = route.decode(memoryview(body), 0)
         context: Any = SimpleNamespace(
-            member=SimpleNamespace(controller=self, metadata=SimpleNamespace(state=self.ours.state)),
+            member=SimpleNamespace(
+                controller=self,
+                metadata=SimpleNamespace(state=self.ours.state),
+                state=self.ours.state,
+                decided_state=self.ours.state,
+            ),
             request_version=version,
             cluster_id="cluster",
             configs=SimpleNamespace(node=self.ours.config(), broker={NUM_PARTITIONS: 1}),

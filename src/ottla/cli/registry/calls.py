@@ -10,7 +10,6 @@ from urllib.parse import quote, urlencode
 import typer
 
 from ottla.cli.terminal.plain import CommandError
-from ottla.client.registry_url import parse_registry_url
 
 DEFAULT_URL = "http://127.0.0.1:8081"
 SCHEMA_NOT_FOUND, SUBJECT_NOT_FOUND, VERSION_NOT_FOUND = 40403, 40401, 40402
@@ -42,6 +41,8 @@ class RegistryCalls:
     """Calls to one registry, by its URL."""
 
     def __init__(self, url: str) -> None:
+        from ottla.client.registry_url import parse_registry_url  # the client is imported only by commands that need it
+
         self.url = url if "://" in url else f"http://{url}"
         try:
             self._parts = parse_registry_url(self.url)

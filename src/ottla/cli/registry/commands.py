@@ -11,7 +11,6 @@ import typer
 from ottla.cli.nodes.addresses import host_and_port
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options, parse_duration_ms
 from ottla.cli.terminal.plain import CommandError
-from ottla.client.registry_url import parse_registry_url
 from ottla.model.hosts import is_host
 
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ def _checked_host(host: str | None) -> str | None:
 
 
 def _checked_peers(urls: list[str] | None) -> list[str] | None:
+    from ottla.client.registry_url import parse_registry_url
+
     for url in urls or ():
         try:
             parse_registry_url(url)
